@@ -1,0 +1,195 @@
+//! The bodies and answers of the HTTP surface that are not a task or an event.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::task::Task;
+use crate::time::Timestamp;
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Ask again with this to go on; null at the end.
+    pub next_cursor: Option<String>,
+}
+
+/// Body of `POST /v1/tasks/{id}/stop`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StopRequest {
+    /// Between the polite signal and the last one; the task's own if absent.
+    pub grace_ms: Option<u64>,
+    /// The polite signal: a name (`TERM`, `SIGINT`) or a number; TERM if absent.
+    pub signal: Option<String>,
+    /// Who asks; recorded as `stopped_by`.
+    pub by: Option<String>,
+    /// Answer only when the tree is gone.
+    pub wait: bool,
+}
+
+/// Answer of a stop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StopAnswer {
+    /// False if it had ended before: nothing was changed then.
+    pub stopping: bool,
+    /// The task now.
+    pub task: Task,
+}
+
+/// Body of `POST /v1/tasks/{id}/signal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignalRequest {
+    /// A name (`INT`, `SIGUSR1`) or a number.
+    pub signal: String,
+}
+
+/// Body of `POST /v1/tasks/{id}/input`; raw bytes may be sent instead as `application/octet-stream` with `?eof=true` to end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InputRequest {
+    /// Text to write.
+    pub text: Option<String>,
+    /// Bytes to write, base64.
+    pub base64: Option<String>,
+    /// Close the input afterwards.
+    pub eof: bool,
+}
+
+/// Answer of an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InputAnswer {
+    /// Bytes that the task's pipe or terminal took.
+    pub written: u64,
+}
+
+/// Answer of `GET /v1/wait`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WaitAnswer {
+    /// Whether all (or any, as asked) have ended.
+    pub done: bool,
+    /// The tasks, in the order asked.
+    pub items: Vec<Task>,
+    /// With `mode=any`: the one that ended first.
+    pub first: Option<TaskId>,
+}
+
+/// Who serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonInfo {
+    /// Its process.
+    pub pid: u32,
+    /// The keeper's process, where there is one.
+    #[serde(default)]
+    pub keeper_pid: Option<u32>,
+    /// Its version.
+    pub version: String,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// Which home.
+    pub home: String,
+    /// Why it accepts nothing new, where it does not.
+    #[serde(default)]
+    pub degraded: Option<String>,
+}
+
+/// Tasks by rough state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCounts {
+    /// Waiting.
+    pub queued: u64,
+    /// Starting, running, paused or stopping.
+    pub running: u64,
+    /// Ended and not yet forgotten.
+    pub finished: u64,
+}
+
+/// One task that a reconcile pass could not judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReconcileError {
+    /// Which.
+    pub task_id: TaskId,
+    /// A stable code.
+    pub code: String,
+    /// What went wrong.
+    pub message: String,
+}
+
+/// What the safety-net pass did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReconcileInfo {
+    /// How often it runs.
+    pub interval_ms: u64,
+    /// When it last ran.
+    pub last_run_at: Option<Timestamp>,
+    /// How long that took.
+    pub last_duration_ms: u64,
+    /// How often it ran.
+    pub passes: u64,
+    /// Tasks taken over from an earlier daemon.
+    pub adopted: u64,
+    /// Tasks whose recorded state was mended to the facts.
+    pub repaired: u64,
+    /// What the last pass could not judge.
+    pub errors: Vec<ReconcileError>,
+}
+
+/// What went out. Nothing does yet, and the figures say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DeliveryCounts {
+    /// Still to go.
+    pub pending: u64,
+    /// Given up.
+    pub dead: u64,
+}
+
+/// Answer of `GET /v1/status`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusAnswer {
+    /// Who serves.
+    pub daemon: DaemonInfo,
+    /// Tasks.
+    pub tasks: TaskCounts,
+    /// The safety net.
+    pub reconcile: ReconcileInfo,
+    /// Deliveries.
+    pub deliveries: DeliveryCounts,
+}
+
+/// Answer of `POST /v1/gc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GcAnswer {
+    /// Finished tasks turned into tombstones.
+    pub forgotten: u64,
+    /// Tombstones past their time.
+    pub tombstones_removed: u64,
+    /// Bytes of output freed.
+    pub bytes_freed: u64,
+}
+
+/// Data of an `output` event in `GET /v1/tasks/{id}/follow`; the event's id is the next offset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputChunk {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Bytes in this chunk.
+    pub bytes: u64,
+    /// The bytes as text, where they are UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// The bytes in base64, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base64: Option<String>,
+}
+
+/// Data of a `gap` event: bytes that are no longer kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutputGap {
+    /// Offset of the first missing byte.
+    pub offset: u64,
+    /// How many are missing.
+    pub bytes: u64,
+}

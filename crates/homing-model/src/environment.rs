@@ -1,0 +1,74 @@
+//! The caller's environment: which variables a task is given, and who its owner is.
+//!
+//! A task runs with its caller's environment minus a deny list: agent session tokens, which would let a task speak as the
+//! agent that started it, and homing's own names, which are set afresh for every attempt.
+
+use std::collections::BTreeMap;
+
+use crate::text::OsText;
+
+/// Names that say which agent session a process belongs to, or that let it act as one.
+const AGENT: &[&str] = &[
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_PID",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
+    "GEMINI_SESSION_ID",
+    "OPENCODE_SERVER_PASSWORD",
+    "OPENCODE_SESSION_ID",
+];
+
+/// Every name of ours begins so.
+const OWN: &str = "HOMING_";
+
+/// Whether a variable is kept from tasks.
+#[must_use]
+pub fn is_denied(name: &str) -> bool {
+    name.starts_with(OWN) || AGENT.contains(&name)
+}
+
+/// The variables a task may be given, out of its caller's.
+pub fn capture(variables: impl IntoIterator<Item = (String, OsText)>) -> BTreeMap<String, OsText> {
+    variables.into_iter().filter(|(name, _)| !is_denied(name) && !name.is_empty() && !name.contains('=')).collect()
+}
+
+/// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
+pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
+    let session = |agent: &str, name: &str| lookup(name).map(|id| format!("{agent}:{id}"));
+    lookup("HOMING_OWNER")
+        .or_else(|| session("claude", "CLAUDE_CODE_SESSION_ID"))
+        .or_else(|| session("codex", "CODEX_THREAD_ID"))
+        .or_else(|| session("opencode", "OPENCODE_SESSION_ID"))
+        .or_else(|| session("gemini", "GEMINI_SESSION_ID"))
+        .filter(|owner| !owner.trim().is_empty())
+        .unwrap_or_else(|| "user".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_tokens_and_our_own_names_stay_behind() {
+        let given = [("PATH", "/bin"), ("CLAUDE_CODE_MESSAGING_TOKEN", "x"), ("HOMING_TASK_ID", "t-1")];
+        let kept = capture(given.map(|(name, value)| (name.to_owned(), OsText::from(value))));
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["PATH"]);
+    }
+
+    #[test]
+    fn the_first_owner_that_applies() {
+        let env = |pairs: &'static [(&'static str, &'static str)]| {
+            move |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        };
+        assert_eq!(owner(env(&[])), "user");
+        assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9")])), "codex:9");
+        assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", "me")])), "me");
+    }
+}

@@ -1,0 +1,95 @@
+//! The event log: what happened, in the order it was committed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::time::Timestamp;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum EventKind {
+    /// A task was accepted.
+    #[serde(rename = "task.queued")]
+    TaskQueued,
+    /// Its command was executed.
+    #[serde(rename = "task.started")]
+    TaskStarted,
+    /// Its end was asked for.
+    #[serde(rename = "task.stopping")]
+    TaskStopping,
+    /// It ended.
+    #[serde(rename = "task.completed")]
+    TaskCompleted,
+    /// It was forgotten; only its tombstone is left.
+    #[serde(rename = "task.forgotten")]
+    TaskForgotten,
+    /// A daemon began to serve this home.
+    #[serde(rename = "daemon.started")]
+    DaemonStarted,
+}
+
+impl EventKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::TaskQueued,
+        Self::TaskStarted,
+        Self::TaskStopping,
+        Self::TaskCompleted,
+        Self::TaskForgotten,
+        Self::DaemonStarted,
+    ];
+
+    /// The word that every surface uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TaskQueued => "task.queued",
+            Self::TaskStarted => "task.started",
+            Self::TaskStopping => "task.stopping",
+            Self::TaskCompleted => "task.completed",
+            Self::TaskForgotten => "task.forgotten",
+            Self::DaemonStarted => "daemon.started",
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is not a kind of event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a kind of event")]
+pub struct Unknown(String);
+
+impl FromStr for EventKind {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| Unknown(text.to_owned()))
+    }
+}
+
+/// One line of the log. `seq` increases and is otherwise opaque: there may be holes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    /// The cursor: ask for events after it.
+    pub seq: u64,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: EventKind,
+    /// When.
+    pub at: Timestamp,
+    /// To which task, if to one.
+    pub task_id: Option<TaskId>,
+    /// Whose.
+    pub owner: Option<String>,
+    /// More, by kind.
+    pub data: serde_json::Value,
+}

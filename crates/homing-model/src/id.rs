@@ -1,0 +1,165 @@
+//! Ids: short, random and typeable. Their order comes from the store, never from the id.
+//!
+//! A task id is `t-` and ten characters of an alphabet without vowels or look-alikes, so that it never spells a word and
+//! survives being read aloud. The first few characters are enough to name a task, with or without the `t-`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// No `a e i o u`, no `0 1 l`.
+const ALPHABET: &[u8; 28] = b"23456789bcdfghjkmnpqrstvwxyz";
+const LENGTH: usize = 10;
+const PREFIX: &str = "t-";
+
+/// The id of one task, issued once and answered for ever (P12).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct TaskId(String);
+
+/// Why a text is not a task id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a task id: expected `t-` and {LENGTH} characters")]
+pub struct Malformed(String);
+
+impl TaskId {
+    /// An id from 64 random bits. Uniqueness is the store's to check: two draws may collide, if rarely.
+    #[must_use]
+    pub fn from_entropy(bits: u64) -> Self {
+        let mut rest = bits;
+        let mut text = String::with_capacity(PREFIX.len() + LENGTH);
+        text.push_str(PREFIX);
+        for _ in 0..LENGTH {
+            let index = rest % ALPHABET.len() as u64;
+            text.push(char::from(ALPHABET[usize::try_from(index).unwrap_or(0)]));
+            rest /= ALPHABET.len() as u64;
+        }
+        Self(text)
+    }
+
+    /// The id as text; safe as a file name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let body = text.strip_prefix(PREFIX).ok_or_else(|| Malformed(text.to_owned()))?;
+        if body.len() == LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte)) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Malformed(text.to_owned()))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One try at a task: what a shim runs, and what fences a late message of an earlier try.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// The task.
+    pub task: TaskId,
+    /// Which try, counted from 1.
+    pub number: u32,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.task, self.number)
+    }
+}
+
+/// How a person names a task: by id, by the start of one, by `@last`, or by a name that is unique among live tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// A whole id.
+    Id(TaskId),
+    /// `@last`: the owner's newest task.
+    Last,
+    /// The start of an id (already with its `t-`), or else a name.
+    PrefixOrName {
+        /// The text read as the start of an id, where it can be one.
+        prefix: Option<String>,
+        /// The text as it was given.
+        name: String,
+    },
+}
+
+impl Reference {
+    /// Reads any text; what it stands for is the store's to find.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        if text == "@last" {
+            return Self::Last;
+        }
+        if let Ok(id) = text.parse() {
+            return Self::Id(id);
+        }
+        let lower = text.to_ascii_lowercase();
+        let body = lower.strip_prefix(PREFIX).unwrap_or(&lower);
+        let fits =
+            !body.is_empty() && body.len() <= LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte));
+        Self::PrefixOrName { prefix: fits.then(|| format!("{PREFIX}{body}")), name: text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_entropy_gives_an_id_that_reads_back(bits: u64) {
+            let id = TaskId::from_entropy(bits);
+            prop_assert_eq!(id.as_str().parse::<TaskId>().unwrap(), id);
+        }
+
+        #[test]
+        fn any_text_is_a_reference_and_never_panics(text: String) {
+            Reference::parse(&text);
+        }
+    }
+
+    #[test]
+    fn path_tricks_are_not_ids() {
+        for text in ["t-../../etc", "t-", "", "t-aaaaaaaaaa", "t-2222222222/", "T-2222222222"] {
+            assert!(text.parse::<TaskId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_few_characters_name_a_task_with_or_without_the_prefix() {
+        let expected = Reference::PrefixOrName { prefix: Some("t-k3m".into()), name: "k3m".into() };
+        assert_eq!(Reference::parse("k3m"), expected);
+        assert!(
+            matches!(Reference::parse("t-k3m"), Reference::PrefixOrName { prefix: Some(p), .. } if p == "t-k3m")
+        );
+        assert!(matches!(Reference::parse("build"), Reference::PrefixOrName { prefix: None, .. }));
+        assert_eq!(Reference::parse("@last"), Reference::Last);
+    }
+}

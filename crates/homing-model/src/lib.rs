@@ -1,0 +1,33 @@
+//! The words of homing, and nothing that touches the world.
+//!
+//! Ids, states, outcomes, the task and event objects that every surface shows, the total transition table, and the
+//! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
+//! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
+
+pub mod api;
+pub mod environment;
+pub mod event;
+pub mod id;
+pub mod outcome;
+pub mod problem;
+pub mod retention;
+pub mod sanitize;
+pub mod shell;
+pub mod spec;
+pub mod status;
+pub mod task;
+pub mod text;
+pub mod time;
+pub mod transition;
+pub mod units;
+
+pub use event::{Event, EventKind};
+pub use id::{Attempt, Reference, TaskId};
+pub use outcome::{Ending, Outcome, Survivor, Verdict};
+pub use problem::{Code, Problem};
+pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
+pub use status::Status;
+pub use task::{Kind, Task};
+pub use text::OsText;
+pub use time::Timestamp;
+pub use transition::{Rejected, Transition};

@@ -1,0 +1,216 @@
+//! What can go wrong, as users see it: a code, one sentence, and what to do next.
+//!
+//! The catalogue is the single source for `application/problem+json` answers, for the command line's messages and for
+//! `homing explain CODE`.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! catalogue {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $code:literal, $slug:literal, $http:literal, $title:literal, $advice:literal; )+) => {
+        /// A kind of problem.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $( $(#[doc = $doc])+ $name, )+ }
+
+        impl Code {
+            /// Every kind, in the order of its code.
+            pub const ALL: &[Self] = &[ $( Self::$name, )+ ];
+            /// The stable code: `HM0001`.
+            #[must_use]
+            pub const fn code(self) -> &'static str { match self { $( Self::$name => $code, )+ } }
+            /// The stable word: `unknown_task`.
+            #[must_use]
+            pub const fn slug(self) -> &'static str { match self { $( Self::$name => $slug, )+ } }
+            /// The HTTP status it is answered with.
+            #[must_use]
+            pub const fn http_status(self) -> u16 { match self { $( Self::$name => $http, )+ } }
+            /// What it is, in a few words.
+            #[must_use]
+            pub const fn title(self) -> &'static str { match self { $( Self::$name => $title, )+ } }
+            /// What to do next.
+            #[must_use]
+            pub const fn advice(self) -> &'static str { match self { $( Self::$name => $advice, )+ } }
+        }
+    };
+}
+
+catalogue! {
+    /// No such id, prefix or name.
+    UnknownTask = "HM0001", "unknown_task", 404, "no such task",
+        "`homing list --all` shows the tasks of this home; ids may be shortened to a unique start. Check HOMING_HOME if it should be there.";
+    /// A prefix or name that fits several.
+    AmbiguousTask = "HM0002", "ambiguous_task", 409, "several tasks fit",
+        "Give more characters of the id; `homing list --all` shows them whole.";
+    /// A body or parameter that makes no sense.
+    InvalidRequest = "HM0003", "invalid_request", 422, "the request makes no sense",
+        "Mend the field that the message names; `/openapi.json` and `homing run --help` describe them all.";
+    /// A body that is not JSON.
+    MalformedBody = "HM0004", "malformed_body", 400, "the body is not valid JSON",
+        "Send a JSON object with `content-type: application/json`.";
+    /// The task is live.
+    TaskLive = "HM0005", "task_live", 409, "the task is still live",
+        "Wait for it (`homing wait ID`) or stop it (`homing stop ID`) first.";
+    /// The task is over.
+    TaskEnded = "HM0006", "task_ended", 409, "the task has ended",
+        "`homing show ID` says how; `homing output ID` what it printed.";
+    /// Its input is not open.
+    NoInput = "HM0007", "no_input", 409, "the task takes no input",
+        "Submit it with `--stdin pipe` or `--pty`, then `homing input ID TEXT`.";
+    /// It does not read what was sent.
+    InputNotRead = "HM0008", "input_not_read", 409, "the task is not reading its input",
+        "What was not written is not kept: try again when it reads.";
+    /// Its output was dropped with it.
+    OutputGone = "HM0009", "output_gone", 410, "the output is no longer kept",
+        "The task is past its retention; `homing show ID` still has its outcome. `[retention]` in config.toml sets how long output is kept.";
+    /// Same key, other body.
+    IdempotencyMismatch = "HM0010", "idempotency_mismatch", 422, "this idempotency key was used for another request",
+        "Use a new key for a new request; a key stands for one body for 24 hours.";
+    /// Same `--key`, refused by wish.
+    DuplicateKey = "HM0011", "duplicate_key", 409, "a live task already has this key",
+        "Wait for it, stop it, or submit with `--on-duplicate join`.";
+    /// The home cannot take more.
+    StorageFull = "HM0012", "storage_full", 507, "the disk with the home is full",
+        "Free some space (`homing gc` drops finished tasks past their retention); running tasks are not affected.";
+    /// An input/output error of the store.
+    StorageFailed = "HM0013", "storage_failed", 503, "the store could not be written",
+        "`homing doctor` looks at the home; running tasks are not affected and nothing acknowledged is lost.";
+    /// The database is damaged.
+    StorageCorrupt = "HM0014", "storage_corrupt", 503, "the database is damaged",
+        "It was left as it is. Move homing.db, homing.db-wal and homing.db-shm aside to start afresh; the tasks' folders keep their output.";
+    /// The database is of a later release.
+    SchemaTooNew = "HM0015", "schema_too_new", 503, "the database was written by a newer homing",
+        "Run that release or a later one, or choose another home with HOMING_HOME.";
+    /// More confined than the daemon.
+    Confined = "HM0016", "confined_caller", 403, "the caller is more confined than the daemon",
+        "homing lends nobody a way out of a sandbox. A person may allow it with `[confined] allow = true` in config.toml.";
+    /// Another user.
+    Forbidden = "HM0017", "forbidden", 403, "not allowed",
+        "Only the user who runs the daemon may use its socket.";
+    /// A folder that others could tamper with.
+    HostileHome = "HM0018", "hostile_home", 500, "the home folder is not safe to use",
+        "It must be a real folder, yours, with mode 0700: `chmod 700 \"$HOMING_HOME\"`, or choose another with HOMING_HOME.";
+    /// Nobody answers.
+    DaemonUnreachable = "HM0019", "daemon_unreachable", 503, "the daemon cannot be reached",
+        "`homing daemon start` starts it and says why it cannot; its log is daemon.log in the home.";
+    /// Stopped on purpose.
+    DaemonStopped = "HM0020", "daemon_stopped", 503, "the daemon was stopped on purpose",
+        "`homing daemon start` starts it again; tasks ran on meanwhile.";
+    /// Inside a task nobody starts a daemon.
+    NestedStart = "HM0021", "nested_start", 503, "no daemon runs, and one is never started from inside a task",
+        "Start it from outside: `homing daemon start`.";
+    /// A configuration that cannot be read.
+    BadConfig = "HM0022", "bad_config", 500, "the configuration is broken",
+        "Mend the line that the message names; `homing config --check` reads it again. The daemon keeps the last good one.";
+    /// A filesystem without locks.
+    UnsupportedFilesystem = "HM0023", "unsupported_filesystem", 500, "the filesystem of the home has no working locks",
+        "Choose a home on a local disk with HOMING_HOME; network filesystems are not supported.";
+    /// No keeper could be started.
+    NoKeeper = "HM0024", "no_keeper", 503, "the keeper process is not there",
+        "It is started again by itself; if this lasts, daemon.log says why.";
+    /// Not for this task.
+    NotApplicable = "HM0025", "not_applicable", 409, "that does not apply to this task now",
+        "`homing show ID` says where the task is.";
+    /// No such route.
+    NoRoute = "HM0026", "no_route", 404, "no such address",
+        "`/openapi.json` lists every address.";
+    /// Too much at once.
+    TooLarge = "HM0027", "too_large", 413, "the request is too large",
+        "A submit may be 8 MiB, an input 1 MiB; put large data into a file.";
+    /// A command line that looks like a shell line.
+    LooksLikeShell = "HM0028", "looks_like_shell", 422, "that looks like a shell line, not a program",
+        "Use `homing run -c 'LINE'`.";
+    /// Our own mistake.
+    Internal = "HM0029", "internal", 500, "homing made a mistake",
+        "Please report it with the lines of daemon.log around this time.";
+    /// A limit of the system.
+    SystemLimit = "HM0030", "system_limit", 503, "a limit of the system was reached",
+        "Too many open files or processes: raise the limit or end something; running tasks are not affected.";
+    /// Two versions that cannot talk.
+    VersionMismatch = "HM0031", "version_mismatch", 503, "the running daemon is of another release",
+        "`homing daemon restart` replaces it; tasks run on.";
+    /// The home is in use by another engine.
+    HomeInUse = "HM0032", "home_in_use", 503, "another engine serves this home",
+        "One home has one engine: use its daemon, or choose another home.";
+    /// Too deep or too many.
+    NestedLimit = "HM0033", "nested_limit", 403, "too many tasks inside tasks",
+        "`[nested] depth` and `children` in config.toml set the limits.";
+}
+
+impl Code {
+    /// Finds a kind by its code (`HM0001`, any case) or its word.
+    #[must_use]
+    pub fn find(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.code().eq_ignore_ascii_case(text) || kind.slug() == text)
+    }
+}
+
+/// One problem that happened: `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// `urn:homing:problem:unknown_task`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it is.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened here, in one sentence.
+    pub detail: String,
+    /// The stable code, `HM0001`.
+    pub code: String,
+    /// What to do next.
+    pub advice: String,
+}
+
+impl Problem {
+    /// A problem of this kind, told in one sentence.
+    #[must_use]
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:homing:problem:{}", code.slug()),
+            title: code.title().to_owned(),
+            status: code.http_status(),
+            detail: detail.into(),
+            code: code.code().to_owned(),
+            advice: code.advice().to_owned(),
+        }
+    }
+
+    /// Its kind, if this release knows it.
+    #[must_use]
+    pub fn known(&self) -> Option<Code> {
+        Code::find(&self.code)
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.detail, self.code)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_and_words_are_unique_and_in_order() {
+        let codes: Vec<_> = Code::ALL.iter().map(|code| code.code()).collect();
+        assert!(codes.windows(2).all(|pair| pair[0] < pair[1]));
+        let slugs: HashSet<_> = Code::ALL.iter().map(|code| code.slug()).collect();
+        assert_eq!(slugs.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn found_by_code_and_by_word() {
+        assert_eq!(Code::find("hm0001"), Some(Code::UnknownTask));
+        assert_eq!(Code::find("confined_caller"), Some(Code::Confined));
+        assert_eq!(Code::find("HM9999"), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Output made safe for a terminal.
+//!
+//! A task may print anything; a terminal obeys much of it. Everything that could move the cursor, hide text, change
+//! titles, reorder lines or answer back is shown as a visible glyph instead. Line feeds and tabs stay. Colours
+//! (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are dropped where not.
+
+/// Whether simple colour sequences survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// `ESC [ … m` passes.
+    Keep,
+    /// It is removed.
+    Strip,
+}
+
+/// The longest colour sequence that is let through.
+const MAX_SEQUENCE: usize = 32;
+
+/// A stateful filter: chunks may be cut anywhere, inside a character or a sequence.
+#[derive(Debug)]
+pub struct Sanitizer {
+    colour: Colour,
+    pending: Vec<u8>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Text,
+    Escape,
+    Csi,
+    /// An OSC, DCS, APC, PM or SOS string: swallowed to its terminator.
+    Str,
+    StrEscape,
+}
+
+impl Sanitizer {
+    /// A filter at the start of a stream.
+    #[must_use]
+    pub fn new(colour: Colour) -> Self {
+        Self { colour, pending: Vec::new(), state: State::Text }
+    }
+
+    /// Passes a chunk through.
+    pub fn push(&mut self, chunk: &[u8]) -> String {
+        let mut out = String::with_capacity(chunk.len());
+        for &byte in chunk {
+            self.byte(byte, &mut out);
+        }
+        out
+    }
+
+    /// What was held back at the end of the stream.
+    pub fn finish(&mut self) -> String {
+        let mut out = String::new();
+        if self.state == State::Text {
+            self.flush_text(&mut out, true);
+        }
+        self.pending.clear();
+        self.state = State::Text;
+        out
+    }
+
+    fn byte(&mut self, byte: u8, out: &mut String) {
+        match self.state {
+            State::Text => {
+                if byte == 0x1b {
+                    self.flush_text(out, true);
+                    self.state = State::Escape;
+                } else if byte < 0x80 {
+                    self.flush_text(out, true);
+                    push_ascii(byte, out);
+                } else {
+                    self.pending.push(byte);
+                    self.flush_text(out, false);
+                }
+            }
+            State::Escape => match byte {
+                b'[' => {
+                    self.pending.clear();
+                    self.state = State::Csi;
+                }
+                b']' | b'P' | b'X' | b'^' | b'_' => self.state = State::Str,
+                0x1b => {}
+                // A two-character sequence such as ESC c (reset), or intermediates of a longer one.
+                0x20..=0x2f => {}
+                _ => self.state = State::Text,
+            },
+            State::Csi => match byte {
+                0x40..=0x7e => {
+                    let simple = self.pending.iter().all(|b| b.is_ascii_digit() || *b == b';' || *b == b':');
+                    if byte == b'm' && simple && self.colour == Colour::Keep {
+                        out.push_str("\x1b[");
+                        out.extend(self.pending.iter().map(|b| char::from(*b)));
+                        out.push('m');
+                    }
+                    self.pending.clear();
+                    self.state = State::Text;
+                }
+                0x20..=0x3f if self.pending.len() < MAX_SEQUENCE => self.pending.push(byte),
+                0x1b => {
+                    self.pending.clear();
+                    self.state = State::Escape;
+                }
+                _ => {
+                    // Not a sequence after all, or an absurdly long one: what follows is text again.
+                    self.pending.clear();
+                    self.state = State::Text;
+                    self.byte(byte, out);
+                }
+            },
+            State::Str => match byte {
+                0x07 => self.state = State::Text,
+                0x1b => self.state = State::StrEscape,
+                // An unterminated string must not swallow the rest of the output.
+                b'\n' => {
+                    self.state = State::Text;
+                    out.push('\n');
+                }
+                _ => {}
+            },
+            State::StrEscape => self.state = if byte == b'\\' { State::Text } else { State::Str },
+        }
+    }
+
+    /// Decodes what is pending; an incomplete character waits for more unless `all`.
+    fn flush_text(&mut self, out: &mut String, all: bool) {
+        while !self.pending.is_empty() {
+            match std::str::from_utf8(&self.pending) {
+                Ok(text) => {
+                    text.chars().for_each(|c| push_char(c, out));
+                    self.pending.clear();
+                }
+                Err(error) => {
+                    let valid = error.valid_up_to();
+                    if let Ok(text) = std::str::from_utf8(&self.pending[..valid]) {
+                        text.chars().for_each(|c| push_char(c, out));
+                    }
+                    match error.error_len() {
+                        Some(bad) => {
+                            out.push(char::REPLACEMENT_CHARACTER);
+                            self.pending.drain(..valid + bad);
+                        }
+                        None if all => {
+                            out.push(char::REPLACEMENT_CHARACTER);
+                            self.pending.clear();
+                        }
+                        None => {
+                            self.pending.drain(..valid);
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn push_ascii(byte: u8, out: &mut String) {
+    match byte {
+        b'\n' | b'\t' => out.push(char::from(byte)),
+        // The control pictures: ␀ … ␟ and ␡.
+        0x00..=0x1f => out.extend(char::from_u32(0x2400 + u32::from(byte))),
+        0x7f => out.push('\u{2421}'),
+        _ => out.push(char::from(byte)),
+    }
+}
+
+fn push_char(c: char, out: &mut String) {
+    match c {
+        // C1 controls act like escapes on some terminals.
+        '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
+        // Bidirectional overrides, isolates and marks reorder what a person reads; line and paragraph separators, tags and
+        // the byte-order mark hide it.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}'
+        | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => out.push(char::REPLACEMENT_CHARACTER),
+        _ => out.push(c),
+    }
+}
+
+/// A whole text on one line: what `list` shows of a command.
+#[must_use]
+pub fn line(text: &str) -> String {
+    let mut sanitizer = Sanitizer::new(Colour::Strip);
+    let mut out = sanitizer.push(text.as_bytes());
+    out.push_str(&sanitizer.finish());
+    out.replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn clean(colour: Colour, chunks: &[&[u8]]) -> String {
+        let mut sanitizer = Sanitizer::new(colour);
+        let mut out: String = chunks.iter().map(|chunk| sanitizer.push(chunk)).collect();
+        out.push_str(&sanitizer.finish());
+        out
+    }
+
+    #[test]
+    fn titles_clears_and_replies_never_reach_the_terminal() {
+        let nasty = b"a\x1b]0;title\x07b\x1b[2Jc\x1b[6nd\x1bce\x1bP+q\x1b\\f";
+        assert_eq!(clean(Colour::Keep, &[nasty]), "abcdef");
+    }
+
+    #[test]
+    fn colours_are_kept_or_dropped_whole_even_when_split() {
+        let chunks: [&[u8]; 3] = [b"\x1b[3", b"1;1", b"mred\x1b[0m"];
+        assert_eq!(clean(Colour::Keep, &chunks), "\x1b[31;1mred\x1b[0m");
+        assert_eq!(clean(Colour::Strip, &chunks), "red");
+    }
+
+    #[test]
+    fn split_characters_join_and_broken_ones_show() {
+        assert_eq!(clean(Colour::Strip, &[b"\xe2\x82", b"\xac"]), "€");
+        assert_eq!(clean(Colour::Strip, &[b"a\xffb\xe2\x82"]), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn carriage_returns_and_bidi_are_visible() {
+        assert_eq!(clean(Colour::Strip, &[b"safe\rEVIL"]), "safe\u{240d}EVIL");
+        assert_eq!(clean(Colour::Strip, &["a\u{202e}b".as_bytes()]), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn an_unterminated_title_swallows_no_later_line() {
+        assert_eq!(clean(Colour::Strip, &[b"\x1b]0;never ends\nnext"]), "\nnext");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_give_a_control_character(bytes: Vec<u8>, cut in 0usize..64) {
+            let cut = cut.min(bytes.len());
+            let out = clean(Colour::Strip, &[&bytes[..cut], &bytes[cut..]]);
+            prop_assert!(out.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
+        }
+
+        #[test]
+        fn cutting_changes_nothing(bytes: Vec<u8>, cut in 0usize..64) {
+            let cut = cut.min(bytes.len());
+            prop_assert_eq!(clean(Colour::Keep, &[&bytes]), clean(Colour::Keep, &[&bytes[..cut], &bytes[cut..]]));
+        }
+    }
+}

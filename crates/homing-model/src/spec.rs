@@ -1,0 +1,348 @@
+//! What a caller asks for: the body of a submit, with its checks.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::OsText;
+
+/// Children that outlive the main process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExit {
+    /// They are named in the outcome and left alone; their output is still kept.
+    #[default]
+    Leave,
+    /// They are ended with it.
+    Kill,
+}
+
+/// A second submit with the same key and owner while the first is live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDuplicate {
+    /// It is the first one.
+    #[default]
+    Join,
+    /// It is an error.
+    Refuse,
+}
+
+/// Where the command's input comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// `/dev/null`.
+    #[default]
+    None,
+    /// What `input` sends, until it sends the end.
+    Pipe,
+    /// This file.
+    File(OsText),
+}
+
+/// A value that is never written to the home.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Secret {
+    /// Held in memory until the task has started.
+    Value(OsText),
+    /// Read from this file at every start.
+    File(OsText),
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Value(_) => f.write_str("Value(…)"),
+            Self::File(path) => write!(f, "File({path:?})"),
+        }
+    }
+}
+
+/// One resource limit of the caller, by its number in the kernel's table; absent means unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rlimit {
+    /// `RLIMIT_*` by number.
+    pub resource: u32,
+    /// The soft limit.
+    #[serde(default)]
+    pub soft: Option<u64>,
+    /// The hard limit.
+    #[serde(default)]
+    pub hard: Option<u64>,
+}
+
+/// A task to be. Exactly one of `argv` and `shell` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spec {
+    /// Program and arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<OsText>,
+    /// A line for `bash`, else `sh`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<OsText>,
+    /// A short name; may stand for the id while it is unique among live tasks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is for, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Who asked, and whom the result goes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Free labels to filter by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Working directory; the user's home folder if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<OsText>,
+    /// The whole environment; a small default one if absent, never the daemon's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, OsText>>,
+    /// Environment values that are never written down.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Secret>,
+    /// Input.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stdin: Stdin,
+    /// One terminal instead of two pipes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub pty: bool,
+    /// Ends the task this long after its start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Between the polite signal and the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+    /// Children that outlive the main process.
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_exit: OnExit,
+    /// How much output is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// File mode mask.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
+    /// Resource limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rlimits: Vec<Rlimit>,
+    /// Niceness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
+    /// Unique per owner while live: the second submit is the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What a second submit with the key gets.
+    #[serde(skip_serializing_if = "is_default")]
+    pub on_duplicate: OnDuplicate,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Why a spec is refused; the message names the field and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// Neither `argv` nor `shell`.
+    #[error("no command: give `argv` (program and arguments) or `shell` (one line)")]
+    NoCommand,
+    /// Both.
+    #[error("both `argv` and `shell` are given: choose one")]
+    TwoCommands,
+    /// The program's name is empty.
+    #[error("the program name is empty")]
+    EmptyProgram,
+    /// A NUL byte where the kernel takes none.
+    #[error("{0} contains a NUL byte, which no program can be given")]
+    Nul(&'static str),
+    /// A text too long or with control characters.
+    #[error("`{field}` {problem}")]
+    Text {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A variable name the kernel or a shell would misread.
+    #[error("`{0}` is not a name for an environment variable")]
+    VariableName(String),
+    /// A number out of range.
+    #[error("`{field}` must be {expected}")]
+    Number {
+        /// Which field.
+        field: &'static str,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// The folder is not absolute.
+    #[error("`cwd` must be an absolute path")]
+    RelativeCwd,
+    /// The input file is not absolute.
+    #[error("`stdin.file` must be an absolute path")]
+    RelativeStdin,
+}
+
+/// The smallest output cap: head and tail need a page each.
+pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
+
+impl Spec {
+    /// Checks all that can be checked without looking at the world.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        match (&self.shell, self.argv.as_slice()) {
+            (None, []) => return Err(Invalid::NoCommand),
+            (Some(_), [_, ..]) => return Err(Invalid::TwoCommands),
+            (None, [program, ..]) if program.is_empty() => return Err(Invalid::EmptyProgram),
+            (Some(line), []) if line.is_empty() => return Err(Invalid::NoCommand),
+            (Some(_), []) | (None, [_, ..]) => {}
+        }
+        if self.argv.iter().chain(&self.shell).any(OsText::has_nul) {
+            return Err(Invalid::Nul("the command"));
+        }
+        if self.cwd.iter().any(OsText::has_nul) {
+            return Err(Invalid::Nul("`cwd`"));
+        }
+        if self.cwd.as_ref().is_some_and(|cwd| !cwd.as_bytes().starts_with(b"/")) {
+            return Err(Invalid::RelativeCwd);
+        }
+        if let Stdin::File(path) = &self.stdin
+            && (path.has_nul() || !path.as_bytes().starts_with(b"/"))
+        {
+            return Err(Invalid::RelativeStdin);
+        }
+        self.validate_texts()?;
+        self.validate_variables()?;
+        self.validate_numbers()
+    }
+
+    fn validate_texts(&self) -> Result<(), Invalid> {
+        let texts = [
+            ("name", &self.name, 200),
+            ("description", &self.description, 2_000),
+            ("owner", &self.owner, 200),
+            ("key", &self.key, 200),
+        ];
+        for (field, text, limit) in texts {
+            let Some(text) = text else { continue };
+            if text.trim().is_empty() {
+                return Err(Invalid::Text { field, problem: "is empty" });
+            }
+            if text.len() > limit {
+                return Err(Invalid::Text { field, problem: "is too long" });
+            }
+            if text.chars().any(char::is_control) {
+                return Err(Invalid::Text { field, problem: "contains control characters" });
+            }
+        }
+        for (name, value) in &self.labels {
+            if name.is_empty() || name.len() > 100 || value.len() > 1_000 {
+                return Err(Invalid::Text {
+                    field: "labels",
+                    problem: "has an empty name or one that is too long",
+                });
+            }
+            if name.chars().chain(value.chars()).any(char::is_control) {
+                return Err(Invalid::Text { field: "labels", problem: "contains control characters" });
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_variables(&self) -> Result<(), Invalid> {
+        let names = self.env.iter().flat_map(BTreeMap::keys).chain(self.secrets.keys());
+        for name in names {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(Invalid::VariableName(name.clone()));
+            }
+        }
+        if self.env.iter().flat_map(BTreeMap::values).any(OsText::has_nul) {
+            return Err(Invalid::Nul("an environment value"));
+        }
+        for secret in self.secrets.values() {
+            let (Secret::Value(text) | Secret::File(text)) = secret;
+            if text.has_nul() {
+                return Err(Invalid::Nul("a secret"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_numbers(&self) -> Result<(), Invalid> {
+        if self.timeout_ms == Some(0) {
+            return Err(Invalid::Number {
+                field: "timeout_ms",
+                expected: "above 0, or absent for no limit",
+            });
+        }
+        if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
+            return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });
+        }
+        if self.umask.is_some_and(|mask| mask > 0o777) {
+            return Err(Invalid::Number { field: "umask", expected: "at most 0o777 (511)" });
+        }
+        if self.nice.is_some_and(|nice| !(-20..=19).contains(&nice)) {
+            return Err(Invalid::Number { field: "nice", expected: "between -20 and 19" });
+        }
+        if self.rlimits.iter().any(|limit| limit.resource > 15) {
+            return Err(Invalid::Number { field: "rlimits.resource", expected: "between 0 and 15" });
+        }
+        Ok(())
+    }
+
+    /// The command in one line, for people.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        match &self.shell {
+            Some(line) => line.lossy().into_owned(),
+            None => crate::shell::join(self.argv.iter().map(OsText::lossy)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&str]) -> Spec {
+        Spec { argv: words.iter().map(|word| OsText::from(*word)).collect(), ..Spec::default() }
+    }
+
+    #[test]
+    fn a_plain_command_is_fine_and_nothing_is_not() {
+        assert_eq!(argv(&["true"]).validate(), Ok(()));
+        assert_eq!(Spec::default().validate(), Err(Invalid::NoCommand));
+        assert_eq!(argv(&[""]).validate(), Err(Invalid::EmptyProgram));
+        let both = Spec { shell: Some("true".into()), ..argv(&["true"]) };
+        assert_eq!(both.validate(), Err(Invalid::TwoCommands));
+    }
+
+    #[test]
+    fn nul_bytes_relative_folders_and_odd_names_are_refused() {
+        assert!(matches!(argv(&["echo", "a\0b"]).validate(), Err(Invalid::Nul(_))));
+        let relative = Spec { cwd: Some("tmp".into()), ..argv(&["true"]) };
+        assert_eq!(relative.validate(), Err(Invalid::RelativeCwd));
+        let odd = Spec { env: Some(BTreeMap::from([("A=B".into(), "1".into())])), ..argv(&["true"]) };
+        assert!(matches!(odd.validate(), Err(Invalid::VariableName(_))));
+        let bell = Spec { name: Some("a\u{7}b".into()), ..argv(&["true"]) };
+        assert!(matches!(bell.validate(), Err(Invalid::Text { field: "name", .. })));
+    }
+
+    #[test]
+    fn unknown_fields_are_refused_by_name() {
+        let error = serde_json::from_str::<Spec>(r#"{"argv":["true"],"nonsense":1}"#).unwrap_err();
+        assert!(error.to_string().contains("nonsense"), "{error}");
+    }
+
+    #[test]
+    fn secrets_never_show_in_debug() {
+        let secret = Secret::Value("hunter2".into());
+        assert!(!format!("{secret:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,125 @@
+//! A task as every surface shows it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::outcome::Outcome;
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// What sort of work a task is. This release runs commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// homing runs it.
+    #[default]
+    Command,
+}
+
+/// Where a task's output is, and how much.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OutputInfo {
+    /// Bytes written in all; the next byte gets this offset.
+    pub bytes: u64,
+    /// Bytes no longer kept, from the middle.
+    pub dropped: u64,
+    /// The file with the first bytes.
+    pub path: Option<String>,
+}
+
+/// Who is told of the end, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Notify {
+    /// `always`, `failure` or `never`.
+    pub on: String,
+    /// Where notices go.
+    pub targets: Vec<String>,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self { on: "never".into(), targets: Vec::new() }
+    }
+}
+
+/// One task. The object only ever grows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// What sort of work.
+    pub kind: Kind,
+    /// Short name.
+    pub name: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Whose it is.
+    pub owner: String,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+    /// The command in one line.
+    pub command: String,
+    /// Program and arguments; invalid UTF-8 replaced.
+    pub argv: Vec<String>,
+    /// Working directory.
+    pub cwd: Option<String>,
+    /// Names of its variables, secrets included; values are never shown.
+    pub env_names: Vec<String>,
+    /// Which queue.
+    pub group: String,
+    /// Precedence in the queue.
+    pub priority: i64,
+    /// Where it is in its life.
+    pub status: Status,
+    /// Why it waits.
+    pub queued_reason: Option<String>,
+    /// Which try.
+    pub attempt: u32,
+    /// The main process, while and after it ran.
+    pub pid: Option<u32>,
+    /// Since when it printed nothing.
+    pub quiet_since: Option<Timestamp>,
+    /// Whether it seems to wait for input.
+    pub waiting_for_input: bool,
+    /// How far it says it is.
+    pub progress: Option<serde_json::Value>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its command was executed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How long it ran, by the monotonic clock.
+    pub duration_ms: Option<u64>,
+    /// How it ended; null until then.
+    pub outcome: Option<Outcome>,
+    /// Its output.
+    pub output: OutputInfo,
+    /// The agent behind it.
+    pub agent: Option<serde_json::Value>,
+    /// Its answer.
+    pub answer: Option<String>,
+    /// Whether the answer is one.
+    pub answer_state: Option<String>,
+    /// Who is told.
+    pub notify: Notify,
+    /// The task it was submitted from.
+    pub parent: Option<TaskId>,
+    /// How many tasks it is nested in.
+    pub depth: u32,
+    /// The key that makes a second submit the first one.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Whether input can be sent.
+    #[serde(default)]
+    pub accepts_input: bool,
+    /// Its time limit.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+    /// Past retention: only status and outcome are left.
+    #[serde(default)]
+    pub forgotten: bool,
+}

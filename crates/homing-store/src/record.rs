@@ -1,0 +1,96 @@
+//! What the store keeps of a task.
+
+use homing_model::{Outcome, Spec, Status, TaskId, Timestamp};
+
+/// A task about to be accepted.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    /// A fresh id; the store refuses one that was ever used.
+    pub id: TaskId,
+    /// What to run, without environment values and without secret values: what it holds may be written to disk.
+    pub spec: Spec,
+    /// Whose it is.
+    pub owner: String,
+    /// The command in one line.
+    pub command: String,
+    /// Names of all its variables.
+    pub env_names: Vec<String>,
+    /// Names of secrets that only the submitting daemon's memory holds.
+    pub volatile_secrets: Vec<String>,
+    /// The task it was submitted from.
+    pub parent: Option<TaskId>,
+    /// How many tasks it is nested in.
+    pub depth: u32,
+    /// Which machine.
+    pub node: String,
+    /// Which boot of it.
+    pub boot_id: String,
+}
+
+/// News that an attempt's command was executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Its main process.
+    pub pid: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A task as it is kept. For a forgotten one, `spec` is reduced to what a tombstone holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The order of acceptance.
+    pub seq: u64,
+    /// Its id.
+    pub id: TaskId,
+    /// What to run.
+    pub spec: Spec,
+    /// Whose it is.
+    pub owner: String,
+    /// The command in one line.
+    pub command: String,
+    /// Names of all its variables.
+    pub env_names: Vec<String>,
+    /// Names of secrets that only the submitting daemon's memory held.
+    pub volatile_secrets: Vec<String>,
+    /// The task it was submitted from.
+    pub parent: Option<TaskId>,
+    /// How many tasks it is nested in.
+    pub depth: u32,
+    /// Where it is in its life.
+    pub status: Status,
+    /// Which try.
+    pub attempt: u32,
+    /// The machine it runs on.
+    pub node: String,
+    /// The boot in which the attempt was claimed.
+    pub boot_id: String,
+    /// Its main process, once known.
+    pub pid: Option<u32>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its command was executed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How long it ran.
+    pub duration_ms: Option<u64>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Who asked for its end, if anybody did.
+    pub stop_requested_by: Option<String>,
+    /// Bytes of output at the end.
+    pub output_bytes: u64,
+    /// Of those, bytes no longer kept.
+    pub output_dropped: u64,
+    /// Past retention: a tombstone.
+    pub forgotten: bool,
+}
+
+impl Record {
+    /// The attempt that is, or was, the current one.
+    #[must_use]
+    pub fn attempt(&self) -> homing_model::Attempt {
+        homing_model::Attempt { task: self.id.clone(), number: self.attempt }
+    }
+}

@@ -1,0 +1,234 @@
+//! The trait of whole operations.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use homing_model::api::TaskCounts;
+use homing_model::retention::Policy;
+use homing_model::{Attempt, Ending, Event, EventKind, OnDuplicate, Reference, Status, TaskId, Timestamp};
+
+use crate::record::{NewTask, Record, Started};
+
+/// The future of an operation.
+pub type Op<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
+/// Why an operation did not happen. Whatever the reason, nothing of it is visible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No space left.
+    #[error("the disk with the database is full")]
+    Full,
+    /// The disk or the filesystem failed; what was being written is not acknowledged.
+    #[error("the database could not be read or written: {0}")]
+    Io(String),
+    /// The file is damaged.
+    #[error("the database is damaged: {0}")]
+    Corrupt(String),
+    /// Written by a later release.
+    #[error("the database has schema {found}, this release knows up to {known}")]
+    TooNew {
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Not a homing database at all.
+    #[error("{0} is a database of another program")]
+    Foreign(String),
+    /// The filesystem cannot hold it safely.
+    #[error("{path}: {why}")]
+    Filesystem {
+        /// Where.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A row that does not make sense; the others are unaffected.
+    #[error("the row of task {task} is damaged: {why}")]
+    BadRow {
+        /// Which, as far as it can be read.
+        task: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The writer is gone; only after a shutdown.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// A submit, whole: the task, how duplicates are met, and the idempotency key of the request.
+#[derive(Debug, Clone)]
+pub struct Submit {
+    /// The task.
+    pub task: NewTask,
+    /// What a live task with the same owner and `spec.key` means.
+    pub on_duplicate: OnDuplicate,
+    /// The request's own key, if it had one.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// One body per key, for a day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// As the caller sent it; unique per owner.
+    pub key: String,
+    /// A hash of the body.
+    pub body_hash: String,
+    /// Until when it stands for that body.
+    pub expires_at: Timestamp,
+}
+
+/// What became of a submit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    /// Accepted, durable, and claimed for starting in the same transaction.
+    Created(Record),
+    /// The same request or the same key again: this is the task of the first one.
+    Joined(Record),
+    /// The key was used for another body.
+    IdempotencyMismatch,
+    /// A live task has the key, and the caller did not want to join it.
+    Duplicate(TaskId),
+    /// The id was used before; draw another.
+    IdTaken,
+}
+
+/// What became of a compare-and-set on one attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Applied {
+    /// It applied; the record as it is now.
+    Done(Record),
+    /// It did not: the task is in a state, or at an attempt, that does not take it. Unchanged.
+    Rejected(Record),
+    /// No such task.
+    Unknown,
+}
+
+/// What a reference stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// One task.
+    One(TaskId),
+    /// Several; a few of them.
+    Several(Vec<TaskId>),
+    /// None.
+    None,
+}
+
+/// Which tasks to list: live ones first, then ended ones, each newest first. Forgotten ones are not listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// In one of these states; any if empty.
+    pub statuses: Vec<Status>,
+    /// With all these labels.
+    pub labels: BTreeMap<String, String>,
+    /// At most so many (1..=1000).
+    pub limit: u32,
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listed {
+    /// The tasks.
+    pub records: Vec<Record>,
+    /// Where to go on.
+    pub next_cursor: Option<String>,
+    /// False if the given cursor is none of ours.
+    pub cursor_valid: bool,
+}
+
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventFilter {
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// Of these kinds; any if empty.
+    pub kinds: Vec<EventKind>,
+}
+
+/// A stretch of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Events {
+    /// In order, each with a `seq` above the cursor.
+    pub events: Vec<Event>,
+    /// Ask for more after this: the last event looked at, whether or not it passed the filter.
+    pub cursor: u64,
+    /// Events up to this one (inclusive) were trimmed; a cursor below it has missed some. 0 if none were.
+    pub trimmed_to: u64,
+}
+
+/// A finished task that became a tombstone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retired {
+    /// Which; its folder may go.
+    pub id: TaskId,
+    /// How much output it had.
+    pub output_bytes: u64,
+}
+
+/// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
+/// [`submit`](Store::submit), [`finish`](Store::finish), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
+/// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
+pub trait Store: Send + Sync + 'static {
+    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task.
+    fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
+
+    /// The attempt's command was executed: records pid and time, with `task.started`.
+    fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
+
+    /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
+    fn stop_requested(&self, task: TaskId, by: String, now: Timestamp) -> Op<Applied>;
+
+    /// Ends the task, if this attempt is the current one and has not ended: state, outcome, `task.completed` (P1).
+    /// The first finisher wins; a later one is `Rejected` with the record of the first.
+    fn finish(&self, attempt: Attempt, ending: Ending) -> Op<Applied>;
+
+    /// Every task that has not ended, oldest first. A damaged row is reported beside the rest, never instead of them.
+    fn live(&self) -> Op<(Vec<Record>, Vec<Error>)>;
+
+    /// One task, or its tombstone.
+    fn get(&self, id: TaskId) -> Op<Option<Record>>;
+
+    /// Several tasks, in the order asked; `None` where there is none.
+    fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>>;
+
+    /// What a person means: an id, a unique start of one (tombstones included), `@last` of the owner, or a name that is unique among
+    /// live tasks (else the newest ended task of that name).
+    fn find(&self, reference: Reference, owner: String) -> Op<Found>;
+
+    /// A page of tasks.
+    fn list(&self, filter: Filter) -> Op<Listed>;
+
+    /// How many there are.
+    fn counts(&self) -> Op<TaskCounts>;
+
+    /// Appends an event that concerns no task.
+    fn note(&self, kind: EventKind, data: serde_json::Value, now: Timestamp) -> Op<u64>;
+
+    /// Events after a cursor, at most `limit` of them.
+    fn events(&self, after: u64, filter: EventFilter, limit: u32) -> Op<Events>;
+
+    /// The newest event's cursor.
+    fn last_event(&self) -> Op<u64>;
+
+    /// Turns one ended task into a tombstone, with `task.forgotten`. `Rejected` while it is live or if it was forgotten before.
+    fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied>;
+
+    /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first.
+    fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
+
+    /// Drops tombstones, idempotency keys and events past their time, at most `limit` rows of each; answers how many tombstones.
+    /// Ids of dropped tombstones are still never issued again.
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64>;
+
+    /// Checks the whole database.
+    fn check(&self) -> Op<()>;
+
+    /// Writes what is pending and lets go of the files.
+    fn close(&self) -> Op<()>;
+}
