@@ -1,0 +1,107 @@
+//! A cgroup per task, where one can be made: an exact list of the tree, and one write that ends it all.
+//!
+//! Only the unified hierarchy (version 2) is used, and no controller of it: killing needs none. Where the daemon may not make one, the
+//! shim's role as subreaper keeps the tree together all the same.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Where this process is in the unified hierarchy, as a folder.
+fn own() -> Option<(PathBuf, PathBuf)> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let mut left = left.split(' ').skip(3);
+        let (root, point) = (left.next()?, left.next()?);
+        right.starts_with("cgroup2 ").then(|| (root.to_owned(), PathBuf::from(point)))
+    });
+    let (root, point) = mount?;
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let relative = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/').to_owned();
+    Some((point.clone(), point.join(relative)))
+}
+
+fn is_writable(folder: &Path) -> bool {
+    let procs = folder.join("cgroup.procs");
+    let may = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+    may(folder) && may(&procs)
+}
+
+/// The folder for everything of one home: below the topmost cgroup we may change, so that it does not end with whoever started us.
+#[must_use]
+pub fn base(home: &Path) -> Option<PathBuf> {
+    let (root, own) = own()?;
+    let mut best = None;
+    let mut folder = own.as_path();
+    loop {
+        if !is_writable(folder) {
+            break;
+        }
+        best = Some(folder);
+        if folder == root {
+            break;
+        }
+        folder = folder.parent()?;
+    }
+    let name = format!("homing-{:08x}", crc32fast::hash(home.as_os_str().as_encoded_bytes()));
+    Some(best?.join(name))
+}
+
+/// Makes the home's folder, and moves this process out of its starter's cgroup into it.
+///
+/// # Errors
+/// If that is not allowed here.
+pub fn detach(base: &Path) -> io::Result<()> {
+    let daemon = base.join("daemon");
+    for folder in [base, &daemon] {
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    fs::write(daemon.join("cgroup.procs"), "0")
+}
+
+/// One task's cgroup.
+#[derive(Debug)]
+pub(crate) struct Group {
+    path: PathBuf,
+}
+
+impl Group {
+    /// Makes it and opens it for a clone into it.
+    pub(crate) fn make(base: &Path, name: &str) -> io::Result<(Self, OwnedFd)> {
+        let path = base.join(name);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let group = Self { path };
+        let fd = crate::folder::open(&group.path)?;
+        Ok((group, fd))
+    }
+
+    /// The members.
+    pub(crate) fn members(&self) -> Vec<crate::process::Process> {
+        crate::process::in_cgroup(&self.path)
+    }
+
+    /// Ends every member at once, those that fork meanwhile included.
+    pub(crate) fn kill(&self) {
+        // Kernels before 5.14 have no such file; the callers signal every process they see as well.
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+
+    /// Removes it, once it is empty.
+    pub(crate) fn remove(&self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// The name of an attempt's cgroup.
+pub(crate) fn name(task: &str, attempt: u32) -> String {
+    format!("{task}.{attempt}")
+}

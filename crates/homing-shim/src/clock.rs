@@ -1,0 +1,34 @@
+//! Time in keeper and shim.
+//!
+//! Limits count monotonic time, in which suspend does not pass. Times for people are the wall clock at the start plus what has
+//! passed since, suspend included, so that a clock that jumps in between cannot make an end precede its start.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+fn millis(clock: ClockId) -> i64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
+    tv_sec.saturating_mul(1000).saturating_add(tv_nsec / 1_000_000)
+}
+
+/// Monotonic milliseconds, without suspend.
+pub(crate) fn monotonic() -> i64 {
+    millis(ClockId::Monotonic)
+}
+
+/// The wall clock, read once and carried on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wall {
+    offset: i64,
+}
+
+impl Wall {
+    /// Reads the wall clock.
+    pub(crate) fn read() -> Self {
+        Self { offset: millis(ClockId::Realtime) - millis(ClockId::Boottime) }
+    }
+
+    /// Now, in milliseconds since the epoch.
+    pub(crate) fn now(self) -> i64 {
+        self.offset.saturating_add(millis(ClockId::Boottime))
+    }
+}

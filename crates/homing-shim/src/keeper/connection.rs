@@ -1,0 +1,87 @@
+//! Packets with descriptors, between the keeper and everybody else.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use minicbor::{Decode, Encode};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::wire::{self, Frames};
+
+/// No packet to or from the keeper is longer.
+const MAX_PACKET: usize = 8 * 1024;
+
+/// One end of a packet socket.
+#[derive(Debug)]
+pub struct Connection(OwnedFd);
+
+/// A packet that came.
+#[derive(Debug)]
+pub struct Received<T> {
+    /// What it says; none if this release does not know it.
+    pub message: Option<T>,
+    /// What came with it.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Connection {
+    /// Around a connected packet socket.
+    #[must_use]
+    pub const fn new(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
+    /// Sends one packet, whole or not at all.
+    ///
+    /// # Errors
+    /// If the other side is gone, or (on a socket that does not block) has no room.
+    pub fn send<T: Encode<()>>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = wire::frame(message);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// Receives one packet; none when the other side is gone.
+    ///
+    /// # Errors
+    /// If nothing can be read (now, on a socket that does not block).
+    pub fn receive<T: for<'b> Decode<'b, ()>>(&self) -> io::Result<Option<Received<T>>> {
+        let mut bytes = [0; MAX_PACKET];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let got = recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let mut descriptors = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
+        }
+        if got.bytes == 0 {
+            return Ok(None);
+        }
+        let mut frames = Frames::default();
+        frames.push(bytes.get(..got.bytes).unwrap_or_default());
+        let message = frames.next().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        Ok(Some(Received { message, descriptors }))
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}

@@ -1,0 +1,23 @@
+//! The keeper: one small process per home that forks shims and keeps the daemon alive.
+//!
+//! # Theory of operation
+//!
+//! A daemon with threads cannot fork safely, and a shim that is executed anew costs more memory and time than one that is forked from something small.
+//! So the keeper has one thread, initialises nothing, and keeps no state that matters: all it knows is which children are shims and
+//! which one is the daemon. It listens on `keeper.sock` for packets: the engine asks for shims, clients ask for a daemon.
+//!
+//! As the parent of the daemon it restarts it at once when it dies, with a growing pause only when it cannot even start. As subreaper it inherits the
+//! children of a shim that was killed, and ends them: nothing may run on that nobody watches. When the daemon has left on purpose and no
+//! shim is left, the keeper leaves too.
+//!
+//! Killed itself, it is started again by the daemon; both killed, by the next shim that ends. Keeps P3, P4 and P8.
+
+mod client;
+mod connection;
+mod restart;
+mod service;
+
+pub use client::{Mode, StartError, connect, request_start, spawn};
+pub(crate) use client::request_start_without_waiting;
+pub use connection::{Connection, Received};
+pub(crate) use service::run;

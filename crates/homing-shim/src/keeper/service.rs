@@ -1,0 +1,425 @@
+//! The keeper's loop.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, Mode as FileMode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::client::{EXIT_HELD, Mode};
+use super::connection::Connection;
+use super::restart::Restart;
+use crate::wire::{FromKeeper, ToKeeper};
+use crate::{cgroup, clock, dispatch, folder, home, process, shim, sys};
+
+/// Somebody connected.
+struct Peer {
+    connection: Connection,
+    pid: u32,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Has not said.
+    Unknown,
+    /// The engine of this home.
+    Engine,
+    /// Waits for a daemon.
+    Waiting,
+}
+
+/// The daemon's process, whoever started it.
+struct Daemon {
+    pid: u32,
+    /// For one that is not our child: readable when it is gone.
+    pidfd: Option<OwnedFd>,
+    since: i64,
+    ready: bool,
+    leaving: bool,
+    complaint: Option<String>,
+}
+
+struct Keeper {
+    home: PathBuf,
+    mode: Mode,
+    folder: OwnedFd,
+    _lock: OwnedFd,
+    listener: OwnedFd,
+    signals: OwnedFd,
+    peers: Vec<Peer>,
+    shims: HashSet<u32>,
+    daemon: Option<Daemon>,
+    restart: Restart,
+    restart_at: Option<i64>,
+    /// A shim died unnaturally: its children may be ours now.
+    orphans: bool,
+    /// Somebody has connected since we began.
+    visited: bool,
+}
+
+/// Runs as the keeper of a home; the process's whole life. The exit code says what became of it.
+pub(crate) fn run(home: &Path, mode: Mode) -> i32 {
+    let keeper = match Keeper::open(home, mode) {
+        Ok(Some(keeper)) => keeper,
+        Ok(None) => return EXIT_HELD,
+        Err(error) => {
+            complain(&format!("{}: {error}", home.display()));
+            return 1;
+        }
+    };
+    // Whoever started us waits for this process; the one that goes on is nobody's child.
+    match sys::fork() {
+        Ok(sys::Fork::Parent(_)) => sys::exit_now(0),
+        Ok(sys::Fork::Child) => {}
+        Err(error) => {
+            complain(&error.to_string());
+            return 1;
+        }
+    }
+    keeper.detach();
+    keeper.serve();
+    0
+}
+
+/// To whoever started us; this is the only thing the keeper ever prints.
+fn complain(text: &str) {
+    let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+}
+
+impl Keeper {
+    /// Takes the lock and the socket; none if another keeper has them.
+    fn open(home: &Path, mode: Mode) -> io::Result<Option<Self>> {
+        sys::ignore_signals();
+        rustix::process::umask(FileMode::from_raw_mode(0o077));
+        let folder = folder::open(home)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::openat(&folder, home::KEEPER_LOCK, flags, FileMode::RUSR | FileMode::WUSR)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let listener = bind(&folder)?;
+        let signals = sys::child_signal()?;
+        Ok(Some(Self {
+            home: home.to_owned(),
+            mode,
+            folder,
+            _lock: lock,
+            listener,
+            signals,
+            peers: Vec::new(),
+            shims: HashSet::new(),
+            daemon: None,
+            restart: Restart::default(),
+            restart_at: None,
+            orphans: false,
+            visited: false,
+        }))
+    }
+
+    /// Out of the starter's session, terminal and cgroup, with none of its descriptors.
+    fn detach(&self) {
+        let _ = rustix::process::setsid();
+        let _ = rustix::process::chdir("/");
+        let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
+        let _ = rustix::thread::set_name(c"homing-keeper");
+        let _ = sys::set_rlimit(libc::RLIMIT_CORE, Some(0), None);
+        if let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, FileMode::empty()) {
+            let _ = rustix::stdio::dup2_stdin(&null);
+            let _ = rustix::stdio::dup2_stdout(&null);
+            let _ = rustix::stdio::dup2_stderr(&null);
+        }
+        if self.mode == Mode::Daemon
+            && let Some(base) = cgroup::base(&self.home)
+        {
+            let _ = cgroup::detach(&base);
+        }
+    }
+
+    fn serve(mut self) {
+        while !self.is_done() {
+            self.poll_once();
+            if self.restart_at.is_some_and(|at| clock::monotonic() >= at) {
+                self.start_daemon();
+            }
+            if self.orphans {
+                self.end_orphans();
+            }
+        }
+        let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+    }
+
+    /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.
+    fn is_done(&self) -> bool {
+        // A keeper that was just started waits for its first visitor; one that had them leaves after the last.
+        let idle = self.shims.is_empty() && self.daemon.is_none() && self.restart_at.is_none() && self.peers.is_empty();
+        idle && (self.visited || !self.folder_is_there())
+    }
+
+    fn folder_is_there(&self) -> bool {
+        rustix::fs::fstat(&self.folder).is_ok_and(|stat| stat.st_nlink > 0)
+    }
+
+    fn poll_once(&mut self) {
+        let timeout = self.restart_at.map(|at| {
+            let wait = (at - clock::monotonic()).max(0);
+            Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
+        });
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
+        let watched = self.daemon.as_ref().and_then(|daemon| daemon.pidfd.as_ref());
+        if let Some(pidfd) = watched {
+            fds.push(PollFd::new(pidfd, PollFlags::IN));
+        }
+        let first_peer = fds.len();
+        fds.extend(self.peers.iter().map(|peer| PollFd::new(&peer.connection, PollFlags::IN)));
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            return;
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let is_ready = |at: usize| ready.get(at).copied().unwrap_or(false);
+        let foreign_daemon_gone = first_peer == 3 && is_ready(2);
+        // Backwards, so that a peer that is taken out does not move those still to come.
+        for number in (0..self.peers.len()).rev() {
+            if is_ready(first_peer + number) {
+                self.hear(number);
+            }
+        }
+        if is_ready(0) {
+            self.reap();
+        }
+        if foreign_daemon_gone {
+            self.daemon_died();
+        }
+        if is_ready(1) {
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        let Ok(socket) = net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { return };
+        let Ok(peer) = net::sockopt::socket_peercred(&socket) else { return };
+        if peer.uid == rustix::process::geteuid() {
+            let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+            self.visited = true;
+            self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
+        }
+    }
+
+    fn hear(&mut self, number: usize) {
+        let Some(peer) = self.peers.get(number) else { return };
+        match peer.connection.receive::<ToKeeper>() {
+            Ok(Some(received)) => {
+                if let Some(message) = received.message {
+                    self.obey(number, message, received.descriptors);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(None) | Err(_) => {
+                self.peers.swap_remove(number);
+            }
+        }
+    }
+
+    fn obey(&mut self, number: usize, message: ToKeeper, descriptors: Vec<OwnedFd>) {
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        match message {
+            ToKeeper::Engine => {
+                peer.role = Role::Engine;
+                let _ = peer.connection.send(&FromKeeper::Welcome(std::process::id()), &[]);
+                let pid = peer.pid;
+                self.meet_engine(pid);
+            }
+            ToKeeper::Launch(nonce) => {
+                if peer.role == Role::Engine
+                    && let Ok([socket, folder]) = <[OwnedFd; 2]>::try_from(descriptors)
+                    && let Err(error) = self.fork_shim(socket, folder)
+                    && let Some(peer) = self.peers.get(number)
+                {
+                    let code = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                    let _ = peer.connection.send(&FromKeeper::LaunchFailed(nonce, code), &[]);
+                }
+            }
+            ToKeeper::Ready => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.ready = true;
+                }
+                self.answer_waiting(&FromKeeper::Running);
+            }
+            ToKeeper::CannotStart(reason) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.complaint = Some(reason);
+                }
+            }
+            ToKeeper::Leaving => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.leaving = true;
+                }
+            }
+            ToKeeper::Start => {
+                peer.role = Role::Waiting;
+                self.ensure_daemon();
+            }
+        }
+    }
+
+    /// An engine said who it is: our child, or one that was there before us.
+    fn meet_engine(&mut self, pid: u32) {
+        if self.mode == Mode::Embedded || self.daemon.as_ref().is_some_and(|daemon| daemon.pid == pid) {
+            return;
+        }
+        let pidfd = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        if pidfd.is_some() {
+            self.restart_at = None;
+            let since = clock::monotonic();
+            self.daemon = Some(Daemon { pid, pidfd, since, ready: true, leaving: false, complaint: None });
+        }
+    }
+
+    fn answer_waiting(&mut self, answer: &FromKeeper) {
+        self.peers.retain(|peer| {
+            if peer.role == Role::Waiting {
+                let _ = peer.connection.send(answer, &[]);
+            }
+            peer.role != Role::Waiting
+        });
+    }
+
+    // ---- the daemon ---------------------------------------------------------------------------------------------------------
+
+    fn ensure_daemon(&mut self) {
+        if self.mode == Mode::Embedded {
+            self.answer_waiting(&FromKeeper::NotRunning("this home is served by an embedded engine".into()));
+            return;
+        }
+        match &self.daemon {
+            Some(daemon) if daemon.ready && !daemon.leaving => self.answer_waiting(&FromKeeper::Running),
+            // It is on its way, in or out: whoever waits is answered then.
+            Some(_) => {}
+            None => {
+                self.restart.forgive();
+                self.start_daemon();
+            }
+        }
+    }
+
+    fn start_daemon(&mut self) {
+        self.restart_at = None;
+        if !self.folder_is_there() {
+            self.answer_waiting(&FromKeeper::NotRunning("the home folder is gone".into()));
+            return;
+        }
+        let _ = folder::remove(&self.folder, home::STOPPED);
+        match self.spawn_daemon() {
+            Ok(pid) => {
+                let since = clock::monotonic();
+                self.daemon = Some(Daemon { pid, pidfd: None, since, ready: false, leaving: false, complaint: None });
+            }
+            Err(error) => {
+                self.answer_waiting(&FromKeeper::NotRunning(format!("the daemon could not be executed: {error}")));
+                self.restart_at = self.restart.after_death(false, 0).map(|pause| clock::monotonic() + pause);
+            }
+        }
+    }
+
+    fn spawn_daemon(&self) -> io::Result<u32> {
+        // The program that the home records may be newer than this keeper's own.
+        let program = match home::recorded_program(&self.home).filter(|program| program.exists()) {
+            Some(program) => program,
+            None => std::env::current_exe()?,
+        };
+        let mut command = Command::new(program);
+        command.arg(dispatch::DAEMON).arg(&self.home).stdin(Stdio::null()).stdout(Stdio::null());
+        let log = File::options().append(true).create(true).open(self.home.join(home::LOG));
+        command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
+        Ok(command.spawn()?.id())
+    }
+
+    fn daemon_died(&mut self) {
+        let Some(daemon) = self.daemon.take() else { return };
+        let lived = clock::monotonic() - daemon.since;
+        let waiting = self.peers.iter().any(|peer| peer.role == Role::Waiting);
+        if daemon.leaving {
+            // Stopped on purpose, unless somebody has asked for it again meanwhile.
+            if waiting {
+                self.start_daemon();
+            }
+            return;
+        }
+        if !daemon.ready && waiting {
+            let reason = daemon.complaint.unwrap_or_else(|| "it died while it started; daemon.log may say why".into());
+            self.answer_waiting(&FromKeeper::NotRunning(reason));
+        }
+        if home::is_stopped(&self.home) {
+            return;
+        }
+        self.restart_at = self.restart.after_death(daemon.ready, lived).map(|pause| clock::monotonic() + pause);
+    }
+
+    // ---- shims --------------------------------------------------------------------------------------------------------------
+
+    fn fork_shim(&mut self, socket: OwnedFd, folder: OwnedFd) -> io::Result<()> {
+        match sys::fork()? {
+            sys::Fork::Parent(pid) => {
+                self.shims.insert(pid);
+                Ok(())
+            }
+            sys::Fork::Child => {
+                sys::close_all_but(socket.as_fd(), folder.as_fd());
+                let _ = rustix::process::setsid();
+                let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
+                let _ = rustix::thread::set_name(c"homing-shim");
+                shim::run(socket, folder);
+                sys::exit_now(0)
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        let mut drain = [0; 128];
+        let _ = rustix::io::read(&self.signals, &mut drain);
+        while let sys::Wait::Ended(reaped) = sys::wait() {
+            if self.daemon.as_ref().is_some_and(|daemon| daemon.pid == reaped.pid && daemon.pidfd.is_none()) {
+                self.daemon_died();
+            } else if self.shims.remove(&reaped.pid) {
+                self.orphans |= reaped.end != sys::End::Code(0);
+            } else {
+                // An orphan of a killed shim, whose own children are ours now.
+                self.orphans = true;
+            }
+        }
+    }
+
+    /// Ends every child that is neither shim nor daemon: what a killed shim left behind. Their ends come back through `reap`.
+    fn end_orphans(&mut self) {
+        self.orphans = false;
+        let me = std::process::id();
+        let daemon = self.daemon.as_ref().map(|daemon| daemon.pid);
+        for child in process::all().into_iter().filter(|child| child.parent == me) {
+            if !self.shims.contains(&child.pid) && Some(child.pid) != daemon {
+                process::signal(&child, libc::SIGKILL);
+            }
+        }
+    }
+}
+
+/// The keeper's socket: bound under another name and renamed, so that it is there whole or not at all.
+fn bind(folder: &OwnedFd) -> io::Result<OwnedFd> {
+    const TEMPORARY: &str = "keeper.sock.new";
+    folder::remove(folder, TEMPORARY)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let listener = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    let path = format!("/proc/self/fd/{}/{TEMPORARY}", folder.as_raw_fd());
+    net::bind(&listener, &SocketAddrUnix::new(path)?)?;
+    net::listen(&listener, 128)?;
+    rustix::fs::renameat(folder, TEMPORARY, folder, home::KEEPER_SOCKET)?;
+    Ok(listener)
+}

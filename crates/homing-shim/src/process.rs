@@ -1,0 +1,168 @@
+//! Processes as `/proc` shows them, and signals that cannot hit a stranger.
+//!
+//! A pid alone is not an identity: it may be used again. A process here is its pid and its start time, and a signal goes through a
+//! pidfd that was checked against both. Keeps P8.
+
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// One process, as it was when we looked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its parent's.
+    pub parent: u32,
+    /// When it was started, in the kernel's ticks since boot.
+    pub start: u64,
+    /// The name of its program.
+    pub name: String,
+    /// Ended, but not waited for.
+    pub zombie: bool,
+}
+
+/// Reads one process; none if it is gone.
+#[must_use]
+pub fn stat(pid: u32) -> Option<Process> {
+    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_stat(pid, &String::from_utf8_lossy(&text))
+}
+
+fn parse_stat(pid: u32, text: &str) -> Option<Process> {
+    // The name is in parentheses and may itself hold any of both.
+    let (open, close) = (text.find('(')?, text.rfind(')')?);
+    let name = text.get(open + 1..close)?.to_owned();
+    let mut fields = text.get(close + 1..)?.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    Some(Process { pid, parent, start, name, zombie: matches!(state, "Z" | "X") })
+}
+
+/// Every process that can be seen.
+#[must_use]
+pub fn all() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(stat).collect()
+}
+
+/// The living descendants of a process, parents before children.
+#[must_use]
+pub fn descendants(root: u32) -> Vec<Process> {
+    let mut rest = all();
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        let (children, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|process| process.parent == parent);
+        rest = others;
+        parents.extend(children.iter().map(|child| child.pid));
+        found.extend(children.into_iter().filter(|child| !child.zombie));
+    }
+    found
+}
+
+/// Sends a signal to this very process; false if it is gone.
+pub fn signal(process: &Process, number: i32) -> bool {
+    let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return false };
+    let Some(number) = Signal::from_named_raw(number) else { return false };
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    // The descriptor now holds whoever has this pid: make sure that it is the one we mean.
+    if stat(process.pid).is_none_or(|now| now.start != process.start) {
+        return false;
+    }
+    pidfd_send_signal(&pidfd, number).is_ok()
+}
+
+/// Living processes that were started with this variable in their environment.
+#[must_use]
+pub fn with_variable(name: &str, value: &str) -> Vec<Process> {
+    let wanted = format!("{name}={value}").into_bytes();
+    let holds = |process: &Process| {
+        std::fs::read(format!("/proc/{}/environ", process.pid))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
+    };
+    all().into_iter().filter(|process| !process.zombie).filter(holds).collect()
+}
+
+/// The members of a cgroup, those of its children not included.
+pub(crate) fn in_cgroup(cgroup: &Path) -> Vec<Process> {
+    let Ok(text) = std::fs::read_to_string(cgroup.join("cgroup.procs")) else { return Vec::new() };
+    let members = text.lines().filter_map(|line| u32::from_str(line).ok()).filter_map(stat);
+    members.filter(|process| !process.zombie).collect()
+}
+
+/// The number of a signal by its name (`TERM`, `SIGTERM`, `term`) or number.
+///
+/// # Errors
+/// If there is no such signal.
+pub fn signal_number(text: &str) -> io::Result<i32> {
+    const NAMES: [(&str, i32); 31] = [
+        ("HUP", libc::SIGHUP),
+        ("INT", libc::SIGINT),
+        ("QUIT", libc::SIGQUIT),
+        ("ILL", libc::SIGILL),
+        ("TRAP", libc::SIGTRAP),
+        ("ABRT", libc::SIGABRT),
+        ("BUS", libc::SIGBUS),
+        ("FPE", libc::SIGFPE),
+        ("KILL", libc::SIGKILL),
+        ("USR1", libc::SIGUSR1),
+        ("SEGV", libc::SIGSEGV),
+        ("USR2", libc::SIGUSR2),
+        ("PIPE", libc::SIGPIPE),
+        ("ALRM", libc::SIGALRM),
+        ("TERM", libc::SIGTERM),
+        ("STKFLT", libc::SIGSTKFLT),
+        ("CHLD", libc::SIGCHLD),
+        ("CONT", libc::SIGCONT),
+        ("STOP", libc::SIGSTOP),
+        ("TSTP", libc::SIGTSTP),
+        ("TTIN", libc::SIGTTIN),
+        ("TTOU", libc::SIGTTOU),
+        ("URG", libc::SIGURG),
+        ("XCPU", libc::SIGXCPU),
+        ("XFSZ", libc::SIGXFSZ),
+        ("VTALRM", libc::SIGVTALRM),
+        ("PROF", libc::SIGPROF),
+        ("WINCH", libc::SIGWINCH),
+        ("IO", libc::SIGIO),
+        ("PWR", libc::SIGPWR),
+        ("SYS", libc::SIGSYS),
+    ];
+    let upper = text.trim().to_ascii_uppercase();
+    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let by_name = NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
+    by_name.or_else(|| name.parse().ok().filter(|number| (1..=31).contains(number))).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is not a signal: write TERM, INT, KILL, … or 1 to 31"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_do_not_confuse_the_parser() {
+        let rest = "R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+        let process = parse_stat(7, &format!("7 (a) (b) R) {rest}")).unwrap();
+        assert_eq!((process.name.as_str(), process.parent, process.start), ("a) (b) R", 1, 4711));
+    }
+
+    #[test]
+    fn a_process_with_another_start_time_is_a_stranger() {
+        let me = stat(std::process::id()).unwrap();
+        assert!(signal(&Process { start: me.start, ..me.clone() }, libc::SIGCONT));
+        assert!(!signal(&Process { start: me.start + 1, ..me }, libc::SIGCONT));
+    }
+
+    #[test]
+    fn signals_by_name_and_number() {
+        assert_eq!(signal_number("sigterm").unwrap(), libc::SIGTERM);
+        assert_eq!(signal_number("9").unwrap(), libc::SIGKILL);
+        assert!(signal_number("NOPE").is_err());
+        assert!(signal_number("0").is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! The connection to the daemon: framed, never blocking, allowed to vanish.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::wire::{self, Frames, FromShim, ToShim};
+
+/// The other side is gone, or talks nonsense.
+#[derive(Debug)]
+pub(super) struct Closed;
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Channel {
+    socket: OwnedFd,
+    frames: Frames,
+    out: Vec<u8>,
+}
+
+impl Channel {
+    /// Takes over a connected socket.
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        if let Ok(flags) = fcntl_getfl(&socket) {
+            let _ = fcntl_setfl(&socket, flags | OFlags::NONBLOCK);
+        }
+        Self { socket, frames: Frames::default(), out: Vec::new() }
+    }
+
+    /// Whether something waits to be sent.
+    pub(super) const fn is_pending(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Queues a message and sends what the socket takes. There are few messages and none is large, so the queue stays small.
+    pub(super) fn send(&mut self, message: &FromShim) -> Result<(), Closed> {
+        self.out.extend_from_slice(&wire::frame(message));
+        self.flush()
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn flush(&mut self) -> Result<(), Closed> {
+        while !self.out.is_empty() {
+            match send(&self.socket, &self.out, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) => drop(self.out.drain(..count.min(self.out.len()))),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Closed),
+            }
+        }
+        self.out = Vec::new();
+        Ok(())
+    }
+
+    /// Reads what is there. Messages that came before an end of file are still answered first.
+    pub(super) fn receive(&mut self) -> Result<Vec<ToShim>, Closed> {
+        let mut messages = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            match recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) if messages.is_empty() => return Err(Closed),
+                Ok((0, _)) | Err(Errno::AGAIN) => return Ok(messages),
+                Ok((count, _)) => {
+                    self.frames.push(buffer.get(..count).unwrap_or_default());
+                    while let Some(message) = self.frames.next().map_err(|_| Closed)? {
+                        messages.push(message);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Closed),
+            }
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

@@ -1,0 +1,22 @@
+//! The shim: one per running task, and all that stands between it and oblivion.
+//!
+//! # Theory of operation
+//!
+//! The keeper forks a shim and gives it two descriptors: a socket to the daemon and the attempt's folder. The daemon sends the launch over that
+//! socket. The shim locks the folder, makes the start marker, executes the command, and from then on needs nobody: it moves output from
+//! pipes to files, keeps the time limit, and ends the tree when asked. One loop over `poll` does all of it; nothing here blocks on the daemon.
+//!
+//! When the main process has ended and its output is drained, the shim tells the daemon and makes the exit record durable, both at
+//! once: either alone is enough for the truth to survive. It leaves when the daemon says that the end is recorded; or, with no daemon there, when
+//! the record is durable and a revival was begun. Children that outlive the main process keep it here, capturing, until they are gone.
+//!
+//! Keeps P2, P3, P4, P7, P8, P9 and P10.
+
+mod channel;
+mod child;
+mod input;
+mod revive;
+mod service;
+mod stop;
+
+pub(crate) use service::run;

@@ -1,0 +1,88 @@
+//! Ending the tree: politely, then not, then making sure. Keeps P8.
+
+use crate::cgroup::Group;
+use crate::process::{self, Process};
+
+/// Between two looks at what is left after the last signal.
+const RETRY_MS: i64 = 20;
+/// After the last signal, how long the kernel gets before survivors are named.
+const PATIENCE_MS: i64 = 800;
+
+/// Why the tree is being ended; decides the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Somebody asked.
+    Requested,
+    /// Its time was up.
+    TimedOut,
+    /// The main process ended by itself and its children are not to outlive it.
+    Leftovers,
+}
+
+/// A stop under way.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) cause: Cause,
+    escalate_at: i64,
+    next_look: i64,
+    killed: bool,
+}
+
+/// Everybody in the tree: descendants of this process, and members of the cgroup that may have left it.
+pub(super) fn members(group: Option<&Group>) -> Vec<Process> {
+    let mut members = process::descendants(std::process::id());
+    for member in group.map(Group::members).unwrap_or_default() {
+        if members.iter().all(|known| known.pid != member.pid) {
+            members.push(member);
+        }
+    }
+    members
+}
+
+impl Stop {
+    /// Sends the polite signal to everybody.
+    pub(super) fn begin(cause: Cause, signal: i32, grace_ms: u64, group: Option<&Group>, now: i64) -> Self {
+        if signal != libc::SIGKILL && grace_ms > 0 {
+            for process in members(group) {
+                process::signal(&process, signal);
+                // A frozen process hears nothing until it is thawed.
+                process::signal(&process, libc::SIGCONT);
+            }
+        }
+        let grace = if signal == libc::SIGKILL { 0 } else { i64::try_from(grace_ms).unwrap_or(i64::MAX / 4) };
+        let escalate_at = now.saturating_add(grace);
+        Self { cause, escalate_at, next_look: escalate_at, killed: false }
+    }
+
+    /// A second request: never slower than the first.
+    pub(super) fn hasten(&mut self, signal: i32, grace_ms: u64, group: Option<&Group>, now: i64) {
+        let again = Self::begin(self.cause, signal, grace_ms, group, now);
+        self.escalate_at = self.escalate_at.min(again.escalate_at);
+        self.next_look = self.next_look.min(self.escalate_at);
+    }
+
+    /// When to be asked again.
+    pub(super) const fn deadline(&self) -> i64 {
+        self.next_look
+    }
+
+    /// Goes on: the last signal when it is due, and again for whoever is still there.
+    pub(super) fn advance(&mut self, group: Option<&Group>, now: i64) {
+        if now < self.next_look {
+            return;
+        }
+        self.killed = true;
+        if let Some(group) = group {
+            group.kill();
+        }
+        for process in members(group) {
+            process::signal(&process, libc::SIGKILL);
+        }
+        self.next_look = now + RETRY_MS;
+    }
+
+    /// Whether the kernel had its time: who is left now is named.
+    pub(super) const fn is_exhausted(&self, now: i64) -> bool {
+        self.killed && now >= self.escalate_at.saturating_add(PATIENCE_MS)
+    }
+}
