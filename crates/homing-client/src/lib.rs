@@ -1,1 +1,34 @@
-//! To be.
+//! A typed client for the homing daemon, over the Unix socket of its home.
+//!
+//! # Theory of operation
+//! A [`Client`] keeps idle connections and reuses them, so that requests in a row pay for one connect. When nobody listens
+//! it calls its [`Revive`] hook, which may start a daemon or say why it will not; without a hook that is an error.
+//! Asking is repeatable, so [`Client::wait`], [`Follow`] and [`EventStream`] outlive a restart of the daemon: they connect
+//! again and go on from the last offset or cursor, losing nothing and repeating nothing. Commands that change something are
+//! repeated only where that is safe; each method says so.
+//!
+//! The crate never prints, and reads neither the environment nor the clock of the wall.
+
+mod call;
+mod client;
+mod error;
+mod events;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+mod input;
+mod output;
+mod query;
+mod socket;
+mod sse;
+mod status;
+mod stop;
+mod tasks;
+mod wait;
+
+pub use client::{Absence, Client, Revive};
+pub use error::Error;
+pub use events::{EventQuery, EventStream, Log, Record};
+pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};
+pub use socket::SOCKET;
+pub use tasks::{ListQuery, Submitted};
+pub use wait::Mode;

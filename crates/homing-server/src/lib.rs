@@ -1,1 +1,43 @@
-//! To be.
+//! HTTP and server-sent events on the Unix socket of a home, and the daemon that serves them.
+//!
+//! # Theory of operation
+//!
+//! ```text
+//! socket   binds homing.sock in a home that was checked
+//! server   accepts, and serves one connection per task
+//! confine  decides, once per connection, whether the caller may come in (P11)
+//! router   one table of routes becomes the axum router; openapi makes the document of the same table
+//! resource one file per address: reads the call, asks the engine, answers
+//! ```
+//!
+//! Nothing here decides anything about tasks: the engine does, and whatever is told was committed before. Streams read on only
+//! when their client takes what it was given, so a slow client costs no memory; every stream resumes from the id of its last event.
+//! Work that changes something runs to its end even if its caller goes away in the middle.
+
+mod answer;
+mod app;
+mod body;
+mod call;
+mod caught;
+mod confine;
+mod connection;
+pub mod daemon;
+mod digest;
+mod endings;
+mod log;
+mod openapi;
+mod query;
+mod refusal;
+mod resource;
+mod route;
+mod router;
+mod routes;
+pub mod server;
+mod settings;
+pub mod socket;
+mod sse;
+mod stream;
+
+pub use daemon::{Options, run};
+pub use openapi::openapi_json;
+pub use server::{Ended, Server};

@@ -193,6 +193,9 @@ pub struct Standing {
     /// Of those, bytes no longer kept.
     #[n(7)]
     pub output_dropped: u64,
+    /// The shim's own process.
+    #[n(8)]
+    pub shim: Option<u32>,
 }
 
 /// From a shim to the daemon.
@@ -201,9 +204,9 @@ pub enum FromShim {
     /// The attempt is not run by this shim.
     #[n(0)]
     Refused(#[n(0)] Refusal),
-    /// The command was executed: pid and wall-clock milliseconds.
+    /// The command was executed: its pid, wall-clock milliseconds, and the shim's own pid.
     #[n(1)]
-    Started(#[n(0)] u32, #[n(1)] i64),
+    Started(#[n(0)] u32, #[n(1)] i64, #[n(2)] Option<u32>),
     /// Output is longer than was asked about: bytes in all, and of those no longer kept.
     #[n(2)]
     Output(#[n(0)] u64, #[n(1)] u64),
@@ -305,7 +308,7 @@ impl Frames {
     ///
     /// # Errors
     /// If the stream can no longer be followed.
-    pub fn next<T: for<'b> Decode<'b, ()>>(&mut self) -> Result<Option<T>, Error> {
+    pub fn pop<T: for<'b> Decode<'b, ()>>(&mut self) -> Result<Option<T>, Error> {
         loop {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
             let Some(header) = rest.first_chunk::<4>() else { break };
@@ -347,7 +350,7 @@ mod tests {
             let mut got = Vec::new();
             for part in [&bytes[..cut], &bytes[cut..]] {
                 frames.push(part);
-                while let Some(message) = frames.next::<ToShim>().unwrap() {
+                while let Some(message) = frames.pop::<ToShim>().unwrap() {
                     got.push(message);
                 }
             }
@@ -368,7 +371,7 @@ mod tests {
         let mut frames = Frames::default();
         frames.push(&frame(&Later::Unheard(1)));
         frames.push(&frame(&Later::Signal(9, Some(1))));
-        assert_eq!(frames.next::<ToShim>().unwrap(), Some(ToShim::Signal(9)));
+        assert_eq!(frames.pop::<ToShim>().unwrap(), Some(ToShim::Signal(9)));
     }
 
     proptest! {
@@ -376,7 +379,7 @@ mod tests {
         fn garbage_is_an_error_or_nothing_and_never_a_panic(bytes: Vec<u8>) {
             let mut frames = Frames::default();
             frames.push(&bytes);
-            while let Ok(Some(_)) = frames.next::<FromShim>() {}
+            while let Ok(Some(_)) = frames.pop::<FromShim>() {}
         }
     }
 }

@@ -167,7 +167,7 @@ pub struct Events {
 pub struct Retired {
     /// Which; its folder may go.
     pub id: TaskId,
-    /// How much output it had.
+    /// How much of its output was still kept, and goes with the folder.
     pub output_bytes: u64,
 }
 
@@ -197,8 +197,8 @@ pub trait Store: Send + Sync + 'static {
     /// Several tasks, in the order asked; `None` where there is none.
     fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>>;
 
-    /// What a person means: an id, a unique start of one (tombstones included), `@last` of the owner, or a name that is unique among
-    /// live tasks (else the newest ended task of that name).
+    /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, a unique start of an id (tombstones
+    /// included), or else the newest ended task of that name.
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
 
     /// A page of tasks.
@@ -219,10 +219,11 @@ pub trait Store: Send + Sync + 'static {
     /// Turns one ended task into a tombstone, with `task.forgotten`. `Rejected` while it is live or if it was forgotten before.
     fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied>;
 
-    /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first.
+    /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first, each with `task.forgotten`.
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
 
-    /// Drops tombstones, idempotency keys and events past their time, at most `limit` rows of each; answers how many tombstones.
+    /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
+    /// rows of each; answers how many tombstones.
     /// Ids of dropped tombstones are still never issued again.
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64>;
 

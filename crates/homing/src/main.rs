@@ -1,2 +1,38 @@
-//! To be.
-fn main() {}
+//! `homing`: runs commands in the background and brings every result home.
+//!
+//! This crate is the command line and the only one that prints: data to stdout, everything else to stderr. It reads the
+//! environment once and passes it on, asks the daemon through `homing-client`, and starts one when a command needs it.
+
+#![expect(clippy::result_large_err, reason = "a problem ends the command; its size is of no account")]
+
+mod autostart;
+mod capture;
+mod cli;
+mod columns;
+mod command;
+mod completion;
+mod console;
+mod context;
+mod entry;
+mod exit_code;
+mod failure;
+mod foreground;
+mod home;
+mod printer;
+mod program;
+mod pump;
+mod stamp;
+mod submission;
+mod surroundings;
+mod symbol;
+mod table;
+mod tail;
+mod usage;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    entry::dispatch();
+    completion::answer_shell();
+    cli::run()
+}

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use minicbor::{Decode, Encode};
 use rustix::net::{
@@ -34,54 +34,70 @@ impl Connection {
         Self(socket)
     }
 
-    /// Sends one packet, whole or not at all.
+    /// Sends one packet, as [`send`] does.
     ///
     /// # Errors
-    /// If the other side is gone, or (on a socket that does not block) has no room.
+    /// As [`send`].
     pub fn send<T: Encode<()>>(&self, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let bytes = wire::frame(message);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
-        Ok(())
+        send(&self.0, message, descriptors)
     }
 
-    /// Receives one packet; none when the other side is gone.
+    /// Receives one packet, as [`receive`] does.
     ///
     /// # Errors
-    /// If nothing can be read (now, on a socket that does not block).
+    /// As [`receive`].
     pub fn receive<T: for<'b> Decode<'b, ()>>(&self) -> io::Result<Option<Received<T>>> {
-        let mut bytes = [0; MAX_PACKET];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let got = recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        let mut descriptors = Vec::new();
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                descriptors.extend(rights);
-            }
+        receive(&self.0)
+    }
+}
+
+/// Sends one packet, whole or not at all.
+///
+/// # Errors
+/// If the other side is gone, or (on a socket that does not block) has no room.
+pub fn send<T: Encode<()>>(socket: impl AsFd, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let bytes = wire::frame(message);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives one packet; none when the other side is gone.
+///
+/// # Errors
+/// If nothing can be read (now, on a socket that does not block).
+pub fn receive<T: for<'b> Decode<'b, ()>>(socket: impl AsFd) -> io::Result<Option<Received<T>>> {
+    let mut bytes = [0; MAX_PACKET];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
         }
-        if got.bytes == 0 {
-            return Ok(None);
-        }
-        let mut frames = Frames::default();
-        frames.push(bytes.get(..got.bytes).unwrap_or_default());
-        let message = frames.next().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        Ok(Some(Received { message, descriptors }))
+    }
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    let mut frames = Frames::default();
+    frames.push(bytes.get(..got.bytes).unwrap_or_default());
+    let message = frames.pop().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok(Some(Received { message, descriptors }))
+}
+
+impl From<Connection> for OwnedFd {
+    fn from(connection: Connection) -> Self {
+        connection.0
     }
 }
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-impl AsRawFd for Connection {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
     }
 }

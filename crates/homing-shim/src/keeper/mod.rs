@@ -19,5 +19,5 @@ mod service;
 
 pub use client::{Mode, StartError, connect, request_start, spawn};
 pub(crate) use client::request_start_without_waiting;
-pub use connection::{Connection, Received};
+pub use connection::{Connection, Received, receive, send};
 pub(crate) use service::run;

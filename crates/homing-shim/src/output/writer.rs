@@ -117,9 +117,8 @@ impl Writer {
                 Ok(segment) => {
                     let room = usize::try_from(segment.limit - segment.len).unwrap_or(usize::MAX).min(bytes.len());
                     let part = bytes.get(..room).unwrap_or(bytes);
-                    rustix::io::pwrite(segment.log.as_fd(), part, segment.len).map(|count| {
-                        segment.len += count as u64;
-                        count
+                    rustix::io::pwrite(segment.log.as_fd(), part, segment.len).inspect(|count| {
+                        segment.len += *count as u64;
                     })
                 }
                 Err(error) => Err(error),

@@ -64,7 +64,7 @@ impl Channel {
                 Ok((0, _)) | Err(Errno::AGAIN) => return Ok(messages),
                 Ok((count, _)) => {
                     self.frames.push(buffer.get(..count).unwrap_or_default());
-                    while let Some(message) = self.frames.next().map_err(|_| Closed)? {
+                    while let Some(message) = self.frames.pop().map_err(|_| Closed)? {
                         messages.push(message);
                     }
                 }

@@ -374,7 +374,7 @@ impl Service {
                 let limit = self.launch.timeout_ms.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX / 4));
                 self.timeout_at = limit.map(|limit| self.cloned_at.saturating_add(limit));
                 if let Some(pid) = self.pid {
-                    self.tell(&FromShim::Started(pid, at));
+                    self.tell(&FromShim::Started(pid, at, Some(std::process::id())));
                 }
                 sys::trim_memory();
             }
@@ -529,6 +529,7 @@ impl Service {
             ended,
             output_bytes: self.output.total(),
             output_dropped: self.output.dropped(),
+            shim: Some(std::process::id()),
         }
     }
 

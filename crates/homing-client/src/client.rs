@@ -1,0 +1,260 @@
+//! The client itself: idle connections, and what happens when the daemon is not there.
+
+use std::fmt;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use homing_model::Problem;
+use http::header::HeaderValue;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::time::sleep;
+
+use crate::call::{Answer, Call};
+use crate::error::Error;
+use crate::socket;
+
+/// Whether the daemon was not there from the start, or went away in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// This client has never reached it.
+    NeverThere,
+    /// It answered before.
+    WentAway,
+}
+
+/// Called when nobody listens. Once it returns `Ok`, the connection is tried again.
+pub type Revive =
+    Arc<dyn Fn(Absence) -> Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>> + Send + Sync>;
+
+pub(crate) type Sender = SendRequest<Full<Bytes>>;
+
+/// How often in a row a repeatable request may find the daemon gone before that is an error.
+const ATTEMPTS: u32 = 12;
+
+/// A client of one home. Clones share their connections.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    home: PathBuf,
+    owner: HeaderValue,
+    revive: Option<Revive>,
+    idle: Mutex<Vec<Sender>>,
+    connected_before: AtomicBool,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("home", &self.inner.home)
+            .field("owner", &self.inner.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client that speaks for `owner`. Nothing is opened yet.
+    #[must_use]
+    pub fn new(home: impl Into<PathBuf>, owner: &str) -> Self {
+        Self::build(home.into(), owner, None)
+    }
+
+    /// A client that calls `revive` when nobody listens.
+    #[must_use]
+    pub fn with_revive(home: impl Into<PathBuf>, owner: &str, revive: Revive) -> Self {
+        Self::build(home.into(), owner, Some(revive))
+    }
+
+    fn build(home: PathBuf, owner: &str, revive: Option<Revive>) -> Self {
+        // An owner that no header can carry is refused by name when a spec with it is submitted.
+        let owner = HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static("user"));
+        let idle = Mutex::new(Vec::new());
+        Self {
+            inner: Arc::new(Inner { home, owner, revive, idle, connected_before: AtomicBool::new(false) }),
+        }
+    }
+
+    /// The home that it speaks to.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        &self.inner.home
+    }
+
+    /// Sends a request once and reads the whole answer.
+    pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
+        let (response, sender) = self.exchange(call).await?;
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map_err(Error::Broken)?.to_bytes();
+        if !sender.is_closed() {
+            self.idle().push(sender);
+        }
+        Answer { what: call.what(), status: head.status, headers: head.headers, body }.accepted()
+    }
+
+    /// Sends a request that may be repeated until the daemon has answered it, through restarts.
+    pub(crate) async fn persist(&self, call: &Call) -> Result<Answer, Error> {
+        let mut attempt = 1;
+        loop {
+            match self.send(call).await {
+                Err(error) if self.worth_another(&error, attempt) => self.pause(attempt).await,
+                result => return result,
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Opens a streamed answer. The sender must live as long as the body is read.
+    pub(crate) async fn open(&self, call: &Call) -> Result<(Incoming, Sender), Error> {
+        let (response, sender) = self.exchange(call).await?;
+        if response.status() == StatusCode::OK {
+            return Ok((response.into_body(), sender));
+        }
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map_err(Error::Broken)?.to_bytes();
+        let answer =
+            Answer { what: call.what(), status: head.status, headers: head.headers, body }.accepted()?;
+        Err(Error::Protocol {
+            why: format!("status {} instead of a stream", answer.status),
+            what: answer.what,
+        })
+    }
+
+    /// Whether a repeatable request should be tried again after this error.
+    pub(crate) fn worth_another(&self, error: &Error, attempt: u32) -> bool {
+        error.is_disconnect() && attempt < ATTEMPTS && self.inner.connected_before.load(Ordering::Relaxed)
+    }
+
+    /// Longer each time, about five seconds in all: enough for a restart, and no storm while it lasts.
+    pub(crate) async fn pause(&self, attempt: u32) {
+        sleep(Duration::from_millis(10) * 2_u32.pow(attempt.min(6))).await;
+    }
+
+    async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
+        let request = || call.request(&self.inner.owner);
+        while let Some(mut sender) = self.take_idle() {
+            if sender.ready().await.is_err() {
+                continue;
+            }
+            match sender.send_request(request()?).await {
+                Ok(response) => return Ok((response, sender)),
+                // An idle connection may be closed by the other side just now: what was not sent, or may be repeated, is.
+                Err(error) if error.is_canceled() || call.is_safe() => {}
+                Err(error) => return Err(Error::Broken(error)),
+            }
+        }
+        let mut sender = self.connect().await?;
+        let response = sender.send_request(request()?).await.map_err(Error::Broken)?;
+        Ok((response, sender))
+    }
+
+    async fn connect(&self) -> Result<Sender, Error> {
+        let stream = match socket::connect(&self.inner.home).await {
+            Err(error) if error.is_nobody_there() => {
+                let Some(revive) = &self.inner.revive else { return Err(error) };
+                let before = self.inner.connected_before.load(Ordering::Relaxed);
+                revive(if before { Absence::WentAway } else { Absence::NeverThere }).await?;
+                socket::connect(&self.inner.home).await?
+            }
+            result => result?,
+        };
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
+        // The connection's driver. It ends when the sender is dropped or the daemon closes; its errors reach the sender.
+        drop(tokio::spawn(connection));
+        self.inner.connected_before.store(true, Ordering::Relaxed);
+        Ok(sender)
+    }
+
+    fn take_idle(&self) -> Option<Sender> {
+        self.idle().pop()
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Sender>> {
+        self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use homing_model::Code;
+
+    use super::*;
+    use crate::fake::{Fake, Reply};
+    use crate::query::Target;
+
+    #[tokio::test]
+    async fn requests_in_a_row_share_one_connection() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |_| Reply::json(200, "{}"));
+        let client = Client::new(home.path(), "user");
+        for _ in 0..5 {
+            client.send(&Call::get(Target::new("/healthz"))).await.unwrap();
+        }
+        assert_eq!(fake.connections(), 1);
+        assert_eq!(fake.requests().len(), 5);
+        assert_eq!(fake.requests()[0].header("homing-owner"), Some("user"));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_the_problem_that_was_sent() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake =
+            Fake::serve(home.path(), |_| Reply::problem(&Problem::new(Code::UnknownTask, "no task `x`")));
+        let error = Client::new(home.path(), "u").send(&Call::get(Target::new("/x"))).await.unwrap_err();
+        assert_eq!(error.code(), Some(Code::UnknownTask));
+    }
+
+    #[tokio::test]
+    async fn nobody_there_calls_the_hook_which_may_start_one() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().to_owned();
+        let started = Arc::new(Mutex::new(Vec::new()));
+        let fakes = Arc::clone(&started);
+        let revive: Revive = Arc::new(move |absence| {
+            assert_eq!(absence, Absence::NeverThere);
+            fakes.lock().unwrap().push(Fake::serve(&path, |_| Reply::json(200, "{}")));
+            Box::pin(async { Ok(()) })
+        });
+        let client = Client::with_revive(home.path(), "u", revive);
+        client.send(&Call::post(Target::new("/v1/gc"))).await.unwrap();
+        assert_eq!(started.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_refuses_is_the_error() {
+        let home = tempfile::tempdir().unwrap();
+        let revive: Revive =
+            Arc::new(|_| Box::pin(async { Err(Problem::new(Code::NestedStart, "inside a task")) }));
+        let client = Client::with_revive(home.path(), "u", revive);
+        let error = client.persist(&Call::get(Target::new("/x"))).await.unwrap_err();
+        assert_eq!(error.code(), Some(Code::NestedStart));
+    }
+
+    #[tokio::test]
+    async fn what_may_be_repeated_is_repeated_and_what_may_not_is_not() {
+        let home = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        let fake = Fake::serve(home.path(), move |_| match count.fetch_add(1, Ordering::Relaxed) % 2 {
+            0 => Reply::cut(),
+            _ => Reply::json(200, "{}"),
+        });
+        let client = Client::new(home.path(), "u");
+        client.persist(&Call::get(Target::new("/a"))).await.unwrap();
+        assert_eq!(fake.requests().len(), 2);
+        let fresh = Client::new(home.path(), "u");
+        assert!(matches!(fresh.send(&Call::post(Target::new("/b"))).await, Err(Error::Broken(_))));
+        assert_eq!(fake.requests().len(), 3);
+    }
+}

@@ -1,0 +1,90 @@
+//! What can go wrong between asking and understanding the answer.
+
+use std::io;
+use std::path::PathBuf;
+
+use homing_model::{Code, Problem};
+
+/// Why a request has no answer, or none that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody listens, or the socket cannot be opened. Nothing was sent.
+    #[error("cannot connect to {}", socket.display())]
+    Unreachable {
+        /// Which socket.
+        socket: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The connection broke: the request may or may not have been heard.
+    #[error("the connection to the daemon broke")]
+    Broken(#[source] hyper::Error),
+    /// No answer within the time that the caller gave.
+    #[error("the daemon did not answer in time")]
+    NoAnswer,
+    /// The daemon refused, and said why.
+    #[error("{0}")]
+    Problem(Box<Problem>),
+    /// The answer is not what this release understands.
+    #[error("the daemon's answer to {what} cannot be understood: {why}")]
+    Protocol {
+        /// What was asked.
+        what: String,
+        /// What is wrong with the answer.
+        why: String,
+    },
+    /// The answer is not the JSON that it should be.
+    #[error("the daemon's answer to {what} is not the JSON that it should be")]
+    Json {
+        /// What was asked.
+        what: String,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl Error {
+    /// Whether the daemon went away, so that asking again may help.
+    #[must_use]
+    pub fn is_disconnect(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Broken(_))
+    }
+
+    /// Whether nobody listens: no socket, or one that its daemon left behind.
+    #[must_use]
+    pub fn is_nobody_there(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. }
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
+    }
+
+    /// The kind of problem that the daemon named.
+    #[must_use]
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Problem(problem) => problem.known(),
+            _ => None,
+        }
+    }
+
+    /// The same as a problem, for people: every error has a code and a next step.
+    #[must_use]
+    pub fn into_problem(self) -> Problem {
+        let chain = |error: &dyn std::error::Error| match error.source() {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        match self {
+            Self::Problem(problem) => *problem,
+            Self::Unreachable { .. } | Self::Broken(_) | Self::NoAnswer => {
+                Problem::new(Code::DaemonUnreachable, chain(&self))
+            }
+            Self::Protocol { .. } | Self::Json { .. } => Problem::new(Code::VersionMismatch, chain(&self)),
+        }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}

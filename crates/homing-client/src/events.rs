@@ -1,0 +1,219 @@
+//! The event log: all of it so far, or as it grows.
+
+use std::collections::VecDeque;
+
+use homing_model::{Event, EventKind};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::call::Call;
+use crate::client::{Client, Sender};
+use crate::error::Error;
+use crate::query::Target;
+use crate::sse::Parser;
+
+/// Which events.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventQuery {
+    /// After this one; from the first if 0.
+    pub after: u64,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// Of these kinds; any if empty.
+    pub kinds: Vec<EventKind>,
+}
+
+impl EventQuery {
+    fn target(&self) -> Target {
+        let kinds = self.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",");
+        Target::new("/v1/events")
+            .maybe("after", Some(self.after))
+            .maybe("owner", self.owner.as_deref())
+            .maybe("types", (!kinds.is_empty()).then_some(kinds))
+    }
+}
+
+/// What a stream of events brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// An event, as the JSON that the daemon sent: fields that this release does not know are in it too.
+    Event {
+        /// Its cursor.
+        seq: u64,
+        /// One line.
+        json: String,
+    },
+    /// The cursor was too old: events between it and the next one are no longer kept.
+    Reset,
+}
+
+impl Record {
+    /// The event in the words of this release; `None` for a reset.
+    ///
+    /// # Errors
+    /// If it is of a kind that this release does not know.
+    pub fn event(&self) -> Result<Option<Event>, Error> {
+        match self {
+            Self::Event { json, .. } => serde_json::from_str(json)
+                .map(Some)
+                .map_err(|source| Error::Json { what: "GET /v1/events".to_owned(), source }),
+            Self::Reset => Ok(None),
+        }
+    }
+}
+
+impl Client {
+    /// The log up to its newest event, as it comes.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn events(&self, query: &EventQuery) -> Result<Log, Error> {
+        let (body, sender) = self.open(&Call::get(query.target().with("follow", "false"))).await?;
+        Ok(Log { body, _sender: sender })
+    }
+
+    /// The log and what is added to it, without end, through restarts of the daemon.
+    #[must_use]
+    pub fn follow_events(&self, query: EventQuery) -> EventStream {
+        EventStream { client: self.clone(), query, ready: VecDeque::new(), open: None, failures: 0 }
+    }
+}
+
+/// JSON lines as the daemon sends them.
+#[derive(Debug)]
+pub struct Log {
+    body: Incoming,
+    _sender: Sender,
+}
+
+impl Log {
+    /// The next bytes, cut anywhere; `None` at the end.
+    ///
+    /// # Errors
+    /// If the connection broke before the end.
+    pub async fn next(&mut self) -> Result<Option<bytes::Bytes>, Error> {
+        next_data(&mut self.body).await
+    }
+}
+
+/// A log that is followed.
+#[derive(Debug)]
+pub struct EventStream {
+    client: Client,
+    query: EventQuery,
+    ready: VecDeque<Record>,
+    open: Option<Connection>,
+    failures: u32,
+}
+
+#[derive(Debug)]
+struct Connection {
+    body: Incoming,
+    parser: Parser,
+    _sender: Sender,
+}
+
+impl EventStream {
+    /// The next event. Cancelling it loses nothing.
+    ///
+    /// # Errors
+    /// If the daemon is gone for good, or sent what cannot be understood.
+    pub async fn next(&mut self) -> Result<Record, Error> {
+        loop {
+            if let Some(record) = self.ready.pop_front() {
+                return Ok(record);
+            }
+            match self.read().await {
+                Ok(()) => self.failures = 0,
+                Err(error) => {
+                    self.open = None;
+                    self.failures += 1;
+                    if !self.client.worth_another(&error, self.failures) {
+                        return Err(error);
+                    }
+                    self.client.pause(self.failures).await;
+                }
+            }
+        }
+    }
+
+    /// Reads one chunk, connecting first if need be. An end of the stream is a reason to connect again.
+    async fn read(&mut self) -> Result<(), Error> {
+        let connection = match &mut self.open {
+            Some(connection) => connection,
+            closed @ None => {
+                let (body, sender) = self.client.open(&Call::get(self.query.target())).await?;
+                closed.insert(Connection { body, parser: Parser::default(), _sender: sender })
+            }
+        };
+        let Some(chunk) = next_data(&mut connection.body).await? else {
+            self.open = None;
+            self.client.pause(0).await;
+            return Ok(());
+        };
+        for message in connection.parser.push(&chunk) {
+            if message.name == "reset" {
+                self.ready.push_back(Record::Reset);
+                continue;
+            }
+            let seq = message.id.parse().map_err(|_| Error::Protocol {
+                what: "GET /v1/events".to_owned(),
+                why: format!("`{}` is not a cursor", message.id),
+            })?;
+            self.query.after = seq;
+            self.ready.push_back(Record::Event { seq, json: message.data });
+        }
+        Ok(())
+    }
+}
+
+async fn next_data(body: &mut Incoming) -> Result<Option<bytes::Bytes>, Error> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(Error::Broken)?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{Fake, Reply};
+
+    #[tokio::test]
+    async fn the_stream_goes_on_after_the_last_event_when_it_breaks() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
+            "/v1/events?after=0" => {
+                Reply::stream(["id: 1\ndata: a\n\nid: 4\nda", "ta: b\n\nid: 6\ndata: los"])
+            }
+            "/v1/events?after=4" => Reply::stream(["id: 6\ndata: c\n\n"]).broken(),
+            _ => Reply::stream(["event: reset\nid: 9\ndata: {}\n\nid: 9\ndata: d\n\n"]),
+        });
+        let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            seen.push(match stream.next().await.unwrap() {
+                Record::Event { seq, json } => format!("{seq}{json}"),
+                Record::Reset => "reset".to_owned(),
+            });
+        }
+        assert_eq!(seen, ["1a", "4b", "6c", "reset", "9d"]);
+        assert_eq!(fake.connections(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_log_so_far_comes_as_it_is() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |_| Reply::bytes(200, "{\"seq\":1}\n{\"seq\":2}\n"));
+        let query = EventQuery { after: 3, owner: Some("me".into()), kinds: vec![EventKind::TaskQueued] };
+        let mut log = Client::new(home.path(), "u").events(&query).await.unwrap();
+        let mut seen = Vec::new();
+        while let Some(bytes) = log.next().await.unwrap() {
+            seen.extend_from_slice(&bytes);
+        }
+        assert_eq!(seen, b"{\"seq\":1}\n{\"seq\":2}\n");
+        assert_eq!(fake.requests()[0].target, "/v1/events?after=3&owner=me&types=task.queued&follow=false");
+    }
+}

@@ -1,0 +1,42 @@
+//! The daemon itself: how it is, tidying up, stopping it.
+
+use homing_model::api::{GcAnswer, StatusAnswer};
+
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::Error;
+use crate::query::Target;
+
+impl Client {
+    /// How the daemon is.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn status(&self) -> Result<StatusAnswer, Error> {
+        self.send(&Call::get(Target::new("/v1/status"))).await?.json()
+    }
+
+    /// Whether it serves at all.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn healthy(&self) -> Result<(), Error> {
+        self.send(&Call::get(Target::new("/healthz"))).await.map(drop)
+    }
+
+    /// Drops what is past its retention now.
+    ///
+    /// # Errors
+    /// If the store failed, or nobody answered.
+    pub async fn gc(&self) -> Result<GcAnswer, Error> {
+        self.send(&Call::post(Target::new("/v1/gc"))).await?.json()
+    }
+
+    /// Asks the daemon to end, and to stay ended; tasks run on. It has not ended yet when this returns.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn stop_daemon(&self) -> Result<(), Error> {
+        self.send(&Call::post(Target::new("/v1/daemon/stop"))).await.map(drop)
+    }
+}

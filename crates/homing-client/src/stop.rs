@@ -1,0 +1,29 @@
+//! Ending a task, and sending it a signal.
+
+use homing_model::Task;
+use homing_model::api::{SignalRequest, StopAnswer, StopRequest};
+
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::Error;
+use crate::query::Target;
+
+impl Client {
+    /// Stops a task; with `wait` it answers when the whole tree is gone. Stopping twice is stopping once, so it is
+    /// repeated through a restart of the daemon.
+    ///
+    /// # Errors
+    /// If there is no such task, the signal is none, or nobody answered.
+    pub async fn stop(&self, reference: &str, request: &StopRequest) -> Result<StopAnswer, Error> {
+        self.persist(&Call::post(Target::task(reference, "/stop")).json(request)?).await?.json()
+    }
+
+    /// Sends a signal to a task's main process. Not repeated once it may have been heard.
+    ///
+    /// # Errors
+    /// If the task is not running, the signal is none, or nobody answered.
+    pub async fn signal(&self, reference: &str, signal: &str) -> Result<Task, Error> {
+        let request = SignalRequest { signal: signal.to_owned() };
+        self.send(&Call::post(Target::task(reference, "/signal")).json(&request)?).await?.json()
+    }
+}

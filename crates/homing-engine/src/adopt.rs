@@ -1,0 +1,53 @@
+//! Taking over what an earlier engine left, before anybody is served. Keeps P3 and P4.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+
+use homing_model::TaskId;
+use homing_shim::home;
+use homing_store::{Record, store};
+use tokio::sync::oneshot;
+
+use crate::attend::{self, Begin};
+use crate::engine::Inner;
+
+/// Adopts every task that has not ended, all at once, and returns when the state of each is certain.
+pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
+    let (records, damaged) = inner.store.live().await?;
+    for error in damaged {
+        tracing::error!(%error, "a task cannot be read; the others are not affected");
+    }
+    let known: HashSet<TaskId> = records.iter().map(|record| record.id.clone()).collect();
+    let waiting: Vec<_> = records.into_iter().filter_map(|record| one(inner, record)).collect();
+    for settled in waiting {
+        let _ = settled.await;
+    }
+    sweep(inner, &known).await;
+    Ok(())
+}
+
+/// Adopts one task, unless it is attended already.
+pub(crate) fn one(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receiver<()>> {
+    let attendance = inner.live.enter(record.clone())?;
+    let (settled, waiting) = oneshot::channel();
+    inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).adopted += 1;
+    tokio::spawn(attend::attend(Arc::clone(inner), record, attendance, Begin::Adopt, Some(settled)));
+    Some(waiting)
+}
+
+/// Removes folders that no task has: a submit that died before its commit. Only at start, when nothing is being submitted.
+async fn sweep(inner: &Arc<Inner>, live: &HashSet<TaskId>) {
+    let Ok(entries) = std::fs::read_dir(inner.home.path().join(home::TASKS)) else { return };
+    let candidates = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<TaskId>().ok())
+        .filter(|id| !live.contains(id))
+        // A task that ever began has its marker; only what never did can be unknown to the ledger.
+        .filter(|id| !inner.home.task(id).join(homing_shim::folder::MARKER).exists());
+    for id in candidates.collect::<Vec<_>>() {
+        if let Ok(None) = inner.store.get(id.clone()).await {
+            tracing::info!(task = %id, "removing the folder of a submit that was never acknowledged");
+            let _ = inner.home.remove_task(&id);
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! One attendant per live task: it owns the connection to the shim, records what the shim says, and passes on what users ask.
+//!
+//! On cancel (shutdown) it drops the connection; the shim goes on alone and a later engine adopts it. On error it falls back to the
+//! facts in the attempt's folder ([`judge`](crate::judge)); what those cannot tell is left to the next reconcile pass.
+//! Keeps P1, P2, P3 and P10.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homing_model::{Ending, Outcome, Status, Survivor, Timestamp, Verdict};
+use homing_shim::folder;
+use homing_shim::record::{self, ExitRecord};
+use homing_shim::wire::{self, Frames, FromShim, ToShim};
+use homing_store::store::Applied;
+use homing_store::{Record, Started, store};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+use crate::engine::Inner;
+use crate::judge::{self, Judged};
+use crate::launch::{self, Surroundings, Values};
+use crate::live::{Attendance, Command};
+
+/// Pauses between launches that came to nothing; after the last the task could not be started.
+const RELAUNCH: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_millis(1000),
+    Duration::from_millis(2000),
+];
+/// Between two tries to record an end that the ledger would not take.
+const RECORD_RETRY: Duration = Duration::from_millis(500);
+
+/// How an attendance begins.
+pub(crate) enum Begin {
+    /// A new attempt, with the values that its launch needs.
+    Launch(OwnedFd, Values),
+    /// Whatever an earlier engine left.
+    Adopt,
+}
+
+/// A connection to a shim.
+pub(crate) struct Link {
+    pub(crate) stream: UnixStream,
+    pub(crate) frames: Frames,
+}
+
+/// How a conversation ended.
+enum Parted {
+    /// The shim left after its end was recorded.
+    Done,
+    /// The shim is gone, or never came.
+    Gone,
+    /// We are leaving.
+    Shutdown,
+}
+
+struct Attendant {
+    inner: Arc<Inner>,
+    record: Record,
+    attendance: Attendance,
+    /// Kept while the attempt may have to be launched again.
+    values: Option<Values>,
+    nonce: u64,
+    launches: usize,
+    input_waiting: VecDeque<oneshot::Sender<(u64, bool)>>,
+    signal_waiting: VecDeque<oneshot::Sender<bool>>,
+    /// Told once the task's state is known for certain.
+    settled: Option<oneshot::Sender<()>>,
+}
+
+/// Attends one task to its end. `settled` is told as soon as the task's state is known for certain.
+pub(crate) async fn attend(
+    inner: Arc<Inner>, record: Record, attendance: Attendance, begin: Begin, settled: Option<oneshot::Sender<()>>,
+) {
+    let id = record.id.clone();
+    let mut attendant = Attendant {
+        inner: Arc::clone(&inner),
+        record,
+        attendance,
+        values: None,
+        nonce: 0,
+        launches: 0,
+        input_waiting: VecDeque::new(),
+        signal_waiting: VecDeque::new(),
+        settled,
+    };
+    let link = match begin {
+        Begin::Launch(folder, values) => {
+            attendant.values = Some(values);
+            attendant.launch(folder).await
+        }
+        Begin::Adopt => None,
+    };
+    attendant.run(link).await;
+    attendant.settle();
+    inner.live.leave(&id);
+}
+
+impl Attendant {
+    fn settle(&mut self) {
+        if let Some(settled) = self.settled.take() {
+            let _ = settled.send(());
+        }
+    }
+
+    async fn run(&mut self, mut link: Option<Link>) {
+        loop {
+            if let Some(link) = link.take() {
+                match self.converse(link).await {
+                    Parted::Done | Parted::Shutdown => return,
+                    Parted::Gone => {}
+                }
+            }
+            match self.judge().await {
+                Judged::Alive(found) => link = Some(found),
+                Judged::Ended(ending) => {
+                    self.finish(*ending).await;
+                    break;
+                }
+                Judged::NotStarted(folder) => {
+                    link = self.launch_again(folder).await;
+                    if link.is_none() {
+                        break;
+                    }
+                }
+                Judged::Unclear(why) => {
+                    tracing::warn!(task = %self.record.id, %why, "the state of a task cannot be told; the next pass looks again");
+                    crate::reconcile::note_error(&self.inner, &self.record.id, "unclear", &why);
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn judge(&self) -> Judged {
+        judge::judge(&self.inner, &self.record).await
+    }
+
+    // ---- launching ----------------------------------------------------------------------------------------------------------
+
+    /// Hands the attempt to the keeper. The shim's side of the socket exists before the shim does, so the launch can be sent at once.
+    async fn launch(&mut self, folder: OwnedFd) -> Option<Link> {
+        let values = self.values.as_ref()?;
+        let (ours, theirs) = match std::os::unix::net::UnixStream::pair() {
+            Ok(pair) => pair,
+            Err(error) => {
+                tracing::warn!(task = %self.record.id, %error, "no socket for a shim");
+                return None;
+            }
+        };
+        self.launches += 1;
+        self.nonce = random();
+        let config = self.inner.config();
+        let output = self.inner.home.output(&self.record.attempt());
+        let around = Surroundings {
+            config: &config,
+            home: self.inner.home.path(),
+            output: &output,
+            fallback_cwd: &self.inner.fallback_cwd,
+            cgroups: self.inner.cgroups.as_deref(),
+            revive: self.inner.revive,
+        };
+        let message = launch::message(&self.record, self.nonce, values, &around);
+        self.inner.keeper.launch(self.nonce, theirs.into(), folder).await;
+        ours.set_nonblocking(true).ok()?;
+        let stream = UnixStream::from_std(ours).ok()?;
+        let mut link = Link { stream, frames: Frames::default() };
+        // A shim that is not there is noticed by the conversation, which reads the end of the file.
+        let _ = link.stream.write_all(&wire::frame(&ToShim::Launch(Box::new(message)))).await;
+        Some(link)
+    }
+
+    /// The attempt was never started: launch it again, unless it may not or cannot be; then it is declared ended, marker first.
+    async fn launch_again(&mut self, folder: OwnedFd) -> Option<Link> {
+        let refusal = self.reason_not_to_launch(&folder).await;
+        let Some((verdict, reason)) = refusal else {
+            return self.launch(folder).await;
+        };
+        // P10: whoever makes the marker decides. If a shim was faster, the facts are looked at anew.
+        match folder::mark(&folder) {
+            Ok(true) => {
+                let _ = folder::remove(&folder, folder::ENVIRONMENT);
+                self.finish(Ending::never_started(verdict, reason, self.inner.now())).await;
+                None
+            }
+            Ok(false) => match self.judge().await {
+                Judged::Alive(link) => Some(link),
+                Judged::Ended(ending) => {
+                    self.finish(*ending).await;
+                    None
+                }
+                Judged::NotStarted(_) | Judged::Unclear(_) => None,
+            },
+            Err(error) => {
+                crate::reconcile::note_error(&self.inner, &self.record.id, "marker", &error.to_string());
+                None
+            }
+        }
+    }
+
+    async fn reason_not_to_launch(&mut self, folder: &OwnedFd) -> Option<(Verdict, String)> {
+        if let Ok(Some(record)) = self.inner.store.get(self.record.id.clone()).await {
+            self.record = record;
+        }
+        if self.record.status == Status::Stopping {
+            return Some((Verdict::Stopped, "stopped before it was started".into()));
+        }
+        if let Some(error) = self.inner.keeper.take_failure(self.nonce)
+            && self.launches > RELAUNCH.len()
+        {
+            return Some((Verdict::StartFailed, format!("no process could be made: {error}")));
+        }
+        if self.launches > RELAUNCH.len() {
+            return Some((Verdict::StartFailed, "no supervisor could be started".into()));
+        }
+        if self.values.is_none() {
+            match recover_values(&self.record, folder) {
+                Ok(values) => self.values = Some(values),
+                Err(reason) => return Some((Verdict::StartFailed, reason)),
+            }
+        }
+        if let Some(pause) = self.launches.checked_sub(1).and_then(|at| RELAUNCH.get(at)) {
+            tokio::time::sleep(*pause).await;
+        }
+        None
+    }
+
+    // ---- conversation -------------------------------------------------------------------------------------------------------
+
+    async fn converse(&mut self, mut link: Link) -> Parted {
+        let mut buffer = vec![0; 4096];
+        let mut recorded = false;
+        let mut shutdown = self.inner.shutdown.clone();
+        loop {
+            loop {
+                match link.frames.pop::<FromShim>() {
+                    Ok(Some(message)) => match self.hear(message, &mut link.stream).await {
+                        Ok(ended) => recorded |= ended,
+                        Err(_) => return if recorded { Parted::Done } else { Parted::Gone },
+                    },
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::warn!(task = %self.record.id, %error, "a shim cannot be understood");
+                        return Parted::Gone;
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                read = link.stream.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => {
+                        self.drop_waiting();
+                        return if recorded { Parted::Done } else { Parted::Gone };
+                    }
+                    Ok(count) => link.frames.push(buffer.get(..count).unwrap_or_default()),
+                },
+                command = self.attendance.commands.recv() => {
+                    if let Some(command) = command {
+                        let message = self.translate(command);
+                        // A shim that is gone is noticed by the next read.
+                        let _ = link.stream.write_all(&wire::frame(&message)).await;
+                    }
+                }
+                () = shutdown.over() => return Parted::Shutdown,
+            }
+        }
+    }
+
+    fn translate(&mut self, command: Command) -> ToShim {
+        match command {
+            Command::Stop(stop) => ToShim::Stop(stop),
+            Command::Signal(number, answer) => {
+                self.signal_waiting.push_back(answer);
+                ToShim::Signal(number)
+            }
+            Command::Input { data, eof, taken } => {
+                self.input_waiting.push_back(taken);
+                ToShim::Input(wire::Input { seq: 0, data: data.into(), eof })
+            }
+            Command::Watch(seen) => ToShim::Watch(seen),
+        }
+    }
+
+    /// Those who waited for an answer of a shim that is gone learn that by the dropped sender.
+    fn drop_waiting(&mut self) {
+        self.input_waiting.clear();
+        self.signal_waiting.clear();
+    }
+
+    /// Acts on a message; true once the end is recorded.
+    async fn hear(&mut self, message: FromShim, stream: &mut UnixStream) -> io::Result<bool> {
+        match message {
+            FromShim::Started(pid, at, shim) => {
+                self.inner.live.set_shim(&self.record.id, shim);
+                self.started(pid, at);
+                Ok(false)
+            }
+            FromShim::Exited(bytes) => {
+                self.exited(&bytes).await;
+                stream.write_all(&wire::frame(&ToShim::Recorded)).await?;
+                Ok(true)
+            }
+            FromShim::Standing(standing) => {
+                self.inner.live.set_shim(&self.record.id, standing.shim);
+                self.values = None;
+                if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
+                    self.started(pid, at);
+                }
+                if let Some(bytes) = standing.ended {
+                    self.exited(&bytes).await;
+                    self.settle();
+                    stream.write_all(&wire::frame(&ToShim::Recorded)).await?;
+                    return Ok(true);
+                }
+                if self.record.status == Status::Stopping {
+                    // The stop was recorded, and perhaps never sent: a second one never slows the first.
+                    let stop = wire::Stop { grace_ms: None, signal: None, by: self.record.stop_requested_by.clone() };
+                    stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
+                }
+                self.settle();
+                Ok(false)
+            }
+            FromShim::Output(total, _) => {
+                self.inner.live.grown(&self.record.id, total);
+                Ok(false)
+            }
+            FromShim::InputTaken(_, written, closed) => {
+                if let Some(waiting) = self.input_waiting.pop_front() {
+                    let _ = waiting.send((written, closed));
+                }
+                Ok(false)
+            }
+            FromShim::Signalled(sent) => {
+                if let Some(waiting) = self.signal_waiting.pop_front() {
+                    let _ = waiting.send(sent);
+                }
+                Ok(false)
+            }
+            // Another shim has the attempt, or had it: the facts in the folder say which.
+            FromShim::Refused(_) => Err(io::ErrorKind::ConnectionRefused.into()),
+        }
+    }
+
+    /// Records the start without waiting for it: the ledger takes operations in order, so the end comes after it and may share its commit.
+    fn started(&mut self, pid: u32, at: i64) {
+        self.values = None;
+        let started = Started { pid, at: Timestamp::from_millis(at) };
+        let recording = self.inner.store.started(self.record.attempt(), started);
+        let inner = Arc::clone(&self.inner);
+        let id = self.record.id.clone();
+        tokio::spawn(async move {
+            match recording.await {
+                Ok(Applied::Done(record)) => {
+                    inner.live.update(&record);
+                    inner.bump();
+                }
+                // Known already, or over already: adopted twice, or stopped meanwhile.
+                Ok(Applied::Rejected(_) | Applied::Unknown) => {}
+                Err(error) => tracing::warn!(task = %id, %error, "a start could not be recorded; the end will say when it was"),
+            }
+        });
+    }
+
+    async fn exited(&mut self, bytes: &[u8]) {
+        self.values = None;
+        match ExitRecord::decode(bytes) {
+            Ok(record) => self.finish(ending(record)).await,
+            Err(error) => {
+                tracing::error!(task = %self.record.id, %error, "a shim sent an exit record that cannot be read");
+                let reason = "its exit record cannot be read";
+                self.finish(Ending::lost(reason, Vec::new(), self.inner.now())).await;
+            }
+        }
+    }
+
+    /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written.
+    async fn finish(&mut self, ending: Ending) {
+        let mut shutdown = self.inner.shutdown.clone();
+        loop {
+            match self.inner.store.finish(self.record.attempt(), ending.clone()).await {
+                Ok(Applied::Done(record)) => {
+                    self.inner.set_degraded(None);
+                    self.inner.announce(&record);
+                    self.record = record;
+                    return;
+                }
+                Ok(Applied::Rejected(record)) => {
+                    self.inner.ends.announce(&record);
+                    self.record = record;
+                    return;
+                }
+                Ok(Applied::Unknown) | Err(store::Error::Closed) => return,
+                Err(error) => {
+                    tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
+                    self.inner.set_degraded(Some(error.to_string()));
+                    tokio::select! {
+                        () = shutdown.over() => return,
+                        () = tokio::time::sleep(RECORD_RETRY) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a shim recorded, in the ledger's words.
+pub(crate) fn ending(record: ExitRecord) -> Ending {
+    let verdict = match record.verdict {
+        record::Verdict::Exited if record.exit_code == Some(0) => Verdict::Succeeded,
+        record::Verdict::Exited => Verdict::Failed,
+        record::Verdict::Stopped => Verdict::Stopped,
+        record::Verdict::TimedOut => Verdict::TimedOut,
+        record::Verdict::StartFailed => Verdict::StartFailed,
+    };
+    let started_at = record.started_at.map(Timestamp::from_millis);
+    Ending {
+        verdict,
+        outcome: Outcome {
+            exit_code: record.exit_code,
+            signal: record.signal,
+            reason: record.reason,
+            stopped_by: record.stopped_by,
+            survivors: record.survivors.into_iter().map(|s| Survivor { pid: s.pid, name: s.name }).collect(),
+            max_rss_bytes: record.max_rss_bytes,
+            cpu_ms: record.cpu_ms,
+        },
+        started_at,
+        ended_at: Timestamp::from_millis(record.ended_at),
+        duration_ms: started_at.is_some().then_some(record.duration_ms),
+        pid: record.pid,
+        output_bytes: record.output_bytes,
+        output_dropped: record.output_dropped,
+    }
+}
+
+/// What a relaunch by another daemon needs: the environment from its file, and secrets read again; a secret that only the old
+/// daemon's memory held is gone.
+fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
+    if !record.volatile_secrets.is_empty() {
+        return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
+    }
+    let mut values = launch::read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
+    values.extend(file_secrets(record)?);
+    Ok(values)
+}
+
+/// Reads the secrets that are files.
+pub(crate) fn file_secrets(record: &Record) -> Result<Values, String> {
+    let mut values = Values::new();
+    for (name, secret) in &record.spec.secrets {
+        if let homing_model::Secret::File(path) = secret {
+            let value = launch::read_secret(path);
+            values.insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
+        }
+    }
+    Ok(values)
+}
+
+/// Sixty-four random bits.
+pub(crate) fn random() -> u64 {
+    // Without a random source nothing is safe to name; the kernel always has one.
+    getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id()))
+}

@@ -1,0 +1,192 @@
+//! Opening an engine: lock the home, open the ledger, find the keeper, adopt what lives.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, RwLock};
+
+use homing_model::api::ReconcileInfo;
+use homing_model::{Code, EventKind, OsText, Problem};
+use homing_shim::keeper::{Mode, StartError};
+use homing_shim::{boot, cgroup, home as names};
+use homing_store::sqlite::SqliteStore;
+use homing_store::{Store, store};
+use tokio::sync::watch;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config::Config;
+use crate::engine::{Engine, Inner};
+use crate::home::{Home, HomeError};
+use crate::keeper;
+use crate::launch::Values;
+use crate::live::{Ends, Live};
+use crate::shutdown::Shutdown;
+use crate::{adopt, reconcile};
+
+/// Why an engine could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The home cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The ledger cannot be opened.
+    #[error("the database cannot be used: {0}")]
+    Store(#[from] store::Error),
+    /// There is no keeper.
+    #[error(transparent)]
+    Keeper(#[from] StartError),
+    /// Where our own program is cannot be found.
+    #[error("the path of this program cannot be found: {0}")]
+    Program(#[source] std::io::Error),
+}
+
+impl OpenError {
+    /// Which kind of problem it is to users.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Home(HomeError::Hostile { .. }) => Code::HostileHome,
+            Self::Home(HomeError::InUse(_)) => Code::HomeInUse,
+            Self::Home(HomeError::NoLocks(_)) | Self::Store(store::Error::Filesystem { .. }) => Code::UnsupportedFilesystem,
+            Self::Store(store::Error::Corrupt(_) | store::Error::Foreign(_)) => Code::StorageCorrupt,
+            Self::Store(store::Error::TooNew { .. }) => Code::SchemaTooNew,
+            Self::Store(store::Error::Full) => Code::StorageFull,
+            Self::Home(HomeError::Io { .. }) | Self::Store(_) => Code::StorageFailed,
+            Self::Keeper(_) | Self::Program(_) => Code::NoKeeper,
+        }
+    }
+}
+
+impl From<OpenError> for Problem {
+    fn from(error: OpenError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// Collects what an engine is made of.
+#[must_use]
+pub struct Builder {
+    home: PathBuf,
+    program: Option<PathBuf>,
+    mode: Mode,
+    config: Config,
+    clock: Arc<dyn Clock>,
+    store: Option<Arc<dyn Store>>,
+    boot_id: Option<String>,
+}
+
+impl Builder {
+    pub(crate) fn new(home: PathBuf) -> Self {
+        let clock = Arc::new(SystemClock);
+        Self { home, program: None, mode: Mode::Embedded, config: Config::default(), clock, store: None, boot_id: None }
+    }
+
+    /// Serve as the home's daemon: the keeper restarts it from this program, and shims that find nobody revive it.
+    pub fn daemon(mut self, program: PathBuf) -> Self {
+        self.program = Some(program);
+        self.mode = Mode::Daemon;
+        self
+    }
+
+    /// A homing binary to run as keeper, where this program cannot call [`homing_shim::dispatch`] first.
+    pub fn helper(mut self, program: PathBuf) -> Self {
+        self.program = Some(program);
+        self
+    }
+
+    /// Another configuration than the default.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Another clock than the machine's.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Another ledger than SQLite in the home.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Pretend that the machine was booted with this id: tests of what a reboot leaves behind.
+    pub fn boot_id(mut self, id: impl Into<String>) -> Self {
+        self.boot_id = Some(id.into());
+        self
+    }
+
+    /// Opens it. Every task that lives is adopted before this returns.
+    ///
+    /// # Errors
+    /// If the home, the ledger or the keeper cannot be had; nothing was changed then.
+    pub async fn open(self) -> Result<Engine, OpenError> {
+        let home = Home::open(&self.home)?;
+        let program = match self.program {
+            Some(program) => program,
+            None => std::env::current_exe().map_err(OpenError::Program)?,
+        };
+        let store = match self.store {
+            Some(store) => store,
+            None => {
+                let path = home.path().join(names::DATABASE);
+                let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+                Arc::new(opened.map_err(|error| store::Error::Io(error.to_string()))??)
+            }
+        };
+        let (stop, shutdown) = Shutdown::new();
+        if self.mode == Mode::Daemon
+            && let Err(error) = names::record_program(home.path(), &program)
+        {
+            tracing::warn!(%error, "the program could not be recorded; a revival uses the last one");
+        }
+        let options = keeper::Options { home: home.path().to_owned(), program, mode: self.mode };
+        let keeper = keeper::start(options, shutdown.clone()).await?;
+        let cgroups = cgroup::base(home.path()).filter(|base| std::fs::create_dir_all(base).is_ok());
+        let default_env = default_env();
+        let inner = Arc::new(Inner {
+            store,
+            keeper,
+            live: Live::default(),
+            ends: Ends::default(),
+            events: watch::channel(0).0,
+            reconcile: Mutex::new(ReconcileInfo::default()),
+            degraded: Mutex::new(None),
+            shutdown,
+            boot_id: self.boot_id.unwrap_or_else(boot::id),
+            node: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            cgroups,
+            revive: self.mode == Mode::Daemon,
+            fallback_cwd: default_env.get("HOME").cloned().unwrap_or_else(|| "/".into()),
+            default_env,
+            started_at: self.clock.now(),
+            clock: self.clock,
+            config: RwLock::new(Arc::new(self.config)),
+            home,
+        });
+        let engine = Engine::new(Arc::clone(&inner), stop);
+        adopt::all(&inner).await?;
+        if self.mode == Mode::Daemon {
+            let data = serde_json::json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") });
+            if let Err(error) = inner.store.note(EventKind::DaemonStarted, data, inner.now()).await {
+                tracing::warn!(%error, "the start could not be noted");
+            }
+        }
+        tokio::spawn(reconcile::run(inner));
+        Ok(engine)
+    }
+}
+
+/// HOME, USER, SHELL, LANG and a default PATH: what a task gets whose submitter gave no environment.
+fn default_env() -> Values {
+    #[expect(clippy::disallowed_methods, reason = "who the user is, read once when the engine is opened")]
+    let of = |name: &str| std::env::var_os(name).map(OsText::from);
+    let mut values = BTreeMap::from([("PATH".to_owned(), OsText::from("/usr/local/bin:/usr/bin:/bin"))]);
+    for (name, otherwise) in [("HOME", Some("/")), ("USER", None), ("SHELL", Some("/bin/sh")), ("LANG", Some("C.UTF-8"))] {
+        if let Some(value) = of(name).or_else(|| otherwise.map(OsText::from)) {
+            values.insert(name.to_owned(), value);
+        }
+    }
+    values
+}

@@ -1,0 +1,289 @@
+//! `config.toml`: one file, every key optional, unknown keys refused with their line.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use homing_model::retention::Policy;
+use homing_model::units;
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A duration as people write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period(pub Duration);
+
+/// A size as people write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+struct PeriodVisitor;
+
+impl Visitor<'_> for PeriodVisitor {
+    type Value = Period;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as \"10s\" or \"7d\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Period, E> {
+        units::duration(text).map(Period).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Period {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(PeriodVisitor)
+    }
+}
+
+impl Serialize for Period {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let millis = self.0.as_millis();
+        let text = match millis {
+            millis if millis % 86_400_000 == 0 && millis > 0 => format!("{}d", millis / 86_400_000),
+            millis if millis % 1000 == 0 => format!("{}s", millis / 1000),
+            millis => format!("{millis}ms"),
+        };
+        serializer.serialize_str(&text)
+    }
+}
+
+struct SizeVisitor;
+
+impl Visitor<'_> for SizeVisitor {
+    type Value = Size;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a size such as \"256MiB\" or a number of bytes")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
+        units::size(text).map(Size).map_err(de::Error::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
+        u64::try_from(bytes).map(Size).map_err(|_| de::Error::custom("a size cannot be negative"))
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
+        Ok(Size(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SizeVisitor)
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = match self.0 {
+            bytes if bytes > 0 && bytes % (1 << 30) == 0 => format!("{}GiB", bytes >> 30),
+            bytes if bytes > 0 && bytes % (1 << 20) == 0 => format!("{}MiB", bytes >> 20),
+            bytes => bytes.to_string(),
+        };
+        serializer.serialize_str(&text)
+    }
+}
+
+/// `[reconcile]`: the safety net.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reconcile {
+    /// How often.
+    pub interval: Period,
+    /// Live tasks looked at in one pass at most; the next pass goes on where this one ended.
+    pub max_tasks: u32,
+}
+
+impl Default for Reconcile {
+    fn default() -> Self {
+        Self { interval: Period(Duration::from_secs(10)), max_tasks: 1000 }
+    }
+}
+
+/// `[retention]`: how long finished tasks are kept, whichever is reached first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// Since their end.
+    pub age: Period,
+    /// How many.
+    pub count: u64,
+    /// How much output in all.
+    pub bytes: Size,
+    /// How long a forgotten task still answers with its outcome.
+    pub tombstones: Period,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let policy = Policy::default();
+        Self {
+            age: Period(policy.age),
+            count: policy.count,
+            bytes: Size(policy.bytes),
+            tombstones: Period(policy.tombstones),
+        }
+    }
+}
+
+impl Retention {
+    /// As the store takes it.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        Policy { age: self.age.0, count: self.count, bytes: self.bytes.0, tombstones: self.tombstones.0 }
+    }
+}
+
+/// `[output]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Output {
+    /// How much of a task's output is kept, where the task does not say.
+    pub max: Size,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self { max: Size(256 << 20) }
+    }
+}
+
+/// `[nested]`: tasks submitted from inside tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nested {
+    /// How deep.
+    pub depth: u32,
+}
+
+impl Default for Nested {
+    fn default() -> Self {
+        Self { depth: 3 }
+    }
+}
+
+/// `[confined]`: callers in a sandbox that the daemon is not in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Confined {
+    /// Serve them all the same. A task then runs outside their sandbox.
+    pub allow: bool,
+}
+
+/// `[stop]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Between the polite signal and the last one, where the task does not say.
+    pub grace: Period,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { grace: Period(Duration::from_secs(5)) }
+    }
+}
+
+/// The whole file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The safety net.
+    pub reconcile: Reconcile,
+    /// How long finished tasks are kept.
+    pub retention: Retention,
+    /// Output.
+    pub output: Output,
+    /// Ending a task.
+    pub stop: Stop,
+    /// Tasks inside tasks.
+    pub nested: Nested,
+    /// Sandboxed callers.
+    pub confined: Confined,
+}
+
+/// Why a file is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is there but cannot be read.
+    #[error("{} could not be read: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line makes no sense.
+    #[error("{}{}: {message}", path.display(), line.map_or_else(String::new, |line| format!(", line {line}")))]
+    Parse {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, counted from 1.
+        line: Option<usize>,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads a file; one that is not there is the default.
+    ///
+    /// # Errors
+    /// With the line that is wrong.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(path, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Parse {
+            path: path.to_owned(),
+            line: error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1),
+            message: error.message().to_owned(),
+        })?;
+        let wrong = |message: &str| ConfigError::Parse { path: path.to_owned(), line: None, message: message.to_owned() };
+        if config.reconcile.interval.0 < Duration::from_millis(100) {
+            return Err(wrong("reconcile.interval must be at least 100ms"));
+        }
+        if config.reconcile.max_tasks == 0 {
+            return Err(wrong("reconcile.max_tasks must be at least 1"));
+        }
+        if config.output.max.0 < homing_model::spec::MIN_OUTPUT_BYTES {
+            return Err(wrong("output.max must be at least 64KiB"));
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(Path::new("config.toml"), text)
+    }
+
+    #[test]
+    fn nothing_is_the_default_and_every_key_is_read() {
+        assert_eq!(parse("").unwrap(), Config::default());
+        let config = parse("[reconcile]\ninterval = \"2s\"\n[output]\nmax = \"1MiB\"\n[retention]\nbytes = 5").unwrap();
+        assert_eq!(config.reconcile.interval.0, Duration::from_secs(2));
+        assert_eq!((config.output.max.0, config.retention.bytes.0), (1 << 20, 5));
+    }
+
+    #[test]
+    fn an_unknown_key_and_a_bad_value_are_named_with_their_line() {
+        let unknown = parse("[reconcile]\ninterval = \"2s\"\nnonsense = 1").unwrap_err().to_string();
+        assert!(unknown.contains("line 3") && unknown.contains("nonsense"), "{unknown}");
+        let bad = parse("\n[reconcile]\ninterval = \"soon\"").unwrap_err().to_string();
+        assert!(bad.contains("line 3") && bad.contains("soon"), "{bad}");
+    }
+}

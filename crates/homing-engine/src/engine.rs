@@ -1,0 +1,147 @@
+//! The engine's handle, and what its parts share.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use homing_model::api::ReconcileInfo;
+use homing_model::{OsText, TaskId, Timestamp};
+use homing_shim::wire::ToKeeper;
+use homing_store::{Record, Store};
+use tokio::sync::watch;
+
+use crate::builder::Builder;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::home::Home;
+use crate::keeper;
+use crate::launch::Values;
+use crate::live::{Ends, Live};
+use crate::shutdown::Shutdown;
+
+/// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+    _guard: Arc<Guard>,
+}
+
+/// Tells the background work to end when the last handle is gone.
+#[derive(Debug)]
+struct Guard(watch::Sender<bool>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// What all parts of one engine share. Nothing in it is global.
+pub(crate) struct Inner {
+    pub(crate) home: Home,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) config: RwLock<Arc<Config>>,
+    pub(crate) keeper: keeper::Handle,
+    pub(crate) live: Live,
+    pub(crate) ends: Ends,
+    /// Counts commits that appended events.
+    pub(crate) events: watch::Sender<u64>,
+    pub(crate) reconcile: Mutex<ReconcileInfo>,
+    /// Why new tasks are refused, while they are.
+    pub(crate) degraded: Mutex<Option<String>>,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) boot_id: String,
+    pub(crate) node: String,
+    pub(crate) cgroups: Option<PathBuf>,
+    /// Whether a shim that finds nobody revives a daemon.
+    pub(crate) revive: bool,
+    /// The environment of a task whose submitter gave none.
+    pub(crate) default_env: Values,
+    pub(crate) fallback_cwd: OsText,
+    pub(crate) started_at: Timestamp,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Events were committed.
+    pub(crate) fn bump(&self) {
+        self.events.send_modify(|count| *count += 1);
+    }
+
+    /// A task ended, durably: whoever waits is told.
+    pub(crate) fn announce(&self, record: &Record) {
+        self.live.update(record);
+        self.ends.announce(record);
+        self.bump();
+    }
+
+    pub(crate) fn set_degraded(&self, why: Option<String>) {
+        *self.degraded.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// One task's record.
+    pub(crate) async fn record(&self, id: &TaskId) -> Result<Record, Error> {
+        self.store.get(id.clone()).await?.ok_or_else(|| Error::Unknown(id.to_string()))
+    }
+}
+
+impl Engine {
+    /// An engine for this home, to be configured and opened.
+    pub fn builder(home: impl Into<PathBuf>) -> Builder {
+        Builder::new(home.into())
+    }
+
+    pub(crate) fn new(inner: Arc<Inner>, shutdown: watch::Sender<bool>) -> Self {
+        Self { inner, _guard: Arc::new(Guard(shutdown)) }
+    }
+
+    /// Which home.
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        self.inner.home.path()
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> Arc<Config> {
+        self.inner.config()
+    }
+
+    /// Puts another configuration in force, for what happens from now on.
+    pub fn set_config(&self, config: Config) {
+        *self.inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+    }
+
+    /// Tells the keeper that requests are accepted.
+    pub async fn ready(&self) {
+        self.inner.keeper.say(ToKeeper::Ready).await;
+    }
+
+    /// Closes the ledger. On purpose: nobody revives the daemon until it is started again; tasks run on either way.
+    pub async fn leave(&self, on_purpose: bool) {
+        if on_purpose {
+            let mark = self.home().join(homing_shim::home::STOPPED);
+            if let Err(error) = std::fs::write(&mark, b"") {
+                tracing::warn!(%error, "the stop could not be marked; a shim that ends may revive the daemon");
+            }
+            self.inner.keeper.say(ToKeeper::Leaving).await;
+        }
+        if let Err(error) = self.inner.store.close().await {
+            tracing::error!(%error, "the store could not be closed");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What can go wrong in an operation, and how users are told.
+
+use homing_model::{Code, Problem, TaskId, spec};
+use homing_store::store;
+
+/// Why an operation did not happen.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Nothing by that id, start, or name.
+    #[error("there is no task `{0}`")]
+    Unknown(String),
+    /// Several by that start or name.
+    #[error("`{reference}` fits several tasks: {}", candidates.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        /// What was given.
+        reference: String,
+        /// Some of them.
+        candidates: Vec<TaskId>,
+    },
+    /// The spec makes no sense.
+    #[error("{0}")]
+    Invalid(#[from] spec::Invalid),
+    /// A parameter makes no sense.
+    #[error("{0}")]
+    BadParameter(String),
+    /// The task is live.
+    #[error("task {0} is still live")]
+    Live(TaskId),
+    /// The task has ended.
+    #[error("task {0} has ended")]
+    Ended(TaskId),
+    /// It has no input, or closed it.
+    #[error("task {0} takes no input")]
+    NoInput(TaskId),
+    /// Its input is full and it does not read.
+    #[error("task {task} did not read its input: {written} bytes were written, {rest} were not")]
+    InputNotRead {
+        /// Which.
+        task: TaskId,
+        /// What it took.
+        written: u64,
+        /// What it did not.
+        rest: u64,
+    },
+    /// Its output was dropped with it.
+    #[error("the output of task {0} is no longer kept")]
+    OutputGone(TaskId),
+    /// The output could not be read.
+    #[error("the output of task {task} could not be read: {why}")]
+    OutputUnreadable {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        why: String,
+    },
+    /// Same idempotency key, other body.
+    #[error("this idempotency key was used for another request")]
+    IdempotencyMismatch,
+    /// Same `key`, and the caller did not want to join.
+    #[error("task {0} is live and has this key")]
+    Duplicate(TaskId),
+    /// Too deep.
+    #[error("a task inside {depth} tasks is one too many")]
+    TooDeep {
+        /// How deep it would be.
+        depth: u32,
+    },
+    /// A secret's file could not be read at submit.
+    #[error("the secret `{name}` could not be read: {why}")]
+    Secret {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The task's folder could not be made.
+    #[error("the task's folder could not be made: {0}")]
+    Folder(String),
+    /// No space for a new task.
+    #[error("the disk with the home is full")]
+    Full,
+    /// A limit of the system.
+    #[error("a limit of the system was reached: {0}")]
+    Limit(String),
+    /// The store said no.
+    #[error("{0}")]
+    Store(#[from] store::Error),
+    /// The engine is shutting down.
+    #[error("the daemon is shutting down")]
+    Closed,
+}
+
+impl Error {
+    /// Which kind of problem it is to users.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        match self {
+            Self::Unknown(_) => Code::UnknownTask,
+            Self::Ambiguous { .. } => Code::AmbiguousTask,
+            Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } => Code::InvalidRequest,
+            Self::Live(_) => Code::TaskLive,
+            Self::Ended(_) => Code::TaskEnded,
+            Self::NoInput(_) => Code::NoInput,
+            Self::InputNotRead { .. } => Code::InputNotRead,
+            Self::OutputGone(_) => Code::OutputGone,
+            Self::IdempotencyMismatch => Code::IdempotencyMismatch,
+            Self::Duplicate(_) => Code::DuplicateKey,
+            Self::TooDeep { .. } => Code::NestedLimit,
+            Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
+            Self::Limit(_) => Code::SystemLimit,
+            Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,
+            Self::Store(store::Error::TooNew { .. }) => Code::SchemaTooNew,
+            Self::Folder(_) | Self::OutputUnreadable { .. } | Self::Store(_) => Code::StorageFailed,
+            Self::Closed => Code::DaemonUnreachable,
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

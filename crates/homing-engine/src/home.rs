@@ -1,0 +1,166 @@
+//! The home folder: private, locked by one engine, and where each attempt's folder is.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use homing_model::{Attempt, TaskId};
+use homing_shim::{folder, home};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Why a home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// Somebody else could tamper with it.
+    #[error("{} {why}", path.display())]
+    Hostile {
+        /// Which folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It cannot be made or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The filesystem does not know locks.
+    #[error("{} is on a filesystem without working locks", .0.display())]
+    NoLocks(PathBuf),
+    /// Another engine serves it.
+    #[error("another engine serves {}", .0.display())]
+    InUse(PathBuf),
+}
+
+/// Makes a home if it is not there, and makes sure that it is a real folder, ours, and closed to others.
+///
+/// # Errors
+/// If it is not.
+pub fn prepare(path: &Path) -> Result<(), HomeError> {
+    let io = |source| HomeError::Io { path: path.to_owned(), source };
+    let hostile = |why| HomeError::Hostile { path: path.to_owned(), why };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(io)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(io(source)),
+    }
+    let found = std::fs::symlink_metadata(path).map_err(io)?;
+    if !found.is_dir() {
+        return Err(hostile("is not a real folder"));
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(hostile("belongs to another user"));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(hostile("is open to other users"));
+    }
+    Ok(())
+}
+
+/// A home that this engine holds.
+#[derive(Debug)]
+pub(crate) struct Home {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+impl Home {
+    /// Prepares and locks it.
+    pub(crate) fn open(path: &Path) -> Result<Self, HomeError> {
+        prepare(path)?;
+        let io = |source: Errno| HomeError::Io { path: path.to_owned(), source: source.into() };
+        let held = folder::open(path).map_err(|source| HomeError::Io { path: path.to_owned(), source })?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::openat(&held, home::DAEMON_LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(HomeError::InUse(path.to_owned())),
+            Err(Errno::NOLCK | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {
+                return Err(HomeError::NoLocks(path.to_owned()));
+            }
+            Err(error) => return Err(io(error)),
+        }
+        let tasks = path.join(home::TASKS);
+        match DirBuilder::new().mode(0o700).create(&tasks) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(HomeError::Io { path: tasks, source }),
+        }
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A task's folder.
+    pub(crate) fn task(&self, id: &TaskId) -> PathBuf {
+        self.path.join(home::TASKS).join(id.as_str())
+    }
+
+    /// An attempt's folder: the task's own for the first, one below it for later ones.
+    pub(crate) fn attempt(&self, attempt: &Attempt) -> PathBuf {
+        let task = self.task(&attempt.task);
+        if attempt.number <= 1 { task } else { task.join(attempt.number.to_string()) }
+    }
+
+    /// The file with an attempt's first bytes of output.
+    pub(crate) fn output(&self, attempt: &Attempt) -> PathBuf {
+        self.attempt(attempt).join("output.log")
+    }
+
+    /// Makes an attempt's folder, new.
+    pub(crate) fn make_attempt(&self, attempt: &Attempt) -> io::Result<OwnedFd> {
+        let path = self.attempt(attempt);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        folder::open(&path)
+    }
+
+    /// Removes a task's folder and all in it.
+    pub(crate) fn remove_task(&self, id: &TaskId) -> io::Result<()> {
+        match std::fs::remove_dir_all(self.task(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn p11_a_home_that_others_can_enter_or_that_is_a_link_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = dir.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(prepare(&open), Err(HomeError::Hostile { .. })));
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/tmp", &link).unwrap();
+        assert!(matches!(prepare(&link), Err(HomeError::Hostile { .. })));
+        assert!(prepare(&dir.path().join("a/b")).is_ok());
+    }
+
+    #[test]
+    fn one_home_has_one_engine() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("home");
+        let first = Home::open(&path).unwrap();
+        assert!(matches!(Home::open(&path), Err(HomeError::InUse(_))));
+        drop(first);
+        assert!(Home::open(&path).is_ok());
+    }
+}

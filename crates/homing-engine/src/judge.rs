@@ -1,0 +1,131 @@
+//! What became of an attempt whose shim we do not hear: the facts, in an order in which none can change behind our back.
+//!
+//! Keeps P2 and P10. The exit record is the truth if it is there. A held lock is a living shim. A free lock is taken before the rest is
+//! read, so that no late shim can begin meanwhile; then a marker without a record means that the shim was killed, and no marker
+//! that the attempt was never begun. Another boot means that nobody can be alive. Nothing here is decided by a timeout.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use homing_model::{Ending, Survivor};
+use homing_shim::record::{self, ExitRecord};
+use homing_shim::wire::{self, Frames, ToShim};
+use homing_shim::{folder, tree};
+use homing_store::Record;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use crate::attend::{self, Link};
+use crate::engine::Inner;
+
+/// A shim that has locked its folder binds its socket next; looks at it until then.
+const LOOKS: u32 = 100;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// What is the case.
+pub(crate) enum Judged {
+    /// A shim lives; this is the connection to it, with the question already asked.
+    Alive(Link),
+    /// It ended.
+    Ended(Box<Ending>),
+    /// It was never begun, and (while this folder's lock is ours) nobody can.
+    NotStarted(OwnedFd),
+    /// The facts cannot be read now.
+    Unclear(String),
+}
+
+/// Looks at the facts.
+pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
+    let path = inner.home.attempt(&record.attempt());
+    let same_boot = record.boot_id == inner.boot_id;
+    let lost = |reason: &str| Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now())));
+    let attempt = match folder::open(&path) {
+        Ok(attempt) => attempt,
+        Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
+        Err(error) if is_missing(&error) => {
+            let survivors = end_orphans(inner, record).await;
+            let ending = Ending::lost("the task's folder is missing", survivors, inner.now());
+            return Judged::Ended(Box::new(ending));
+        }
+        Err(error) => return Judged::Unclear(error.to_string()),
+    };
+    for _ in 0..LOOKS {
+        match read_record(&attempt, record) {
+            Ok(Some(exit)) => return Judged::Ended(Box::new(attend::ending(exit))),
+            Ok(None) => {}
+            Err(reason) => return lost(&reason),
+        }
+        if !same_boot {
+            return lost("machine rebooted");
+        }
+        match folder::lock(&attempt) {
+            Ok(true) => return unattended(inner, record, attempt).await,
+            Ok(false) => {}
+            Err(error) => return Judged::Unclear(error.to_string()),
+        }
+        if let Ok(stream) = connect(&attempt).await {
+            return greet(stream).await;
+        }
+        // It holds the lock and does not listen yet, or no longer: look again.
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+    Judged::Unclear("a shim holds the attempt's folder and does not answer".into())
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The lock is ours, so no shim lives and none can begin.
+async fn unattended(inner: &Inner, record: &Record, attempt: OwnedFd) -> Judged {
+    // The shim may have written its record and left between our first look and the lock.
+    match read_record(&attempt, record) {
+        Ok(Some(exit)) => return Judged::Ended(Box::new(attend::ending(exit))),
+        Ok(None) => {}
+        Err(reason) => return Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now()))),
+    }
+    match folder::is_marked(&attempt) {
+        Ok(true) => {
+            let survivors = end_orphans(inner, record).await;
+            Judged::Ended(Box::new(Ending::lost("supervisor killed", survivors, inner.now())))
+        }
+        Ok(false) => {
+            // Given back by closing; the descriptor that goes on is a new one, without the lock.
+            let path = inner.home.attempt(&record.attempt());
+            drop(attempt);
+            folder::open(&path).map_or_else(|error| Judged::Unclear(error.to_string()), Judged::NotStarted)
+        }
+        Err(error) => Judged::Unclear(error.to_string()),
+    }
+}
+
+/// The record, if it is of this attempt.
+fn read_record(attempt: impl AsFd, record: &Record) -> Result<Option<ExitRecord>, String> {
+    match record::read(attempt) {
+        Ok(Some(exit)) if exit.task == record.id.as_str() && exit.attempt == record.attempt => Ok(Some(exit)),
+        Ok(Some(_)) => Err("its exit record is of another attempt".into()),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Connects to a shim through its folder's descriptor: no path is too long.
+pub(crate) async fn connect(attempt: &OwnedFd) -> io::Result<UnixStream> {
+    UnixStream::connect(format!("/proc/self/fd/{}/{}", attempt.as_raw_fd(), folder::SOCKET)).await
+}
+
+async fn greet(mut stream: UnixStream) -> Judged {
+    match stream.write_all(&wire::frame(&ToShim::Hello)).await {
+        Ok(()) => Judged::Alive(Link { stream, frames: Frames::default() }),
+        Err(error) => Judged::Unclear(error.to_string()),
+    }
+}
+
+/// Ends what a killed shim left, before anybody is told that the task is lost.
+async fn end_orphans(inner: &Inner, record: &Record) -> Vec<Survivor> {
+    let (task, attempt, cgroups) = (record.id.to_string(), record.attempt, inner.cgroups.clone());
+    let ended = tokio::task::spawn_blocking(move || tree::end_orphans(&task, attempt, cgroups.as_deref())).await;
+    let survivors = ended.unwrap_or_default();
+    survivors.into_iter().map(|process| Survivor { pid: process.pid, name: process.name }).collect()
+}

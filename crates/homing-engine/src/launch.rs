@@ -1,0 +1,172 @@
+//! From a stored task to the message that a shim runs.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use homing_model::{OnExit, OsText, Secret, Spec, Stdin};
+use homing_shim::{folder, wire};
+use homing_store::Record;
+use minicbor::bytes::ByteVec;
+use rustix::fs::{Mode, OFlags};
+
+use crate::config::Config;
+
+/// Values that a launch needs and that the store does not hold.
+pub(crate) type Values = BTreeMap<String, OsText>;
+
+/// Writes the environment beside the attempt, for a relaunch by another daemon. Same boot only, so it is not synced.
+pub(crate) fn write_environment(attempt: &OwnedFd, values: &Values) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(attempt, folder::ENVIRONMENT, flags, Mode::RUSR | Mode::WUSR)?;
+    let mut bytes = Vec::with_capacity(values.len() * 64);
+    for (name, value) in values {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.push(b'=');
+        bytes.extend_from_slice(value.as_bytes());
+        bytes.push(0);
+    }
+    std::fs::File::from(file).write_all(&bytes)
+}
+
+/// Reads it back.
+pub(crate) fn read_environment(attempt: impl AsFd) -> io::Result<Values> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(attempt, folder::ENVIRONMENT, flags, Mode::empty())?;
+    let mut bytes = Vec::new();
+    std::fs::File::from(file).read_to_end(&mut bytes)?;
+    let entries = bytes.split(|byte| *byte == 0).filter_map(|entry| {
+        let at = entry.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = (entry.get(..at)?, entry.get(at + 1..)?);
+        Some((String::from_utf8(name.to_vec()).ok()?, OsText::from(value.to_vec())))
+    });
+    Ok(entries.collect())
+}
+
+/// Reads a secret from its file, without the line feed that editors leave at the end.
+pub(crate) fn read_secret(path: &OsText) -> io::Result<OsText> {
+    let mut bytes = std::fs::read(Path::new(path.as_os_str()))?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    if bytes.contains(&0) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it contains a NUL byte"));
+    }
+    Ok(bytes.into())
+}
+
+/// Program and arguments: as given, or the shell line's.
+pub(crate) fn argv(spec: &Spec) -> Vec<OsText> {
+    match &spec.shell {
+        None => spec.argv.clone(),
+        Some(line) => {
+            let bash = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
+            let shell = bash.into_iter().find(|path| Path::new(path).exists()).unwrap_or("/bin/sh");
+            vec![shell.into(), "-c".into(), line.clone()]
+        }
+    }
+}
+
+/// What surrounds every launch of one engine.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) home: &'a Path,
+    pub(crate) output: &'a Path,
+    pub(crate) fallback_cwd: &'a OsText,
+    pub(crate) cgroups: Option<&'a Path>,
+    pub(crate) revive: bool,
+}
+
+fn bytes(path: &Path) -> ByteVec {
+    path.as_os_str().as_encoded_bytes().to_vec().into()
+}
+
+/// The message.
+pub(crate) fn message(record: &Record, nonce: u64, values: &Values, around: &Surroundings<'_>) -> wire::Launch {
+    let spec = &record.spec;
+    let own = [
+        ("HOMING_TASK_ID", record.id.as_str().as_bytes().to_vec()),
+        ("HOMING_ATTEMPT", record.attempt.to_string().into_bytes()),
+        ("HOMING_OWNER", record.owner.clone().into_bytes()),
+        ("HOMING_OUTPUT", around.output.as_os_str().as_encoded_bytes().to_vec()),
+        ("HOMING_HOME", around.home.as_os_str().as_encoded_bytes().to_vec()),
+    ];
+    let given = values.iter().map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
+    let env = given.chain(own).map(|(name, value)| {
+        let mut entry = name.as_bytes().to_vec();
+        entry.push(b'=');
+        entry.extend(value);
+        ByteVec::from(entry)
+    });
+    wire::Launch {
+        task: record.id.to_string(),
+        attempt: record.attempt,
+        nonce,
+        argv: argv(spec).into_iter().map(|text| text.into_bytes().into()).collect(),
+        env: env.collect(),
+        cwd: spec.cwd.as_ref().unwrap_or(around.fallback_cwd).clone().into_bytes().into(),
+        stdin: match &spec.stdin {
+            Stdin::None => wire::Stdin::None,
+            Stdin::Pipe => wire::Stdin::Pipe,
+            Stdin::File(path) => wire::Stdin::File(path.clone().into_bytes().into()),
+        },
+        pty: spec.pty,
+        timeout_ms: spec.timeout_ms,
+        grace_ms: spec.grace_ms.unwrap_or_else(|| millis(around.config.stop.grace.0)),
+        kill_on_exit: spec.on_exit == OnExit::Kill,
+        max_output: spec.max_output_bytes.unwrap_or(around.config.output.max.0),
+        umask: spec.umask,
+        rlimits: spec
+            .rlimits
+            .iter()
+            .map(|limit| wire::Rlimit { resource: limit.resource, soft: limit.soft, hard: limit.hard })
+            .collect(),
+        nice: spec.nice,
+        cgroup: around.cgroups.map(bytes),
+        revive: around.revive.then(|| bytes(around.home)),
+    }
+}
+
+/// Milliseconds of a duration.
+pub(crate) fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What of a spec may be written to disk: no environment values, no secret values. Beside it, the names of what is missing.
+pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
+    let mut stored = spec.clone();
+    stored.env = None;
+    let volatile = |secret: &Secret| matches!(secret, Secret::Value(_));
+    let missing = spec.secrets.iter().filter(|(_, secret)| volatile(secret)).map(|(name, _)| name.clone()).collect();
+    stored.secrets.retain(|_, secret| !volatile(secret));
+    (stored, missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempt = folder::open(dir.path()).unwrap();
+        let values = Values::from([("A".into(), "1=2\n".into()), ("EMPTY".into(), OsText::default())]);
+        write_environment(&attempt, &values).unwrap();
+        assert_eq!(read_environment(&attempt).unwrap(), values);
+    }
+
+    #[test]
+    fn what_is_stored_holds_no_secret_value() {
+        let secrets = BTreeMap::from([
+            ("TOKEN".into(), Secret::Value("hunter2".into())),
+            ("KEY".into(), Secret::File("/run/key".into())),
+        ]);
+        let spec = Spec { env: Some(BTreeMap::from([("A".into(), "canary".into())])), secrets, ..Spec::default() };
+        let (stored, missing) = storable(&spec);
+        let json = serde_json::to_string(&stored).unwrap();
+        assert!(!json.contains("hunter2") && !json.contains("canary") && json.contains("/run/key"), "{json}");
+        assert_eq!(missing, ["TOKEN"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Tasks that have not ended, as this engine knows them.
+//!
+//! Each has one attendant, which owns the connection to its shim; everybody else reaches it through the entry here. An entry is there from
+//! before the launch until the end is recorded (and, for a task whose children outlive it, until they are gone).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use homing_model::TaskId;
+use homing_shim::wire;
+use homing_store::Record;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What an attendant is asked to do.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// End the tree.
+    Stop(wire::Stop),
+    /// Send a signal; answers whether anybody was there.
+    Signal(i32, oneshot::Sender<bool>),
+    /// Write input; answers how much was taken and whether the input is closed.
+    Input { data: Vec<u8>, eof: bool, taken: oneshot::Sender<(u64, bool)> },
+    /// Say when the output is longer than this.
+    Watch(u64),
+}
+
+/// Commands that wait for a shim at most.
+const QUEUE: usize = 64;
+
+/// One live task.
+#[derive(Debug)]
+struct Entry {
+    record: Record,
+    shim: Option<u32>,
+    commands: mpsc::Sender<Command>,
+    growth: watch::Sender<u64>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    entries: Mutex<HashMap<TaskId, Entry>>,
+}
+
+/// The attendant's end of an entry.
+#[derive(Debug)]
+pub(crate) struct Attendance {
+    pub(crate) commands: mpsc::Receiver<Command>,
+}
+
+impl Live {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters a task; none if it is there already.
+    pub(crate) fn enter(&self, record: Record) -> Option<Attendance> {
+        let mut entries = self.lock();
+        if entries.contains_key(&record.id) {
+            return None;
+        }
+        let (commands, receiver) = mpsc::channel(QUEUE);
+        let (growth, _) = watch::channel(0);
+        entries.insert(record.id.clone(), Entry { record, shim: None, commands, growth });
+        Some(Attendance { commands: receiver })
+    }
+
+    /// Takes a task out.
+    pub(crate) fn leave(&self, id: &TaskId) {
+        self.lock().remove(id);
+    }
+
+    /// The record changed.
+    pub(crate) fn update(&self, record: &Record) {
+        if let Some(entry) = self.lock().get_mut(&record.id) {
+            entry.record = record.clone();
+        }
+    }
+
+    /// The shim said who it is.
+    pub(crate) fn set_shim(&self, id: &TaskId, pid: Option<u32>) {
+        if let Some(entry) = self.lock().get_mut(id) {
+            entry.shim = pid;
+        }
+    }
+
+    /// Output grew.
+    pub(crate) fn grown(&self, id: &TaskId, total: u64) {
+        if let Some(entry) = self.lock().get(id) {
+            entry.growth.send_replace(total);
+        }
+    }
+
+    /// How to reach a task's attendant.
+    pub(crate) fn commands(&self, id: &TaskId) -> Option<mpsc::Sender<Command>> {
+        self.lock().get(id).map(|entry| entry.commands.clone())
+    }
+
+    /// News of a task's output.
+    pub(crate) fn growth(&self, id: &TaskId) -> Option<watch::Receiver<u64>> {
+        self.lock().get(id).map(|entry| entry.growth.subscribe())
+    }
+
+    /// Whether a task is attended.
+    pub(crate) fn contains(&self, id: &TaskId) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// The live task whose shim or main process has this pid.
+    pub(crate) fn by_process(&self, pid: u32) -> Option<Record> {
+        let entries = self.lock();
+        let found = entries.values().find(|entry| entry.shim == Some(pid) || entry.record.pid == Some(pid));
+        found.map(|entry| entry.record.clone())
+    }
+
+    /// Copies of all records.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        self.lock().values().map(|entry| entry.record.clone()).collect()
+    }
+}
+
+/// Who waits for the end of which task. Woken on every way a task can end, being forgotten included.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    waiting: Mutex<HashMap<TaskId, watch::Sender<Option<Record>>>>,
+}
+
+impl Ends {
+    /// Subscribes before the store is asked, so that no end falls in between.
+    pub(crate) fn subscribe(&self, id: &TaskId) -> watch::Receiver<Option<Record>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.entry(id.clone()).or_insert_with(|| watch::channel(None).0).subscribe()
+    }
+
+    /// A task has ended, durably.
+    pub(crate) fn announce(&self, record: &Record) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = waiting.remove(&record.id) {
+            sender.send_replace(Some(record.clone()));
+        }
+    }
+
+    /// Lets go of entries that nobody waits on.
+    pub(crate) fn prune(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|_, sender| sender.receiver_count() > 0);
+    }
+}

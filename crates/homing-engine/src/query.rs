@@ -1,0 +1,117 @@
+//! Looking: one task, many, events, status. None of it changes anything (P6).
+
+use std::sync::PoisonError;
+
+use homing_model::api::{DaemonInfo, DeliveryCounts, Page, StatusAnswer};
+use homing_model::{Reference, Task, TaskId};
+use homing_store::store::{EventFilter, Events, Filter, Found};
+use tokio::sync::watch;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::launch::millis;
+use crate::view;
+
+impl Engine {
+    /// What a person means by this text.
+    ///
+    /// # Errors
+    /// If nothing, or several tasks, fit.
+    pub async fn resolve(&self, text: &str, owner: &str) -> Result<TaskId, Error> {
+        let reference = Reference::parse(text);
+        match self.inner.store.find(reference, owner.to_owned()).await? {
+            Found::One(id) => Ok(id),
+            Found::Several(candidates) => Err(Error::Ambiguous { reference: text.to_owned(), candidates }),
+            Found::None => Err(Error::Unknown(text.to_owned())),
+        }
+    }
+
+    /// One task, or its tombstone.
+    ///
+    /// # Errors
+    /// If it was never issued here.
+    pub async fn task(&self, id: &TaskId) -> Result<Task, Error> {
+        Ok(view::task(&self.inner, self.inner.record(id).await?))
+    }
+
+    /// A page of tasks, live ones first, newest first.
+    ///
+    /// # Errors
+    /// If the cursor is none of ours.
+    pub async fn list(&self, filter: Filter) -> Result<Page<Task>, Error> {
+        let listed = self.inner.store.list(filter).await?;
+        if !listed.cursor_valid {
+            return Err(Error::BadParameter("`cursor` is not one that a list has answered with".into()));
+        }
+        let items = listed.records.into_iter().map(|record| view::task(&self.inner, record)).collect();
+        Ok(Page { items, next_cursor: listed.next_cursor })
+    }
+
+    /// Events after a cursor.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn events(&self, after: u64, filter: EventFilter, limit: u32) -> Result<Events, Error> {
+        Ok(self.inner.store.events(after, filter, limit).await?)
+    }
+
+    /// The newest event's cursor.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn last_event(&self) -> Result<u64, Error> {
+        Ok(self.inner.store.last_event().await?)
+    }
+
+    /// Changes after every commit that appended events.
+    #[must_use]
+    pub fn newest_event(&self) -> watch::Receiver<u64> {
+        self.inner.events.subscribe()
+    }
+
+    /// How this engine is doing.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn status(&self) -> Result<StatusAnswer, Error> {
+        let inner = &self.inner;
+        let mut reconcile = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        reconcile.interval_ms = millis(inner.config().reconcile.interval.0);
+        Ok(StatusAnswer {
+            daemon: DaemonInfo {
+                pid: std::process::id(),
+                keeper_pid: inner.keeper.pid(),
+                version: env!("CARGO_PKG_VERSION").into(),
+                started_at: inner.started_at,
+                home: inner.home.path().to_string_lossy().into_owned(),
+                degraded: inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            },
+            tasks: inner.store.counts().await?,
+            reconcile,
+            deliveries: DeliveryCounts::default(),
+        })
+    }
+
+    /// Live tasks as plain data, for any user interface. Answered from memory.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { records: self.inner.live.records(), engine: self.clone() }
+    }
+}
+
+/// What was live at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    records: Vec<homing_store::Record>,
+    engine: Engine,
+}
+
+impl Snapshot {
+    /// Starting, running, paused and stopping tasks, by start time, then id.
+    #[must_use]
+    pub fn running(&self) -> Vec<Task> {
+        let mut records: Vec<_> = self.records.iter().filter(|record| record.status.is_active()).cloned().collect();
+        records.sort_by(|a, b| (a.started_at.unwrap_or(a.created_at), &a.id).cmp(&(b.started_at.unwrap_or(b.created_at), &b.id)));
+        records.into_iter().map(|record| view::task(&self.engine.inner, record)).collect()
+    }
+}

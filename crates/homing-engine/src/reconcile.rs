@@ -1,0 +1,101 @@
+//! The safety net: a bounded look, now and then, at whether what the ledger says is attended really is.
+//!
+//! Everything normally happens by events; this pass finds nothing to do. It changes nothing about an attended task, costs nothing for ended ones, isolates
+//! one bad task from the rest, and says what it did. On cancel (shutdown) it ends between two tasks. Retention is paced by it too.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use homing_model::TaskId;
+use homing_model::api::ReconcileError;
+use homing_store::Record;
+
+use crate::engine::Inner;
+use crate::{adopt, retention};
+
+/// Errors kept for the status at most.
+const ERRORS: usize = 20;
+/// What one pass may wait for a task that it adopts.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs passes until the engine ends.
+pub(crate) async fn run(inner: Arc<Inner>) {
+    let mut shutdown = inner.shutdown.clone();
+    let mut after: u64 = 0;
+    loop {
+        let interval = inner.config().reconcile.interval.0;
+        tokio::select! {
+            () = shutdown.over() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+        after = pass(&inner, after).await;
+    }
+}
+
+/// One pass over at most `max_tasks` live tasks, from where the last one ended; answers where the next begins.
+pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
+    let began = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let config = inner.config();
+    inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
+    let mut next = 0;
+    match inner.store.live().await {
+        Ok((records, damaged)) => {
+            for error in damaged {
+                tracing::error!(%error, "a task cannot be read");
+            }
+            let limit = config.reconcile.max_tasks as usize;
+            let chosen = rotate(records, after, limit);
+            next = if chosen.len() < limit { 0 } else { chosen.last().map_or(0, |record| record.seq) };
+            for record in chosen {
+                mend(inner, record).await;
+            }
+        }
+        Err(error) => tracing::error!(%error, "the ledger cannot be read"),
+    }
+    inner.ends.prune();
+    if let Err(error) = retention::step(inner).await {
+        tracing::warn!(%error, "retention could not go on");
+    }
+    let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let took = (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1_000_000;
+    let mut info = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner);
+    info.passes += 1;
+    info.last_run_at = Some(inner.now());
+    info.last_duration_ms = u64::try_from(took).unwrap_or(0);
+    next
+}
+
+/// At most `limit` records after a place in the order, so that every one has its turn.
+fn rotate(records: Vec<Record>, after: u64, limit: usize) -> Vec<Record> {
+    let later: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();
+    later
+}
+
+/// A task that the ledger calls live and nobody attends is adopted.
+async fn mend(inner: &Arc<Inner>, record: Record) {
+    if inner.live.contains(&record.id) {
+        return;
+    }
+    // It may have ended since the list was read.
+    match inner.store.get(record.id.clone()).await {
+        Ok(Some(now)) if !now.status.is_terminal() => {}
+        Ok(_) => return,
+        Err(error) => {
+            note_error(inner, &record.id, "store", &error.to_string());
+            return;
+        }
+    }
+    tracing::info!(task = %record.id, "a live task was not attended; adopting it");
+    if let Some(settled) = adopt::one(inner, record) {
+        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).repaired += 1;
+        let _ = tokio::time::timeout(PATIENCE, settled).await;
+    }
+}
+
+/// Keeps an error for the status.
+pub(crate) fn note_error(inner: &Inner, task: &TaskId, code: &str, message: &str) {
+    let mut info = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner);
+    if info.errors.len() < ERRORS {
+        info.errors.push(ReconcileError { task_id: task.clone(), code: code.into(), message: message.into() });
+    }
+}

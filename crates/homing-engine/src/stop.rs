@@ -1,0 +1,82 @@
+//! Ending a task, and signals. Keeps P8.
+
+use homing_model::api::{StopAnswer, StopRequest};
+use homing_model::{Task, TaskId};
+use homing_shim::wire::{self, ToShim};
+use homing_shim::{folder, process};
+use homing_store::Record;
+use homing_store::store::Applied;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::live::Command;
+use crate::{judge, view, wait};
+
+impl Engine {
+    /// Ends a task's whole tree: politely, then not, then making sure. One that has ended is not changed; children that outlived it are ended.
+    ///
+    /// # Errors
+    /// If there is no such task, or the request cannot be recorded.
+    pub async fn stop(&self, id: &TaskId, request: StopRequest) -> Result<StopAnswer, Error> {
+        let inner = &self.inner;
+        let signal = request.signal.as_deref().map(process::signal_number).transpose();
+        let signal = signal.map_err(|error| Error::BadParameter(error.to_string()))?;
+        let by = request.by.unwrap_or_else(|| "user".to_owned());
+        let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
+        let record = match inner.store.stop_requested(id.clone(), by, inner.now()).await? {
+            Applied::Done(record) => {
+                inner.live.update(&record);
+                inner.bump();
+                record
+            }
+            Applied::Rejected(record) => record,
+            Applied::Unknown => return Err(Error::Unknown(id.to_string())),
+        };
+        if record.status.is_terminal() && inner.live.commands(id).is_none() {
+            end_leftovers(inner, &record, stop, request.wait).await;
+            return Ok(StopAnswer { stopping: false, task: view::task(inner, record) });
+        }
+        let stopping = !record.status.is_terminal();
+        if let Some(commands) = inner.live.commands(id) {
+            let _ = commands.send(Command::Stop(stop)).await;
+        }
+        let record = if request.wait && stopping { wait::ended(inner, id).await? } else { record };
+        Ok(StopAnswer { stopping, task: view::task(inner, record) })
+    }
+
+    /// Sends a signal to the main process's group.
+    ///
+    /// # Errors
+    /// If the task has ended.
+    pub async fn signal(&self, id: &TaskId, number: i32) -> Result<Task, Error> {
+        let inner = &self.inner;
+        let record = inner.record(id).await?;
+        if record.status.is_terminal() {
+            return Err(Error::Ended(id.clone()));
+        }
+        let (answer, sent) = oneshot::channel();
+        let commands = inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;
+        let _ = commands.send(Command::Signal(number, answer)).await;
+        match sent.await {
+            Ok(true) => Ok(view::task(inner, inner.record(id).await?)),
+            Ok(false) | Err(_) => Err(Error::Ended(id.clone())),
+        }
+    }
+}
+
+/// A task that ended may have left children with its shim: a build daemon, a server. This reaches them.
+async fn end_leftovers(inner: &Inner, record: &Record, stop: wire::Stop, wait: bool) {
+    let Ok(attempt) = folder::open(&inner.home.attempt(&record.attempt())) else { return };
+    let Ok(mut stream) = judge::connect(&attempt).await else { return };
+    if stream.write_all(&wire::frame(&ToShim::Stop(stop))).await.is_err() {
+        return;
+    }
+    // Its end was recorded long ago; a shim that did not hear so leaves when the tree is gone.
+    if stream.write_all(&wire::frame(&ToShim::Recorded)).await.is_err() || !wait {
+        return;
+    }
+    let mut buffer = [0; 256];
+    while matches!(stream.read(&mut buffer).await, Ok(count) if count > 0) {}
+}

@@ -1,0 +1,192 @@
+//! Accepting a task: checked, folder made, recorded durably, handed to the keeper, answered.
+//!
+//! Keeps P9 and P10. What can crash where: before the commit there is only a folder that nobody knows, which the next start
+//! sweeps away; after it the task exists, and whoever opens the home next finds it unstarted and launches it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use homing_model::{OsText, Secret, Spec, Task, TaskId, environment};
+use homing_shim::process;
+use homing_store::store::{Idempotency, Submit, Submitted};
+use homing_store::{NewTask, Record};
+
+use crate::attend::{self, Begin};
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::launch::{self, Values};
+use crate::view;
+
+/// An idempotency key stands for its body this long.
+const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
+/// No process is nested deeper than this in others; a longer chain is a race with their ends.
+const ANCESTORS: usize = 1_000;
+
+/// Who submits.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// Whom the task belongs to, where the spec does not say.
+    pub owner: Option<String>,
+    /// The calling process, to tell whether it is inside a task.
+    pub pid: Option<u32>,
+}
+
+/// The `Idempotency-Key` of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// As it was sent.
+    pub key: String,
+    /// A hash of the body.
+    pub body_hash: String,
+}
+
+/// An accepted task.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// The task.
+    pub task: Task,
+    /// It was there before: the same key, or the same request again.
+    pub joined: bool,
+}
+
+impl Engine {
+    /// Accepts a task. When this returns, the task is durable and on its way.
+    ///
+    /// # Errors
+    /// If it makes no sense or cannot be recorded; nothing was started then.
+    pub async fn submit(
+        &self, spec: Spec, caller: Caller, idempotency: Option<IdempotencyKey>,
+    ) -> Result<Submission, Error> {
+        let (record, joined) = submit(&self.inner, spec, caller, idempotency).await?;
+        Ok(Submission { task: view::task(&self.inner, record), joined })
+    }
+}
+
+async fn submit(
+    inner: &Arc<Inner>, mut spec: Spec, caller: Caller, idempotency: Option<IdempotencyKey>,
+) -> Result<(Record, bool), Error> {
+    spec.validate()?;
+    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| "user".to_owned());
+    spec.owner = Some(owner.clone());
+    let parent = caller.pid.and_then(|pid| enclosing(inner, pid));
+    let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
+    if depth > inner.config().nested.depth {
+        return Err(Error::TooDeep { depth });
+    }
+    let values = values(inner, &mut spec)?;
+    let (stored, volatile_secrets) = launch::storable(&spec);
+    let now = inner.now();
+    let idempotency = idempotency.map(|given| Idempotency {
+        key: given.key,
+        body_hash: given.body_hash,
+        expires_at: now.plus_millis(IDEMPOTENCY_MS),
+    });
+    let names: BTreeSet<_> = values.all.keys().cloned().collect();
+    loop {
+        let id = TaskId::from_entropy(attend::random());
+        let folder = match make_folder(inner, &id, &values.written) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(folder_error(&error)),
+        };
+        let task = NewTask {
+            id: id.clone(),
+            spec: stored.clone(),
+            owner: owner.clone(),
+            command: spec.command_line(),
+            env_names: names.iter().cloned().collect(),
+            volatile_secrets: volatile_secrets.clone(),
+            parent: parent.as_ref().map(|parent| parent.id.clone()),
+            depth,
+            node: inner.node.clone(),
+            boot_id: inner.boot_id.clone(),
+        };
+        let submit = Submit { task, on_duplicate: spec.on_duplicate, idempotency: idempotency.clone() };
+        let submitted = inner.store.submit(submit, now).await;
+        if !matches!(submitted, Ok(Submitted::Created(_))) {
+            let _ = inner.home.remove_task(&id);
+        }
+        match submitted {
+            Ok(Submitted::Created(record)) => {
+                inner.set_degraded(None);
+                inner.bump();
+                if let Some(attendance) = inner.live.enter(record.clone()) {
+                    let begin = Begin::Launch(folder, values.all);
+                    tokio::spawn(attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None));
+                }
+                return Ok((record, false));
+            }
+            Ok(Submitted::Joined(record)) => return Ok((record, true)),
+            Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
+            Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
+            Ok(Submitted::IdTaken) => {}
+            Err(error) => {
+                inner.set_degraded(Some(error.to_string()));
+                return Err(error.into());
+            }
+        }
+    }
+}
+
+/// Values for the launch: all of them, and those that may be written to the attempt's folder.
+struct LaunchValues {
+    all: Values,
+    written: Values,
+}
+
+fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
+    let mut written = match spec.env.take() {
+        Some(given) => given.into_iter().filter(|(name, _)| !name.starts_with("HOMING_")).collect(),
+        None => inner.default_env.clone(),
+    };
+    written.retain(|name, _| !spec.secrets.contains_key(name));
+    let mut all = written.clone();
+    for (name, secret) in &spec.secrets {
+        let value: OsText = match secret {
+            Secret::Value(value) => value.clone(),
+            Secret::File(path) => launch::read_secret(path)
+                .map_err(|error| Error::Secret { name: name.clone(), why: error.to_string() })?,
+        };
+        all.insert(name.clone(), value);
+    }
+    // A caller on the socket may pass what it has; only an agent's session tokens never reach a task unnamed.
+    debug_assert!(!all.keys().any(|name| name.starts_with("HOMING_")) || environment::is_denied("HOMING_HOME"));
+    Ok(LaunchValues { all, written })
+}
+
+fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
+    let attempt = homing_model::Attempt { task: id.clone(), number: 1 };
+    let folder = inner.home.make_attempt(&attempt)?;
+    if let Err(error) = launch::write_environment(&folder, values) {
+        let _ = inner.home.remove_task(id);
+        return Err(error);
+    }
+    Ok(folder)
+}
+
+fn folder_error(error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
+        _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
+        _ => Error::Folder(error.to_string()),
+    }
+}
+
+/// The live task that a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
+fn enclosing(inner: &Inner, pid: u32) -> Option<Record> {
+    if inner.live.len() == 0 {
+        return None;
+    }
+    let mut pid = pid;
+    for _ in 0..ANCESTORS {
+        if let Some(record) = inner.live.by_process(pid) {
+            return Some(record);
+        }
+        pid = process::stat(pid)?.parent;
+        if pid <= 1 {
+            return None;
+        }
+    }
+    None
+}

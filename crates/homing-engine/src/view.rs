@@ -1,0 +1,61 @@
+//! From what the ledger keeps to what users see.
+
+use homing_model::task::{Notify, OutputInfo};
+use homing_model::{Kind, OsText, Stdin, Task};
+use homing_shim::{folder, output};
+use homing_store::Record;
+
+use crate::engine::Inner;
+
+/// A task as every surface shows it. For a live one the output's length is read from disk.
+pub(crate) fn task(inner: &Inner, record: Record) -> Task {
+    let path = inner.home.output(&record.attempt());
+    let mut bytes = record.output_bytes;
+    let mut dropped = record.output_dropped;
+    if !record.status.is_terminal()
+        && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
+        && let Ok(extent) = output::extent(folder)
+    {
+        bytes = extent.end;
+        dropped = extent.end - extent.kept.min(extent.end);
+    }
+    let path = if record.forgotten { None } else { Some(path.to_string_lossy().into_owned()) };
+    let lossy = |text: &OsText| text.lossy().into_owned();
+    Task {
+        kind: Kind::Command,
+        name: record.spec.name.clone(),
+        description: record.spec.description.clone(),
+        labels: record.spec.labels.clone(),
+        argv: if record.forgotten { Vec::new() } else { crate::launch::argv(&record.spec).iter().map(lossy).collect() },
+        cwd: record.spec.cwd.as_ref().map(lossy),
+        group: "default".into(),
+        priority: 0,
+        queued_reason: None,
+        quiet_since: None,
+        waiting_for_input: false,
+        progress: None,
+        agent: None,
+        answer: None,
+        answer_state: None,
+        notify: Notify::default(),
+        key: record.spec.key.clone(),
+        accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
+        timeout_ms: record.spec.timeout_ms,
+        output: OutputInfo { bytes, dropped, path },
+        id: record.id,
+        owner: record.owner,
+        command: record.command,
+        env_names: record.env_names,
+        status: record.status,
+        attempt: record.attempt,
+        pid: record.pid,
+        created_at: record.created_at,
+        started_at: record.started_at,
+        ended_at: record.ended_at,
+        duration_ms: record.duration_ms,
+        outcome: record.outcome,
+        parent: record.parent,
+        depth: record.depth,
+        forgotten: record.forgotten,
+    }
+}

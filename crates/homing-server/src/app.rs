@@ -1,0 +1,31 @@
+//! What every request may use: the engine, and the switch that ends the daemon.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use homing_engine::Engine;
+use homing_model::Code;
+use tokio::sync::{Notify, watch};
+
+use crate::refusal::Refusal;
+
+/// Shared by all requests; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) engine: Engine,
+    /// Rung when a caller asks for the daemon's end.
+    pub(crate) asked: Arc<Notify>,
+    /// True once the server is leaving: streams end, waits are cut.
+    pub(crate) leaving: watch::Receiver<bool>,
+}
+
+/// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a submit
+/// dropped between its commit and its launch would be left to the reconcile pass.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, homing_engine::Error>> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::spawn(work).await {
+        Ok(result) => Ok(result?),
+        Err(error) => Err(Refusal::new(Code::Internal, format!("the request was not carried out: {error}"))),
+    }
+}

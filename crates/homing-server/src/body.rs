@@ -1,0 +1,97 @@
+//! Request bodies: bounded in size and in time, and JSON objects or refused by name.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use homing_model::Code;
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use tokio::time::timeout;
+
+use crate::refusal::Refusal;
+
+/// How long a body may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How many times its limit of a body that is too large is taken and thrown away, so that its sender gets to read the answer.
+const DRAIN: usize = 8;
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    match timeout(PATIENCE, collect(body, limit)).await {
+        Ok(result) => result,
+        Err(_) => Err(Refusal::invalid(format!("the body did not arrive within {} s", PATIENCE.as_secs()))),
+    }
+}
+
+async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    let mut whole = BytesMut::new();
+    let mut size: usize = 0;
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        size = size.saturating_add(data.len());
+        if size <= limit {
+            whole.extend_from_slice(&data);
+        } else {
+            whole.clear();
+            if size > limit.saturating_mul(DRAIN) {
+                break;
+            }
+        }
+    }
+    if size > limit {
+        return Err(Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes")));
+    }
+    Ok(whole.freeze())
+}
+
+/// Reads a JSON object. Broken JSON and JSON that makes no sense are told apart.
+pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    // serde would take an array for a struct, by position.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Refusal::new(Code::MalformedBody, "the body is not a JSON object"));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        let code = match error.classify() {
+            Category::Io | Category::Syntax | Category::Eof => Code::MalformedBody,
+            Category::Data => Code::InvalidRequest,
+        };
+        Refusal::new(code, error.to_string())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_model::Spec;
+
+    use super::*;
+
+    fn refused(text: &str) -> (String, String) {
+        let refusal = json::<Spec>(text.as_bytes()).unwrap_err();
+        (refusal.problem().code.clone(), refusal.problem().detail.clone())
+    }
+
+    #[test]
+    fn broken_json_and_unknown_fields_are_told_apart() {
+        for text in ["", "{", "nonsense", "[]", "[[\"true\"]]", "\"x\"", "{} {}"] {
+            assert_eq!(refused(text).0, "HM0004", "{text}");
+        }
+        let (code, detail) = refused(r#"{"argv":["true"],"nonsense":1}"#);
+        assert_eq!(code, "HM0003");
+        assert!(detail.contains("nonsense"), "{detail}");
+        assert!(json::<Spec>(b" \n{\"argv\":[\"true\"]}").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_its_limit_is_refused_and_one_at_it_is_not() {
+        assert_eq!(read(Body::from(vec![b'x'; 10]), 10).await.unwrap().len(), 10);
+        for size in [11, 1000] {
+            let refusal = read(Body::from(vec![b'x'; size]), 10).await.unwrap_err();
+            assert_eq!(refusal.problem().code, "HM0027");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One request as a handler sees it: read, bounded, and with its parameters checked.
+
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use homing_engine::Caller;
+use homing_model::{Code, TaskId};
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::body;
+use crate::query::Query;
+use crate::refusal::Refusal;
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer {
+    /// The process that connected.
+    pub(crate) pid: Option<u32>,
+}
+
+/// Whose tasks are meant where nobody says.
+const DEFAULT_OWNER: &str = "user";
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) app: App,
+    pub(crate) peer: Peer,
+    /// `{ref}` of the path, decoded.
+    pub(crate) reference: Option<String>,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    /// Empty for a route that takes none.
+    pub(crate) body: Bytes,
+}
+
+impl Call {
+    /// A header as text.
+    pub(crate) fn header(&self, name: &str) -> Result<Option<&str>, Refusal> {
+        let Some(value) = self.headers.get(name) else { return Ok(None) };
+        match std::str::from_utf8(value.as_bytes()) {
+            Ok("") => Ok(None),
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(Refusal::invalid(format!("the header `{name}` is not UTF-8"))),
+        }
+    }
+
+    /// Who calls, as far as the engine wants to know.
+    pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
+        Ok(Caller { owner: self.header("homing-owner")?.map(str::to_owned), pid: self.peer.pid })
+    }
+
+    /// Whose tasks `@last` means.
+    pub(crate) fn owner(&self) -> Result<&str, Refusal> {
+        Ok(self.header("homing-owner")?.unwrap_or(DEFAULT_OWNER))
+    }
+
+    /// The task that the path names.
+    pub(crate) async fn task(&self) -> Result<TaskId, Refusal> {
+        let Some(reference) = &self.reference else {
+            return Err(Refusal::new(Code::Internal, "this address names no task"));
+        };
+        self.resolve(reference).await
+    }
+
+    /// The task that a text names. A whole id needs no look: whatever is asked of it says if there is none.
+    pub(crate) async fn resolve(&self, reference: &str) -> Result<TaskId, Refusal> {
+        match reference.parse() {
+            Ok(id) => Ok(id),
+            Err(_) => Ok(self.app.engine.resolve(reference, self.owner()?).await?),
+        }
+    }
+
+    /// The body as a JSON object.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        body::json(&self.body)
+    }
+
+    /// Where a stream was left: `Last-Event-ID`, if it is there.
+    pub(crate) fn last_event_id(&self) -> Result<Option<u64>, Refusal> {
+        let Some(text) = self.header("last-event-id")? else { return Ok(None) };
+        text.parse()
+            .map(Some)
+            .map_err(|_| Refusal::invalid(format!("`Last-Event-ID` is `{text}`, which is not a cursor of ours")))
+    }
+}

@@ -1,0 +1,93 @@
+//! Finding tasks: by id, by its start, by name, by `@last`.
+
+use homing_model::Reference;
+
+use super::fixture::{Ledger, at, create, finish, finished, get, id, named, submit};
+use crate::store::Found;
+
+async fn find(store: &Ledger, text: &str) -> Found {
+    store.find(Reference::parse(text), "ann".into()).await.expect("it can be looked up")
+}
+
+/// Without those that ended.
+pub async fn live_tasks_are_listed_oldest_first(store: Ledger) {
+    for n in [3, 1, 2] {
+        create(&store, submit(n), 0).await;
+    }
+    finish(&store, 1, 1, 0).await;
+    let (live, damaged) = store.live().await.expect("they can be listed");
+    assert_eq!(live.into_iter().map(|record| record.id).collect::<Vec<_>>(), [id(3), id(2)]);
+    assert_eq!(damaged, []);
+}
+
+/// With a hole where there is none.
+pub async fn several_are_answered_in_the_order_asked(store: Ledger) {
+    finished(&store, 1, 0, 0).await;
+    create(&store, submit(2), 0).await;
+    let many = store.get_many(vec![id(2), id(3), id(1), id(2)]).await.expect("they can be read");
+    let ids: Vec<_> = many.into_iter().map(|record| record.map(|record| record.id)).collect();
+    assert_eq!(ids, [Some(id(2)), None, Some(id(1)), Some(id(2))]);
+}
+
+/// Tombstones included.
+pub async fn a_start_of_an_id_finds_one_or_names_several(store: Ledger) {
+    // The ids 1 and 29 start alike, 2 does not.
+    create(&store, submit(1), 0).await;
+    finished(&store, 29, 0, 0).await;
+    finished(&store, 2, 0, 0).await;
+    store.forget(id(2), at(1)).await.expect("it can be forgotten");
+    let start = |n: u64, length: usize| id(n).as_str()[..length].to_owned();
+    assert_eq!(find(&store, &start(2, 3)).await, Found::One(id(2)));
+    assert_eq!(
+        find(&store, &start(2, 3)[2..]).await,
+        Found::One(id(2)),
+        "the prefix of all ids may be left out"
+    );
+    assert_eq!(find(&store, &start(29, 5)).await, Found::One(id(29)));
+    assert_eq!(find(&store, id(1).as_str()).await, Found::One(id(1)));
+    assert_eq!(find(&store, id(5).as_str()).await, Found::None);
+    assert_eq!(find(&store, "t-z").await, Found::None);
+    let Found::Several(mut several) = find(&store, &start(1, 3)).await else { panic!("two start so") };
+    several.sort();
+    let mut both = [id(1), id(29)];
+    both.sort();
+    assert_eq!(several, both);
+}
+
+/// Unique among live ones, else the last that ended.
+pub async fn a_name_finds_the_live_task_then_the_newest_ended(store: Ledger) {
+    for n in [1, 2, 3] {
+        create(&store, named(n, "nightly"), 0).await;
+    }
+    assert!(matches!(find(&store, "nightly").await, Found::Several(ids) if ids.len() == 3));
+    finish(&store, 2, 1, 0).await;
+    finish(&store, 1, 2, 0).await;
+    assert_eq!(find(&store, "nightly").await, Found::One(id(3)));
+    finish(&store, 3, 3, 0).await;
+    assert_eq!(find(&store, "nightly").await, Found::One(id(3)));
+    assert_eq!(find(&store, "Nightly").await, Found::None);
+}
+
+/// What a person stops by its name must not be another task by chance.
+pub async fn a_live_name_comes_before_an_id_that_starts_so(store: Ledger) {
+    let start = id(1).as_str()[2..4].to_owned();
+    create(&store, submit(1), 0).await;
+    create(&store, named(2, &start), 0).await;
+    assert_eq!(find(&store, &start).await, Found::One(id(2)));
+    finish(&store, 2, 1, 0).await;
+    assert_eq!(find(&store, &start).await, Found::One(id(1)));
+}
+
+/// Live or ended, but not another's.
+pub async fn at_last_is_the_newest_task_of_the_owner(store: Ledger) {
+    assert_eq!(find(&store, "@last").await, Found::None);
+    create(&store, submit(1), 0).await;
+    assert_eq!(find(&store, "@last").await, Found::One(id(1)));
+    finished(&store, 2, 0, 0).await;
+    assert_eq!(find(&store, "@last").await, Found::One(id(2)));
+    let mut other = submit(3);
+    other.task.owner = "bob".into();
+    create(&store, other, 0).await;
+    assert_eq!(find(&store, "@last").await, Found::One(id(2)));
+    assert_eq!(get(&store, 3).await.owner, "bob");
+}

@@ -1,0 +1,189 @@
+//! Retention: what is forgotten, in which order, and what is still answered (P12).
+
+use std::time::Duration;
+
+use homing_model::retention::Policy;
+use homing_model::{Ending, Reference, TaskId};
+
+use super::fixture::{
+    Ledger, at, create, done, ending, finished, first, get, id, named, rejected, requested, submit,
+};
+use crate::store::{Error, EventFilter, Found, Submitted};
+
+/// Nothing is past this one.
+fn keep_all() -> Policy {
+    let ever = Duration::from_secs(1 << 32);
+    Policy { age: ever, count: u64::MAX, bytes: u64::MAX, tombstones: ever }
+}
+
+async fn retire(store: &Ledger, policy: Policy, millis: i64, limit: u32) -> Vec<TaskId> {
+    let retired = store.retire(policy, at(millis), limit).await.expect("it can be retired");
+    retired.into_iter().map(|task| task.id).collect()
+}
+
+/// Status, outcome, times, name and command stay; the rest is gone.
+pub async fn p12_a_forgotten_task_is_still_answered(store: Ledger) {
+    let mut task = named(1, "build");
+    task.task.spec.labels.insert("x".into(), "1".into());
+    create(&store, task, 0).await;
+    let ended = done(store.finish(first(1), ending(5, 10)).await.expect("taken"));
+    let tombstone = done(store.forget(id(1), at(6)).await.expect("taken"));
+    assert_eq!(get(&store, 1).await, tombstone);
+    assert!(tombstone.forgotten);
+    assert_eq!(
+        (tombstone.seq, tombstone.status, &tombstone.outcome, tombstone.attempt),
+        (ended.seq, ended.status, &ended.outcome, ended.attempt)
+    );
+    assert_eq!(
+        (tombstone.created_at, tombstone.started_at, tombstone.ended_at, tombstone.duration_ms),
+        (ended.created_at, ended.started_at, ended.ended_at, ended.duration_ms)
+    );
+    assert_eq!(
+        (&tombstone.owner, &tombstone.command, tombstone.spec.name.as_deref(), tombstone.output_bytes),
+        (&ended.owner, &ended.command, Some("build"), 10)
+    );
+    assert!(
+        tombstone.spec.argv.is_empty() && tombstone.spec.labels.is_empty() && tombstone.env_names.is_empty()
+    );
+    let prefix = Reference::parse(&id(1).as_str()[..6]);
+    assert_eq!(store.find(prefix, "ann".into()).await, Ok(Found::One(id(1))));
+}
+
+/// A live task is not forgotten, a tombstone not again.
+pub async fn forgetting_waits_for_the_end_and_happens_once(store: Ledger) {
+    let live = create(&store, submit(1), 0).await;
+    assert_eq!(rejected(store.forget(id(1), at(1)).await.expect("judged")), live);
+    store.finish(first(1), ending(2, 0)).await.expect("taken");
+    let tombstone = done(store.forget(id(1), at(3)).await.expect("taken"));
+    let events = store.last_event().await;
+    assert_eq!(rejected(store.forget(id(1), at(4)).await.expect("judged")), tombstone);
+    assert_eq!(store.last_event().await, events);
+    let late = store.finish(first(1), Ending::lost("late", Vec::new(), at(5))).await.expect("judged");
+    assert_eq!(rejected(late), tombstone);
+}
+
+/// By when they ended, not by when they were accepted; live ones stay.
+pub async fn retention_by_age_takes_the_oldest_end_first(store: Ledger) {
+    create(&store, submit(9), 0).await;
+    for (n, ended) in [(1, 3_000), (2, 1_000), (3, 2_000), (4, 9_000)] {
+        finished(&store, n, ended, 0).await;
+    }
+    let policy = Policy { age: Duration::from_secs(5), ..keep_all() };
+    assert_eq!(retire(&store, policy, 5_999, 100).await, [] as [TaskId; 0]);
+    assert_eq!(retire(&store, policy, 8_500, 100).await, [id(2), id(3), id(1)]);
+    assert_eq!(retire(&store, policy, 8_500, 100).await, [] as [TaskId; 0]);
+    assert!(
+        get(&store, 2).await.forgotten && !get(&store, 4).await.forgotten && !get(&store, 9).await.forgotten
+    );
+}
+
+/// Exactly as many as are too many.
+pub async fn retention_by_count_keeps_the_newest(store: Ledger) {
+    for n in 0..6 {
+        finished(&store, n, i64::try_from(n).unwrap_or(0), 0).await;
+    }
+    let policy = Policy { count: 4, ..keep_all() };
+    assert_eq!(retire(&store, policy, 10, 100).await, [id(0), id(1)]);
+    finished(&store, 6, 20, 0).await;
+    assert_eq!(retire(&store, policy, 30, 100).await, [id(2)]);
+}
+
+/// What was dropped from an output takes no space.
+pub async fn retention_by_bytes_counts_what_is_kept(store: Ledger) {
+    create(&store, submit(0), 0).await;
+    let huge = Ending { output_dropped: 1_000_000, ..ending(0, 1_000_100) };
+    store.finish(first(0), huge).await.expect("taken");
+    for n in 1..4 {
+        finished(&store, n, i64::try_from(n).unwrap_or(0), 100).await;
+    }
+    assert_eq!(retire(&store, Policy { bytes: 400, ..keep_all() }, 10, 100).await, [] as [TaskId; 0]);
+    let retired = store.retire(Policy { bytes: 250, ..keep_all() }, at(10), 100).await.expect("taken");
+    assert_eq!(
+        retired.iter().map(|task| (task.id.clone(), task.output_bytes)).collect::<Vec<_>>(),
+        [(id(0), 100), (id(1), 100)]
+    );
+}
+
+/// The rest goes next time.
+pub async fn retention_is_paced_by_its_limit(store: Ledger) {
+    for n in 0..5 {
+        finished(&store, n, i64::try_from(n).unwrap_or(0), 1).await;
+    }
+    let policy = Policy { age: Duration::ZERO, ..keep_all() };
+    assert_eq!(retire(&store, policy, 100, 2).await, [id(0), id(1)]);
+    assert_eq!(retire(&store, policy, 100, 2).await, [id(2), id(3)]);
+    assert_eq!(retire(&store, policy, 100, 2).await, [id(4)]);
+}
+
+/// The tombstone goes in its time; the id does not come back.
+pub async fn p12_an_id_is_never_reused_even_after_its_tombstone(store: Ledger) {
+    for n in 0..3 {
+        finished(&store, n, 0, 0).await;
+        done(store.forget(id(n), at(1_000)).await.expect("taken"));
+    }
+    let last = get(&store, 2).await.seq;
+    let policy = Policy { tombstones: Duration::from_secs(5), ..keep_all() };
+    assert_eq!(store.trim(policy, at(5_999), 100).await, Ok(0));
+    assert_eq!(store.trim(policy, at(6_000), 2).await, Ok(2));
+    assert_eq!(store.trim(policy, at(6_000), 2).await, Ok(1));
+    for n in 0..3 {
+        assert_eq!(store.get(id(n)).await, Ok(None));
+        assert_eq!(store.submit(submit(n), at(7_000)).await, Ok(Submitted::IdTaken));
+    }
+    assert!(create(&store, submit(3), 7_000).await.seq > last, "the order of acceptance never starts over");
+}
+
+/// Only a beginning of the log goes, and the log says how much.
+pub async fn trimmed_events_are_owned_up_to(store: Ledger) {
+    create(&store, submit(1), 0).await;
+    create(&store, submit(2), 1_000).await;
+    create(&store, submit(3), 9_000).await;
+    create(&store, submit(4), 2_000).await;
+    let last = store.last_event().await.expect("the log can be read");
+    let policy = Policy { age: Duration::from_secs(5), ..keep_all() };
+    store.trim(policy, at(10_000), 1).await.expect("taken");
+    let once = store.events(0, EventFilter::default(), 10).await.expect("the log can be read");
+    assert_eq!(once.events.len(), 3, "at most as many as were asked for");
+    store.trim(policy, at(10_000), 100).await.expect("taken");
+    let rest = store.events(0, EventFilter::default(), 10).await.expect("the log can be read");
+    assert_eq!(rest.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [last - 1, last]);
+    assert_eq!((rest.trimmed_to, rest.cursor), (last - 2, last));
+    store.trim(policy, at(99_000), 100).await.expect("taken");
+    assert_eq!(store.last_event().await, Ok(last), "the cursor never goes back");
+    let none = store.events(0, EventFilter::default(), 10).await.expect("the log can be read");
+    assert_eq!((none.events.len(), none.trimmed_to, none.cursor), (0, last, last));
+    create(&store, submit(5), 99_000).await;
+    assert!(store.last_event().await.is_ok_and(|newest| newest > last));
+}
+
+/// After their day.
+pub async fn expired_request_keys_are_dropped(store: Ledger) {
+    create(&store, requested(1, "r", "body"), 0).await;
+    store.trim(keep_all(), at(86_399_999), 100).await.expect("taken");
+    assert_eq!(store.submit(requested(2, "r", "other"), at(1)).await, Ok(Submitted::IdempotencyMismatch));
+    store.trim(keep_all(), at(86_400_000), 100).await.expect("taken");
+    // Asked as if the clock had been set back: only a dropped key lets this one in.
+    create(&store, requested(2, "r", "other"), 1).await;
+}
+
+/// Whatever the store keeps beside the tasks agrees with them.
+pub async fn the_whole_checks_out_after_all_that(store: Ledger) {
+    assert_eq!(store.check().await, Ok(()));
+    for n in 0..20 {
+        finished(&store, n, i64::try_from(n).unwrap_or(0), n).await;
+    }
+    create(&store, submit(20), 0).await;
+    retire(&store, Policy { count: 10, ..keep_all() }, 100, 100).await;
+    store.trim(Policy { tombstones: Duration::ZERO, ..keep_all() }, at(100), 5).await.expect("taken");
+    assert_eq!(store.check().await, Ok(()));
+}
+
+/// And closing twice is no error.
+pub async fn a_closed_store_says_so(store: Ledger) {
+    create(&store, submit(1), 0).await;
+    assert_eq!(store.close().await, Ok(()));
+    assert_eq!(store.close().await, Ok(()));
+    assert_eq!(store.get(id(1)).await, Err(Error::Closed));
+    assert_eq!(store.submit(submit(2), at(0)).await, Err(Error::Closed));
+    assert_eq!(store.check().await, Err(Error::Closed));
+}

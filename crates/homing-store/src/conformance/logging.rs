@@ -1,0 +1,101 @@
+//! The log of events.
+
+use homing_model::{Event, EventKind};
+use serde_json::json;
+
+use super::fixture::{Ledger, at, create, done, ending, finish, first, id, named, start, submit};
+use crate::store::{EventFilter, Events};
+
+async fn after(store: &Ledger, cursor: u64, filter: EventFilter, limit: u32) -> Events {
+    store.events(cursor, filter, limit).await.expect("the log can be read")
+}
+
+fn kinds(events: &[Event]) -> Vec<EventKind> {
+    events.iter().map(|event| event.kind).collect()
+}
+
+/// Read in steps of any size, each event is seen once, in order, and those of changes that did not apply do not exist.
+pub async fn events_are_ordered_and_told_once(store: Ledger) {
+    for n in 0..10 {
+        create(&store, submit(n), 0).await;
+        start(&store, n, 1).await;
+    }
+    for n in 0..10 {
+        finish(&store, n, 2, 0).await;
+        store.finish(first(n), ending(3, 0)).await.expect("the end is judged");
+    }
+    let whole = after(&store, 0, EventFilter::default(), 1000).await;
+    assert_eq!(whole.events.len(), 30);
+    assert!(whole.events.is_sorted_by(|a, b| a.seq < b.seq));
+    assert_eq!((Ok(whole.cursor), whole.trimmed_to), (store.last_event().await, 0));
+    for step in [1, 7, 30] {
+        let (mut cursor, mut seen) = (0, Vec::new());
+        loop {
+            let part = after(&store, cursor, EventFilter::default(), step).await;
+            if part.events.is_empty() {
+                break;
+            }
+            cursor = part.cursor;
+            seen.extend(part.events);
+        }
+        assert_eq!(seen, whole.events, "in steps of {step}");
+    }
+}
+
+/// The data of each kind.
+pub async fn events_carry_what_their_kind_promises(store: Ledger) {
+    create(&store, named(1, "build"), 0).await;
+    start(&store, 1, 1).await;
+    done(store.stop_requested(id(1), "bob".into(), at(2)).await.expect("taken"));
+    let ended = finish(&store, 1, 3, 0).await;
+    store.forget(id(1), at(4)).await.expect("it can be forgotten");
+    let noted = store.note(EventKind::DaemonStarted, json!({"version": "0"}), at(5)).await;
+    let events = after(&store, 0, EventFilter::default(), 100).await.events;
+    assert_eq!(
+        kinds(&events),
+        [
+            EventKind::TaskQueued,
+            EventKind::TaskStarted,
+            EventKind::TaskStopping,
+            EventKind::TaskCompleted,
+            EventKind::TaskForgotten,
+            EventKind::DaemonStarted,
+        ]
+    );
+    assert_eq!(events[0].data, json!({"command": "true", "name": "build"}));
+    assert_eq!(events[1].data, json!({"pid": 7, "attempt": 1}));
+    assert_eq!(events[2].data, json!({"by": "bob"}));
+    let completed = json!({"status": "succeeded", "outcome": ended.outcome, "duration_ms": 1});
+    assert_eq!(events[3].data, completed);
+    assert_eq!(Ok(events[5].seq), noted);
+    assert_eq!((&events[5].task_id, &events[5].owner), (&None, &None));
+    for (event, millis) in events.iter().zip(0..5) {
+        assert_eq!(
+            (event.at, event.task_id.as_ref(), event.owner.as_deref()),
+            (at(millis), Some(&id(1)), Some("ann"))
+        );
+    }
+}
+
+/// So that a reader of a rare kind does not walk the whole log again and again.
+pub async fn a_filtered_reader_still_moves_its_cursor(store: Ledger) {
+    for n in 0..5 {
+        let mut task = submit(n);
+        if n == 2 {
+            task.task.owner = "bob".into();
+        }
+        create(&store, task, 0).await;
+    }
+    finish(&store, 0, 1, 0).await;
+    create(&store, submit(9), 0).await;
+    let completed = EventFilter { kinds: vec![EventKind::TaskCompleted], ..EventFilter::default() };
+    let part = after(&store, 0, completed.clone(), 100).await;
+    assert_eq!(kinds(&part.events), [EventKind::TaskCompleted]);
+    assert_eq!(Ok(part.cursor), store.last_event().await);
+    let full = after(&store, 0, completed, 1).await;
+    assert_eq!(full.cursor, full.events[0].seq, "a full answer goes on behind its last event");
+    let bob = EventFilter { owner: Some("bob".into()), ..EventFilter::default() };
+    assert_eq!(after(&store, 0, bob, 100).await.events.len(), 1);
+    let nothing = after(&store, part.cursor, EventFilter::default(), 100).await;
+    assert_eq!((nothing.events.len(), nothing.cursor), (0, part.cursor));
+}

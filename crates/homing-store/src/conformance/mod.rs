@@ -1,0 +1,117 @@
+//! What every [`Store`] has to do, as a suite that any implementation can run.
+//!
+//! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
+//! [`store_conformance!`](crate::store_conformance) makes one named test of each.
+
+mod deciding;
+mod finding;
+pub mod fixture;
+mod forgetting;
+mod listing;
+mod logging;
+mod submitting;
+
+use std::future::Future;
+use std::sync::Arc;
+
+pub use deciding::*;
+pub use finding::*;
+pub use forgetting::*;
+pub use listing::*;
+pub use logging::*;
+pub use submitting::*;
+
+use crate::store::Store;
+
+/// Hands the name of every case to a macro.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_conformance_cases {
+    ($each:path, $($context:tt)*) => {
+        $each! { ($($context)*)
+            a_submit_is_accepted_and_claimed_in_one_step
+            a_live_key_joins_or_refuses_and_a_finished_one_frees_it
+            two_submits_with_one_key_at_once_give_one_task
+            one_request_key_stands_for_one_body_until_it_expires
+            a_request_key_survives_the_end_of_a_joined_task
+            p12_an_id_in_use_is_not_issued_again
+            p1_first_finisher_wins
+            p1_concurrent_finishers_agree_on_one_end
+            p1_a_stale_attempt_changes_nothing
+            p1_a_message_that_comes_twice_changes_nothing
+            p1_an_end_may_overtake_the_start
+            a_stop_is_taken_once_and_the_late_start_still_counts
+            what_does_not_exist_is_unknown
+            live_tasks_are_listed_oldest_first
+            several_are_answered_in_the_order_asked
+            a_start_of_an_id_finds_one_or_names_several
+            a_name_finds_the_live_task_then_the_newest_ended
+            a_live_name_comes_before_an_id_that_starts_so
+            at_last_is_the_newest_task_of_the_owner
+            live_tasks_come_first_each_newest_first
+            filters_narrow_a_list
+            a_strange_cursor_is_told_apart
+            pages_are_complete_and_without_duplicates_while_tasks_end
+            counts_follow_every_step
+            events_are_ordered_and_told_once
+            events_carry_what_their_kind_promises
+            a_filtered_reader_still_moves_its_cursor
+            p12_a_forgotten_task_is_still_answered
+            forgetting_waits_for_the_end_and_happens_once
+            retention_by_age_takes_the_oldest_end_first
+            retention_by_count_keeps_the_newest
+            retention_by_bytes_counts_what_is_kept
+            retention_is_paced_by_its_limit
+            p12_an_id_is_never_reused_even_after_its_tombstone
+            trimmed_events_are_owned_up_to
+            expired_request_keys_are_dropped
+            the_whole_checks_out_after_all_that
+            a_closed_store_says_so
+        }
+    };
+}
+
+/// Makes one `#[tokio::test]` of each case; `$make` is an async function without arguments that gives an empty store and whatever must
+/// live as long as it, as `(Arc<dyn Store>, T)`.
+#[macro_export]
+macro_rules! store_conformance {
+    ($make:path) => {
+        $crate::store_conformance_cases! { $crate::store_conformance_tests, $make }
+    };
+}
+
+/// The tests themselves; only for [`store_conformance!`](crate::store_conformance).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! store_conformance_tests {
+    (($make:path) $($case:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                let (store, _guard) = $make().await;
+                $crate::conformance::$case(store).await;
+            }
+        )*
+    };
+}
+
+macro_rules! run_each {
+    (($make:ident) $($case:ident)*) => {
+        $(
+            tracing::debug!(case = stringify!($case));
+            $case($make().await).await;
+        )*
+    };
+}
+
+/// Runs every case on a fresh store of its own.
+///
+/// # Panics
+/// If the store does not conform; the message says where.
+pub async fn run_all<F, Fut>(make: F)
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Arc<dyn Store>>,
+{
+    store_conformance_cases! { run_each, make }
+}

@@ -1,0 +1,37 @@
+//! The thorough check, for when somebody asks.
+
+use rusqlite::Connection;
+
+use super::row::{self, select_task};
+use super::schema;
+use crate::store::Error;
+
+/// Checks pages and indexes, then that every task can be read, then that the totals add up.
+pub(super) fn check(conn: &Connection) -> Result<(), Error> {
+    let mut pragma = conn.prepare("PRAGMA integrity_check(10)")?;
+    let findings = pragma.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    if findings != ["ok"] {
+        return Err(Error::Corrupt(findings.join("; ")));
+    }
+    let mut query = conn.prepare(select_task!("ORDER BY seq"))?;
+    let mut rows = query.query([])?;
+    let (mut count, mut bytes) = (0, 0);
+    while let Some(row) = rows.next()? {
+        let record = row::decode(row)?;
+        if record.ended_at.is_some() != record.status.is_terminal() {
+            let why = format!("it is {}, which contradicts its time of end", record.status);
+            return Err(Error::BadRow { task: record.id.to_string(), why });
+        }
+        if record.ended_at.is_some() && !record.forgotten {
+            count += 1;
+            bytes += super::life::kept(&record);
+        }
+    }
+    let totals = (schema::meta(conn, "finished")?, schema::meta(conn, "finished_bytes")?);
+    if totals == (count, bytes) {
+        return Ok(());
+    }
+    Err(Error::Corrupt(format!(
+        "there are {count} finished tasks with {bytes} bytes of output, but the totals say {totals:?}"
+    )))
+}

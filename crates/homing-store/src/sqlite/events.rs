@@ -1,0 +1,113 @@
+//! The log of events: appended in the transaction of what they tell, read after a cursor.
+
+use homing_model::{Event, EventKind, Timestamp};
+use rusqlite::{Connection, Row, params};
+use serde_json::Value;
+
+use super::row::{signed, unsigned};
+use super::schema;
+use crate::record::Record;
+use crate::store::{Error, EventFilter, Events};
+
+/// Appends an event of a task; answers with its place.
+pub(super) fn append(
+    conn: &Connection,
+    kind: EventKind,
+    at: Timestamp,
+    task: &Record,
+    data: &Value,
+) -> Result<i64, Error> {
+    insert(conn, kind, at, Some((task.id.as_str(), &task.owner)), data)
+}
+
+/// Appends an event; `about` is the task's id and its owner.
+pub(super) fn insert(
+    conn: &Connection,
+    kind: EventKind,
+    at: Timestamp,
+    about: Option<(&str, &str)>,
+    data: &Value,
+) -> Result<i64, Error> {
+    let mut insert = conn
+        .prepare_cached("INSERT INTO events (type, at, task_id, owner, data) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let (task, owner) = about.unzip();
+    Ok(insert.insert(params![kind.as_str(), at.as_millis(), task, owner, data.to_string()])?)
+}
+
+/// The newest event's place, trimmed or not.
+pub(super) fn last(conn: &Connection) -> Result<i64, Error> {
+    let newest: i64 =
+        conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?.query_row([], |row| row.get(0))?;
+    Ok(newest.max(schema::meta(conn, "events_trimmed_to")?))
+}
+
+/// Events after a cursor.
+pub(super) fn after(
+    conn: &Connection,
+    after: u64,
+    filter: &EventFilter,
+    limit: u32,
+) -> Result<Events, Error> {
+    let kinds = (!filter.kinds.is_empty())
+        .then(|| Value::from_iter(filter.kinds.iter().map(|kind| kind.as_str())).to_string());
+    let mut query = conn.prepare_cached(
+        "SELECT seq, type, at, task_id, owner, data FROM events \
+         WHERE seq > ?1 AND (?2 IS NULL OR owner = ?2) AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3))) \
+         ORDER BY seq LIMIT ?4",
+    )?;
+    let mut rows = query.query(params![signed(after), filter.owner, kinds, limit])?;
+    let mut events = Vec::new();
+    let (mut cursor, mut taken) = (after, 0);
+    while let Some(row) = rows.next()? {
+        cursor = unsigned(row.get(0)?);
+        taken += 1;
+        match decode(row) {
+            Ok(event) => events.push(event),
+            // One bad line does not hide the rest of the log.
+            Err(why) => tracing::error!(event = cursor, %why, "an event could not be read"),
+        }
+    }
+    if taken < limit {
+        // All that there is was looked at, in the same snapshot.
+        cursor = cursor.max(unsigned(last(conn)?));
+    }
+    Ok(Events { events, cursor, trimmed_to: unsigned(schema::meta(conn, "events_trimmed_to")?) })
+}
+
+fn decode(row: &Row<'_>) -> Result<Event, String> {
+    fn text(error: impl std::fmt::Display) -> String {
+        error.to_string()
+    }
+    Ok(Event {
+        seq: unsigned(row.get(0).map_err(text)?),
+        kind: row.get::<_, String>(1).map_err(text)?.parse().map_err(text)?,
+        at: Timestamp::from_millis(row.get(2).map_err(text)?),
+        task_id: row
+            .get::<_, Option<String>>(3)
+            .map_err(text)?
+            .map(|id| id.parse().map_err(text))
+            .transpose()?,
+        owner: row.get(4).map_err(text)?,
+        data: serde_json::from_str(&row.get::<_, String>(5).map_err(text)?).map_err(text)?,
+    })
+}
+
+/// Drops the oldest events from before `cutoff`, at most `limit`. Only ever a beginning of the log goes, so that one number tells what
+/// is missing.
+pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<(), Error> {
+    let mut oldest = conn.prepare_cached("SELECT seq, at FROM events ORDER BY seq LIMIT ?1")?;
+    let mut rows = oldest.query([limit])?;
+    let mut trimmed_to = None;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(1)? >= cutoff.as_millis() {
+            break;
+        }
+        trimmed_to = Some(row.get::<_, i64>(0)?);
+    }
+    drop(rows);
+    if let Some(seq) = trimmed_to {
+        conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([seq])?;
+        conn.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'events_trimmed_to'")?.execute([seq])?;
+    }
+    Ok(())
+}

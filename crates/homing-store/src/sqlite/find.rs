@@ -1,0 +1,80 @@
+//! What a person means by a few characters.
+
+use homing_model::{Reference, Status, TaskId};
+use rusqlite::{Connection, OptionalExtension, Params, params};
+
+use super::cursor::{Cursor, Section};
+use super::listing;
+use crate::store::{Error, Found};
+
+/// How many candidates an ambiguous answer names.
+const FEW: usize = 5;
+
+/// Finds the task. A live task with exactly this name comes before an id that merely starts so: with thousands of random ids some
+/// tombstone begins like any short name, and must not be stopped in its place.
+pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
+    match reference {
+        Reference::Id(id) => found(conn, "SELECT id FROM tasks WHERE id = ?1", [id.as_str()]),
+        Reference::Last => last_of(conn, owner),
+        Reference::PrefixOrName { prefix, name } => {
+            let live = found(
+                conn,
+                "SELECT id FROM tasks INDEXED BY tasks_live_name \
+                 WHERE name = ?1 AND ended_at IS NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 5",
+                [name],
+            )?;
+            if live != Found::None {
+                return Ok(live);
+            }
+            if let Some(prefix) = prefix {
+                let by_prefix = starting_with(conn, prefix)?;
+                if by_prefix != Found::None {
+                    return Ok(by_prefix);
+                }
+            }
+            found(
+                conn,
+                "SELECT id FROM tasks INDEXED BY tasks_ended_name \
+                 WHERE name = ?1 AND ended_at IS NOT NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 1",
+                [name],
+            )
+        }
+    }
+}
+
+/// A range of the index, since `LIKE` would not use it. `~` is above every character of an id.
+fn starting_with(conn: &Connection, prefix: &str) -> Result<Found, Error> {
+    let above = format!("{prefix}~");
+    found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])
+}
+
+fn last_of(conn: &Connection, owner: &str) -> Result<Found, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT seq FROM tasks INDEXED BY tasks_live WHERE ended_at IS NULL AND owner = ?1 ORDER BY seq DESC LIMIT 1",
+    )?;
+    let live: Option<i64> = query.query_row(params![owner], |row| row.get(0)).optional()?;
+    let now = Cursor { section: Section::Finished, as_of: i64::MAX, below: i64::MAX };
+    let finished = listing::finished_seqs(conn, Some(owner), &Status::ALL, now, 1)?;
+    match live.into_iter().chain(finished).max() {
+        Some(seq) => found(conn, "SELECT id FROM tasks WHERE seq = ?1", [seq]),
+        None => Ok(Found::None),
+    }
+}
+
+fn found(conn: &Connection, sql: &str, params: impl Params) -> Result<Found, Error> {
+    let mut query = conn.prepare_cached(sql)?;
+    let mut rows = query.query(params)?;
+    let mut ids: Vec<TaskId> = Vec::with_capacity(FEW);
+    while let Some(row) = rows.next()? {
+        let text: String = row.get(0)?;
+        ids.push(text.parse().map_err(|error: homing_model::id::Malformed| Error::BadRow {
+            task: text.clone(),
+            why: error.to_string(),
+        })?);
+    }
+    Ok(match ids.len() {
+        0 => Found::None,
+        1 => ids.pop().map_or(Found::None, Found::One),
+        _ => Found::Several(ids),
+    })
+}

@@ -1,0 +1,182 @@
+//! What happens to an accepted task: it starts, its end is asked for, it ends.
+//!
+//! Each is a compare-and-set: the attempt must be the current one, and the transition table must know the step. A message that comes
+//! twice, late, or for an earlier attempt changes nothing (P1).
+
+use homing_model::{
+    Attempt, Ending, EventKind, Outcome, Status, TaskId, Timestamp, Transition, Verdict, transition,
+};
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+use super::{events, row, schema};
+use crate::record::{Record, Started};
+use crate::store::{Applied, Error};
+
+/// The attempt's command was executed.
+pub(super) fn started(conn: &Connection, attempt: &Attempt, started: &Started) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
+    let step = transition::next(record.status, Transition::Started);
+    // A stopping task takes the report of its start, but only once.
+    let (Ok(status), None) = (step, record.started_at) else { return Ok(Applied::Rejected(record)) };
+    if record.attempt != attempt.number {
+        return Ok(Applied::Rejected(record));
+    }
+    let before = std::mem::replace(&mut record.status, status);
+    record.pid = Some(started.pid);
+    record.started_at = Some(started.at);
+    let changed = conn
+        .prepare_cached(
+            "UPDATE tasks SET status = ?4, pid = ?5, started_at = ?6 WHERE seq = ?1 AND attempt = ?2 AND status = ?3",
+        )?
+        .execute(params![
+            row::signed(record.seq),
+            record.attempt,
+            before.as_str(),
+            status.as_str(),
+            started.pid,
+            started.at.as_millis()
+        ])?;
+    expect_one(changed, &record)?;
+    let data = json!({ "pid": started.pid, "attempt": record.attempt });
+    events::append(conn, EventKind::TaskStarted, started.at, &record, &data)?;
+    Ok(Applied::Done(record))
+}
+
+/// Somebody asked for the end.
+pub(super) fn stop_requested(
+    conn: &Connection,
+    task: &TaskId,
+    by: String,
+    now: Timestamp,
+) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
+    let Ok(status) = transition::next(record.status, Transition::StopRequested) else {
+        return Ok(Applied::Rejected(record));
+    };
+    let before = record.status;
+    record.stop_requested_by = Some(by.clone());
+    if status.is_terminal() {
+        // Nothing ran, so there is nothing to wait for.
+        let mut ending = Ending::never_started(Verdict::Stopped, "stopped before it started", now);
+        ending.outcome.stopped_by = Some(by);
+        return end(conn, record, status, ending).map(Applied::Done);
+    }
+    record.status = status;
+    let changed = conn
+        .prepare_cached(
+            "UPDATE tasks SET status = ?4, stop_requested_by = ?5 WHERE seq = ?1 AND attempt = ?2 AND status = ?3",
+        )?
+        .execute(params![row::signed(record.seq), record.attempt, before.as_str(), status.as_str(), by])?;
+    expect_one(changed, &record)?;
+    events::append(conn, EventKind::TaskStopping, now, &record, &json!({ "by": by }))?;
+    Ok(Applied::Done(record))
+}
+
+/// The attempt ended; the first to say so is believed.
+pub(super) fn finish(conn: &Connection, attempt: &Attempt, ending: Ending) -> Result<Applied, Error> {
+    let Some(record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
+    if record.attempt != attempt.number {
+        return Ok(Applied::Rejected(record));
+    }
+    match transition::next(record.status, Transition::Ended(ending.verdict)) {
+        Ok(status) => end(conn, record, status, ending).map(Applied::Done),
+        Err(_) => Ok(Applied::Rejected(record)),
+    }
+}
+
+/// The one place where a task becomes terminal: its state, its outcome, the event and the totals together.
+fn end(conn: &Connection, mut record: Record, status: Status, ending: Ending) -> Result<Record, Error> {
+    let before = std::mem::replace(&mut record.status, status);
+    record.started_at = ending.started_at.or(record.started_at);
+    record.ended_at = Some(ending.ended_at);
+    record.duration_ms = ending.duration_ms;
+    record.pid = ending.pid.or(record.pid);
+    record.output_bytes = ending.output_bytes;
+    record.output_dropped = ending.output_dropped;
+    let outcome: &Outcome = record.outcome.insert(ending.outcome);
+    let outcome_text = row::json(&record.id, outcome)?;
+    let data = json!({ "status": status, "outcome": outcome, "duration_ms": record.duration_ms });
+    let ended_seq = events::append(conn, EventKind::TaskCompleted, ending.ended_at, &record, &data)?;
+    let changed = conn
+        .prepare_cached(
+            "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
+             outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13 \
+             WHERE seq = ?1 AND attempt = ?2 AND status = ?3 AND ended_at IS NULL",
+        )?
+        .execute(params![
+            row::signed(record.seq),
+            record.attempt,
+            before.as_str(),
+            status.as_str(),
+            record.started_at.map(Timestamp::as_millis),
+            ending.ended_at.as_millis(),
+            ended_seq,
+            record.duration_ms.map(row::signed),
+            record.pid,
+            outcome_text,
+            record.stop_requested_by,
+            row::signed(record.output_bytes),
+            row::signed(record.output_dropped),
+        ])?;
+    expect_one(changed, &record)?;
+    schema::count_finished(conn, 1, kept(&record))?;
+    Ok(record)
+}
+
+/// Bytes of output that are still on the disk.
+pub(super) fn kept(record: &Record) -> i64 {
+    row::signed(record.output_bytes.saturating_sub(record.output_dropped))
+}
+
+/// The row was read in this transaction, by the only writer: it cannot have moved, unless it contradicts itself.
+fn expect_one(changed: usize, record: &Record) -> Result<(), Error> {
+    if changed == 1 {
+        return Ok(());
+    }
+    let why = "its state and its times contradict each other".to_owned();
+    Err(Error::BadRow { task: record.id.to_string(), why })
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_model::{OnDuplicate, Spec};
+
+    use super::*;
+    use crate::record::NewTask;
+    use crate::sqlite::submit::submit;
+    use crate::store::{EventFilter, Submit};
+
+    #[test]
+    fn p1_a_stop_ends_a_queued_task_at_once() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut conn).unwrap();
+        let now = Timestamp::from_millis(5);
+        let id = TaskId::from_entropy(1);
+        let task = NewTask {
+            id: id.clone(),
+            spec: Spec::default(),
+            owner: "ann".into(),
+            command: "true".into(),
+            env_names: Vec::new(),
+            volatile_secrets: Vec::new(),
+            parent: None,
+            depth: 0,
+            node: "here".into(),
+            boot_id: "this".into(),
+        };
+        submit(&conn, Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }, now).unwrap();
+        // No operation of this release leaves a task in the queue; a later one will.
+        conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
+
+        let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), now).unwrap() else {
+            panic!("a queued task takes a stop")
+        };
+        assert_eq!((record.status, record.ended_at), (Status::Stopped, Some(now)));
+        assert_eq!(record.outcome.as_ref().and_then(|outcome| outcome.stopped_by.as_deref()), Some("bob"));
+        assert_eq!(row::by_id(&conn, &id).unwrap().as_ref(), Some(&record));
+        let log = events::after(&conn, 0, &EventFilter::default(), 10).unwrap();
+        assert_eq!(log.events.last().map(|event| event.kind), Some(EventKind::TaskCompleted));
+        assert_eq!(schema::meta(&conn, "finished"), Ok(1));
+    }
+}

@@ -1,0 +1,32 @@
+//! The ledger in one SQLite file.
+//!
+//! # Theory of operation
+//!
+//! One thread owns the only connection that writes (`writer`), another the one that reads (`reader`); WAL keeps them out of each
+//! other's way. An operation is sent to its thread when the method is called, not when its future is polled, and dropping the future
+//! does not take it back. The writer puts all that waits into one transaction, each operation under its own savepoint, and answers only
+//! after the commit: what was answered is durable (P9), and the price of an fsync is shared by all who wait.
+//!
+//! Every change of a state asks `homing_model::transition::next` inside that transaction, so the first finisher wins (P1).
+//!
+//! Nothing here wakes up by itself: both threads sleep on their channels.
+
+mod check;
+mod cursor;
+mod events;
+mod failure;
+mod filesystem;
+mod find;
+mod inspect;
+mod life;
+mod listing;
+mod open;
+mod reader;
+mod retention;
+mod row;
+mod schema;
+mod store;
+mod submit;
+mod writer;
+
+pub use store::SqliteStore;

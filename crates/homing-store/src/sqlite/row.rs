@@ -1,0 +1,116 @@
+//! A task's row, and back.
+
+use std::str::FromStr;
+
+use homing_model::{TaskId, Timestamp};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::record::Record;
+use crate::store::Error;
+
+/// `SELECT` of all that [`decode`] reads, and the rest of the statement.
+macro_rules! select_task {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
+            "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
+            "forgotten_at IS NOT NULL FROM tasks ",
+            $rest
+        )
+    };
+}
+pub(super) use select_task;
+
+/// The task of that id.
+pub(super) fn by_id(conn: &Connection, id: &TaskId) -> Result<Option<Record>, Error> {
+    let mut query = conn.prepare_cached(select_task!("WHERE id = ?1"))?;
+    query.query_row([id.as_str()], |row| Ok(decode(row))).optional()?.transpose()
+}
+
+/// The task at that place in the order of acceptance.
+pub(super) fn by_seq(conn: &Connection, seq: i64) -> Result<Option<Record>, Error> {
+    let mut query = conn.prepare_cached(select_task!("WHERE seq = ?1"))?;
+    query.query_row([seq], |row| Ok(decode(row))).optional()?.transpose()
+}
+
+/// Reads a row of [`select_task`]. Whatever does not make sense in it is this row's fault alone.
+pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
+    let cells = Cells(row);
+    Ok(Record {
+        seq: cells.count(0)?,
+        id: cells.parsed(1)?,
+        spec: cells.json(2)?,
+        owner: cells.get(3)?,
+        command: cells.get(4)?,
+        env_names: cells.json(5)?,
+        volatile_secrets: cells.json(6)?,
+        parent: cells.get::<Option<String>>(7)?.map(|id| cells.parse(&id)).transpose()?,
+        depth: cells.get(8)?,
+        status: cells.parsed(9)?,
+        attempt: cells.get(10)?,
+        node: cells.get(11)?,
+        boot_id: cells.get(12)?,
+        pid: cells.get(13)?,
+        created_at: Timestamp::from_millis(cells.get(14)?),
+        started_at: cells.get::<Option<i64>>(15)?.map(Timestamp::from_millis),
+        ended_at: cells.get::<Option<i64>>(16)?.map(Timestamp::from_millis),
+        duration_ms: cells.get::<Option<i64>>(17)?.map(unsigned),
+        outcome: cells.get::<Option<String>>(18)?.map(|text| cells.read(&text)).transpose()?,
+        stop_requested_by: cells.get(19)?,
+        output_bytes: cells.count(20)?,
+        output_dropped: cells.count(21)?,
+        forgotten: cells.get(22)?,
+    })
+}
+
+struct Cells<'a>(&'a Row<'a>);
+
+impl Cells<'_> {
+    fn get<T: FromSql>(&self, column: usize) -> Result<T, Error> {
+        self.0.get(column).map_err(|error| self.bad(&error))
+    }
+
+    fn count(&self, column: usize) -> Result<u64, Error> {
+        u64::try_from(self.get::<i64>(column)?).map_err(|error| self.bad(&error))
+    }
+
+    fn parse<T: FromStr<Err: std::fmt::Display>>(&self, text: &str) -> Result<T, Error> {
+        text.parse().map_err(|error| self.bad(&error))
+    }
+
+    fn parsed<T: FromStr<Err: std::fmt::Display>>(&self, column: usize) -> Result<T, Error> {
+        self.parse(&self.get::<String>(column)?)
+    }
+
+    fn read<T: DeserializeOwned>(&self, text: &str) -> Result<T, Error> {
+        serde_json::from_str(text).map_err(|error| self.bad(&error))
+    }
+
+    fn json<T: DeserializeOwned>(&self, column: usize) -> Result<T, Error> {
+        self.read(&self.get::<String>(column)?)
+    }
+
+    fn bad(&self, why: &dyn std::fmt::Display) -> Error {
+        let task = self.0.get(1).unwrap_or_else(|_| "(unreadable)".to_owned());
+        Error::BadRow { task, why: why.to_string() }
+    }
+}
+
+/// A value as JSON text. `id` names the task if that fails, which no value of the model does.
+pub(super) fn json<T: Serialize>(id: &TaskId, value: &T) -> Result<String, Error> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::BadRow { task: id.as_str().to_owned(), why: error.to_string() })
+}
+
+/// SQLite's integers are signed; a count beyond 2^63 does not occur, and would be kept as 2^63 - 1.
+pub(super) fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The other way; what is negative is none of ours.
+pub(super) fn unsigned(count: i64) -> u64 {
+    u64::try_from(count).unwrap_or(0)
+}

@@ -1,0 +1,149 @@
+//! The tables, and how they came to be: a list of forward-only migrations.
+//!
+//! `user_version` counts the migrations that were applied, `application_id` says that the file is ours. A later release appends to
+//! [`MIGRATIONS`]; what is in the list is never edited, since files made by it exist.
+//!
+//! A task is live while `ended_at` is null, finished once it is set, and a tombstone once `forgotten_at` is set. Indexes are partial on
+//! these, so that a hundred thousand finished tasks cost the live ones nothing. Queries that must not scan name their index
+//! (`INDEXED BY`): a plan that stops fitting is then an error in a test, not a slow daemon.
+
+use rusqlite::Connection;
+
+use crate::store::Error;
+
+/// "homi".
+pub(super) const APPLICATION_ID: i32 = 0x686f_6d69;
+
+/// Step `n` leads from version `n` to `n + 1`.
+const MIGRATIONS: [&str; 1] = [V1];
+
+/// The version that this release writes.
+pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
+
+const V1: &str = "
+CREATE TABLE tasks (
+  seq               INTEGER PRIMARY KEY AUTOINCREMENT,
+  id                TEXT NOT NULL UNIQUE,
+  kind              TEXT NOT NULL DEFAULT 'command',
+  owner             TEXT NOT NULL,
+  name              TEXT,
+  key               TEXT,
+  grp               TEXT NOT NULL DEFAULT 'default',
+  priority          INTEGER NOT NULL DEFAULT 0,
+  not_before        INTEGER,
+  status            TEXT NOT NULL,
+  attempt           INTEGER NOT NULL,
+  fence             INTEGER NOT NULL DEFAULT 0,
+  node              TEXT NOT NULL,
+  boot_id           TEXT NOT NULL,
+  pid               INTEGER,
+  parent            TEXT,
+  depth             INTEGER NOT NULL,
+  command           TEXT NOT NULL,
+  created_at        INTEGER NOT NULL,
+  started_at        INTEGER,
+  ended_at          INTEGER,
+  ended_seq         INTEGER,
+  duration_ms       INTEGER,
+  stop_requested_by TEXT,
+  output_bytes      INTEGER NOT NULL DEFAULT 0,
+  output_dropped    INTEGER NOT NULL DEFAULT 0,
+  forgotten_at      INTEGER,
+  outcome           TEXT,
+  labels            TEXT,
+  env_names         TEXT NOT NULL,
+  volatile_secrets  TEXT NOT NULL,
+  spec              TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX tasks_live ON tasks (seq, status, owner) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX tasks_live_key ON tasks (owner, key) WHERE ended_at IS NULL AND key IS NOT NULL;
+CREATE INDEX tasks_live_name ON tasks (name, seq) WHERE ended_at IS NULL AND name IS NOT NULL;
+CREATE INDEX tasks_ended_name ON tasks (name, seq) WHERE ended_at IS NOT NULL AND name IS NOT NULL;
+CREATE INDEX tasks_finished ON tasks (status, seq, ended_seq) WHERE ended_at IS NOT NULL AND forgotten_at IS NULL;
+CREATE INDEX tasks_finished_owner ON tasks (owner, status, seq, ended_seq) WHERE ended_at IS NOT NULL AND forgotten_at IS NULL;
+CREATE INDEX tasks_finished_age ON tasks (ended_at, seq) WHERE ended_at IS NOT NULL AND forgotten_at IS NULL;
+CREATE INDEX tasks_tombstones ON tasks (forgotten_at, seq) WHERE forgotten_at IS NOT NULL;
+
+CREATE TABLE events (
+  seq     INTEGER PRIMARY KEY AUTOINCREMENT,
+  type    TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  task_id TEXT,
+  owner   TEXT,
+  data    TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE idempotency (
+  owner      TEXT NOT NULL,
+  key        TEXT NOT NULL,
+  body_hash  TEXT NOT NULL,
+  task_id    TEXT NOT NULL,
+  expires_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_expiry ON idempotency (expires_at);
+
+-- Ids whose tombstones were dropped; together with tasks.id, every id that was ever issued.
+CREATE TABLE issued (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
+-- Running totals of finished tasks (count, bytes of output kept) and how far the log was trimmed.
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO meta (name, value) VALUES ('finished', 0), ('finished_bytes', 0), ('events_trimmed_to', 0);
+";
+
+/// Brings a database up to [`VERSION`], in one transaction.
+pub(super) fn migrate(conn: &mut Connection) -> Result<(), Error> {
+    let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let version: u32 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > VERSION {
+        return Err(Error::TooNew { found: version, known: VERSION });
+    }
+    if version < VERSION {
+        for step in MIGRATIONS.iter().skip(version as usize) {
+            tx.execute_batch(step)?;
+        }
+        tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+        tx.pragma_update(None, "user_version", VERSION)?;
+    }
+    Ok(tx.commit()?)
+}
+
+/// One number of `meta`.
+pub(super) fn meta(conn: &Connection, name: &str) -> Result<i64, Error> {
+    let mut query = conn.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    Ok(query.query_row([name], |row| row.get(0))?)
+}
+
+/// Counts a task in (`1`) or out (`-1`) of the finished ones, with the bytes of output it keeps.
+pub(super) fn count_finished(conn: &Connection, tasks: i64, bytes: i64) -> Result<(), Error> {
+    let mut update = conn.prepare_cached("UPDATE meta SET value = value + ?2 WHERE name = ?1")?;
+    update.execute(rusqlite::params!["finished", tasks])?;
+    if bytes != 0 {
+        update.execute(rusqlite::params!["finished_bytes", bytes])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_database_becomes_the_current_version_and_stays_it() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        for _ in 0..2 {
+            migrate(&mut conn).unwrap();
+            let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+            assert_eq!(version, VERSION);
+            assert_eq!(meta(&conn, "finished"), Ok(0));
+        }
+    }
+
+    #[test]
+    fn a_newer_database_is_not_migrated() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        conn.pragma_update(None, "user_version", VERSION + 1).unwrap();
+        assert_eq!(migrate(&mut conn), Err(Error::TooNew { found: VERSION + 1, known: VERSION }));
+    }
+}

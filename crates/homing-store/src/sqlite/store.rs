@@ -1,0 +1,205 @@
+//! The trait, operation by operation, sent to the thread that does it.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use homing_model::api::TaskCounts;
+use homing_model::retention::Policy;
+use homing_model::{Attempt, Ending, EventKind, Reference, TaskId, Timestamp};
+use tokio::sync::oneshot;
+
+use super::writer::Durability::{Full, Relaxed};
+use super::{check, events, find, life, listing, open, reader, retention, row, submit, writer};
+use crate::record::{Record, Started};
+use crate::store::{
+    Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
+};
+
+/// The ledger in one SQLite file, with a thread that writes and one that reads.
+///
+/// Dropping it lets both threads end by themselves; [`Store::close`] waits until the files are closed.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    writer: writer::Handle,
+    reader: reader::Handle,
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`, or makes one (mode 0600) if there is none. Blocks; call it off the async runtime or before it serves.
+    ///
+    /// One store per file and process: the caller holds the lock of the home.
+    ///
+    /// # Errors
+    /// If the file is not ours, of a later release, damaged, or on a filesystem that cannot hold it; it is unchanged then.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let conn = open::open(path)?;
+        let (reader, thread) = reader::spawn(path)?;
+        let writer = writer::spawn(conn, vec![thread])?;
+        Ok(Self { path: path.to_owned(), writer, reader })
+    }
+
+    /// Commits so far; far fewer than operations under load.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.writer.commits()
+    }
+
+    /// Makes the disk look full: the file cannot grow beyond so many pages.
+    #[cfg(test)]
+    fn limit_pages(&self, pages: u32) -> Op<u32> {
+        self.writer.run(Relaxed, move |conn| {
+            Ok(conn.pragma_update_and_check(None, "max_page_count", pages, |row| row.get(0))?)
+        })
+    }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, task: Submit, now: Timestamp) -> Op<Submitted> {
+        self.writer.run(Full, move |conn| submit::submit(conn, task, now))
+    }
+
+    fn started(&self, attempt: Attempt, started: Started) -> Op<Applied> {
+        self.writer.run(Relaxed, move |conn| life::started(conn, &attempt, &started))
+    }
+
+    fn stop_requested(&self, task: TaskId, by: String, now: Timestamp) -> Op<Applied> {
+        // A task that waits in the queue ends by this at once, and an end is durable.
+        self.writer.run(Full, move |conn| life::stop_requested(conn, &task, by, now))
+    }
+
+    fn finish(&self, attempt: Attempt, ending: Ending) -> Op<Applied> {
+        self.writer.run(Full, move |conn| life::finish(conn, &attempt, ending))
+    }
+
+    fn live(&self) -> Op<(Vec<Record>, Vec<Error>)> {
+        self.reader.run(listing::live)
+    }
+
+    fn get(&self, id: TaskId) -> Op<Option<Record>> {
+        self.reader.run(move |conn| row::by_id(conn, &id))
+    }
+
+    fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>> {
+        self.reader.run(move |conn| listing::get_many(conn, &ids))
+    }
+
+    fn find(&self, reference: Reference, owner: String) -> Op<Found> {
+        self.reader.run(move |conn| find::find(conn, &reference, &owner))
+    }
+
+    fn list(&self, filter: Filter) -> Op<Listed> {
+        self.reader.run(move |conn| listing::list(conn, &filter))
+    }
+
+    fn counts(&self) -> Op<TaskCounts> {
+        self.reader.run(listing::counts)
+    }
+
+    fn note(&self, kind: EventKind, data: serde_json::Value, now: Timestamp) -> Op<u64> {
+        self.writer.run(Relaxed, move |conn| events::insert(conn, kind, now, None, &data).map(row::unsigned))
+    }
+
+    fn events(&self, after: u64, filter: EventFilter, limit: u32) -> Op<Events> {
+        self.reader.run(move |conn| events::after(conn, after, &filter, limit))
+    }
+
+    fn last_event(&self) -> Op<u64> {
+        self.reader.run(|conn| events::last(conn).map(row::unsigned))
+    }
+
+    fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied> {
+        self.writer.run(Full, move |conn| retention::forget(conn, &id, now))
+    }
+
+    fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>> {
+        self.writer.run(Full, move |conn| retention::retire(conn, &policy, now, limit))
+    }
+
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64> {
+        // What a power cut brings back is trimmed again.
+        self.writer.run(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
+    }
+
+    fn check(&self) -> Op<()> {
+        // On a thread and a connection of its own: it reads everything, and the reader is to stay quick.
+        let open = self.reader.run(|_| Ok(()));
+        let path = self.path.clone();
+        Box::pin(async move {
+            open.await?;
+            let (reply, answer) = oneshot::channel();
+            thread::Builder::new()
+                .name("homing-check".into())
+                .spawn(move || {
+                    let verdict =
+                        open::open_reader(&path).and_then(|conn| reader::snapshot(&conn, check::check));
+                    let _ = reply.send(verdict);
+                })
+                .map_err(|error| Error::Io(format!("the check's thread could not be started: {error}")))?;
+            answer.await.unwrap_or(Err(Error::Closed))
+        })
+    }
+
+    fn close(&self) -> Op<()> {
+        self.reader.close();
+        self.writer.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_model::{Ending, OsText, Spec};
+
+    use super::*;
+    use crate::record::NewTask;
+
+    fn submit(n: u64) -> Submit {
+        let spec = Spec { argv: vec![OsText::from("x".repeat(2000).as_str())], ..Spec::default() };
+        let task = NewTask {
+            id: TaskId::from_entropy(n),
+            spec,
+            owner: "ann".into(),
+            command: "x".into(),
+            env_names: Vec::new(),
+            volatile_secrets: Vec::new(),
+            parent: None,
+            depth: 0,
+            node: "here".into(),
+            boot_id: "this".into(),
+        };
+        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, idempotency: None }
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_what_does_not_fit_and_keeps_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("homing.db")).unwrap();
+        let now = Timestamp::from_millis(0);
+        store.submit(submit(0), now).await.unwrap();
+        store.limit_pages(40).await.unwrap();
+        let mut accepted = 1;
+        let refusal = loop {
+            match store.submit(submit(accepted), now).await {
+                Ok(_) => accepted += 1,
+                Err(error) => break error,
+            }
+            assert!(accepted < 100, "forty pages hold no hundred such tasks");
+        };
+        assert_eq!(refusal, Error::Full);
+        // Whoever shares the batch with one that does not fit is told the same, or is done; never half.
+        let crowd: Vec<_> = (500..520).map(|n| store.submit(submit(n), now)).collect();
+        for (n, answer) in (500..).zip(crowd) {
+            let done = answer.await.is_ok();
+            assert_eq!(store.get(TaskId::from_entropy(n)).await.unwrap().is_some(), done);
+        }
+        let (live, damaged) = store.live().await.unwrap();
+        assert!(live.len() as u64 >= accepted && damaged.is_empty());
+
+        store.limit_pages(4000).await.unwrap();
+        assert!(matches!(store.submit(submit(accepted), now).await, Ok(Submitted::Created(_))));
+        let attempt = Attempt { task: TaskId::from_entropy(0), number: 1 };
+        let ended = store.finish(attempt, Ending::lost("no reason", Vec::new(), now)).await;
+        assert!(matches!(ended, Ok(Applied::Done(_))));
+        assert_eq!(store.check().await, Ok(()));
+    }
+}

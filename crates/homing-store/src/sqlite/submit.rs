@@ -1,0 +1,144 @@
+//! Accepting a task, or finding out that it was accepted before.
+
+use homing_model::{EventKind, OnDuplicate, Status, TaskId, Timestamp, Transition, transition};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::json;
+
+use super::{events, row};
+use crate::record::{NewTask, Record};
+use crate::store::{Error, Idempotency, Submit, Submitted};
+
+/// One task accepted and claimed for starting.
+pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Result<Submitted, Error> {
+    let Submit { task, on_duplicate, idempotency } = submit;
+    let owner = task.owner.clone();
+    if let Some(request) = &idempotency
+        && let Some(earlier) = repeated(conn, &owner, request, now)?
+    {
+        return Ok(earlier);
+    }
+    let submitted = if let Some(first) = live_with_key(conn, &task)? {
+        match on_duplicate {
+            OnDuplicate::Join => Submitted::Joined(first),
+            OnDuplicate::Refuse => return Ok(Submitted::Duplicate(first.id)),
+        }
+    } else if was_issued(conn, &task.id)? {
+        return Ok(Submitted::IdTaken);
+    } else {
+        Submitted::Created(insert(conn, task, now)?)
+    };
+    if let (Some(request), Submitted::Created(record) | Submitted::Joined(record)) =
+        (&idempotency, &submitted)
+    {
+        remember(conn, &owner, request, &record.id)?;
+    }
+    Ok(submitted)
+}
+
+/// What the same request got before, while its key stands.
+fn repeated(
+    conn: &Connection,
+    owner: &str,
+    request: &Idempotency,
+    now: Timestamp,
+) -> Result<Option<Submitted>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT body_hash, task_id FROM idempotency WHERE owner = ?1 AND key = ?2 AND expires_at > ?3",
+    )?;
+    let found = query
+        .query_row(params![owner, request.key, now.as_millis()], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })
+        .optional()?;
+    let Some((body_hash, task)) = found else { return Ok(None) };
+    if body_hash != request.body_hash {
+        return Ok(Some(Submitted::IdempotencyMismatch));
+    }
+    let id: TaskId =
+        task.parse().map_err(|error: homing_model::id::Malformed| Error::Corrupt(error.to_string()))?;
+    // A key that outlived even its task's tombstone stands for nothing any more.
+    Ok(row::by_id(conn, &id)?.map(Submitted::Joined))
+}
+
+fn live_with_key(conn: &Connection, task: &NewTask) -> Result<Option<Record>, Error> {
+    let Some(key) = &task.spec.key else { return Ok(None) };
+    let mut query = conn.prepare_cached(
+        "SELECT seq FROM tasks INDEXED BY tasks_live_key \
+         WHERE owner = ?1 AND key = ?2 AND ended_at IS NULL AND key IS NOT NULL",
+    )?;
+    let seq = query.query_row(params![task.owner, key], |row| row.get(0)).optional()?;
+    seq.map_or(Ok(None), |seq| row::by_seq(conn, seq))
+}
+
+/// Whether the id was ever used, by a task, a tombstone, or one whose tombstone is gone (P12).
+fn was_issued(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1) OR EXISTS (SELECT 1 FROM issued WHERE id = ?1)",
+    )?;
+    Ok(query.query_row([id.as_str()], |row| row.get(0))?)
+}
+
+fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Error> {
+    let status = transition::next(Status::Queued, Transition::Claimed)
+        .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })?;
+    let labels =
+        (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
+    let mut insert = conn.prepare_cached(
+        "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
+         labels, env_names, volatile_secrets, spec) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    )?;
+    let seq = insert.insert(params![
+        task.id.as_str(),
+        task.owner,
+        task.spec.name,
+        task.spec.key,
+        status.as_str(),
+        task.node,
+        task.boot_id,
+        task.parent.as_ref().map(TaskId::as_str),
+        task.depth,
+        task.command,
+        now.as_millis(),
+        labels,
+        row::json(&task.id, &task.env_names)?,
+        row::json(&task.id, &task.volatile_secrets)?,
+        row::json(&task.id, &task.spec)?,
+    ])?;
+    let record = Record {
+        seq: row::unsigned(seq),
+        id: task.id,
+        spec: task.spec,
+        owner: task.owner,
+        command: task.command,
+        env_names: task.env_names,
+        volatile_secrets: task.volatile_secrets,
+        parent: task.parent,
+        depth: task.depth,
+        status,
+        attempt: 1,
+        node: task.node,
+        boot_id: task.boot_id,
+        pid: None,
+        created_at: now,
+        started_at: None,
+        ended_at: None,
+        duration_ms: None,
+        outcome: None,
+        stop_requested_by: None,
+        output_bytes: 0,
+        output_dropped: 0,
+        forgotten: false,
+    };
+    let data = json!({ "command": record.command, "name": record.spec.name });
+    events::append(conn, EventKind::TaskQueued, now, &record, &data)?;
+    Ok(record)
+}
+
+fn remember(conn: &Connection, owner: &str, request: &Idempotency, task: &TaskId) -> Result<(), Error> {
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO idempotency (owner, key, body_hash, task_id, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![owner, request.key, request.body_hash, task.as_str(), request.expires_at.as_millis()])?;
+    Ok(())
+}

@@ -1,0 +1,283 @@
+//! The one thread that writes, with group commit.
+//!
+//! Whatever waits when the writer is free becomes one transaction: while one batch is being synced to disk, the next one gathers by
+//! itself, so there is no timer and a lone operation never waits for company. Each operation runs under its own savepoint, so one that
+//! fails undoes nothing of the others. Answers go out only after the commit; if that fails, everyone in the batch is told so.
+//!
+//! After an input/output error nothing that was written since can be trusted to reach the disk (Linux reports a failed fsync once and
+//! then forgets the pages). So before the next batch the whole log is copied into the database and synced anew; until that succeeds,
+//! every operation is answered with the error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::store::{Error, Op};
+
+/// So many operations share a commit at most, so that the first of them does not wait for ever.
+const BATCH: usize = 256;
+
+/// When idle after so many commits (about a thousand pages), the log is copied back before it slows down readers.
+const TIDY_AFTER: u32 = 128;
+
+/// What a power cut may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Nothing: synced before it is answered.
+    Full,
+    /// It survives a crash of the daemon, not of the machine.
+    Relaxed,
+}
+
+/// An operation on its way: it runs before the commit and answers after it.
+trait Job: Send {
+    /// Does the work and keeps the answer back. After an error, its changes are undone.
+    fn run(&mut self, conn: &Connection) -> Result<(), Error>;
+
+    /// Answers: with what it kept back, or with why the commit failed.
+    fn settle(self: Box<Self>, fate: Result<(), Error>);
+}
+
+struct Operation<T, F> {
+    work: Option<F>,
+    answer: Result<T, Error>,
+    reply: oneshot::Sender<Result<T, Error>>,
+}
+
+impl<T, F> Job for Operation<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Result<T, Error> + Send,
+{
+    fn run(&mut self, conn: &Connection) -> Result<(), Error> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        self.answer = work(conn);
+        self.answer.as_ref().map(drop).map_err(Clone::clone)
+    }
+
+    fn settle(self: Box<Self>, fate: Result<(), Error>) {
+        // Nobody listening is no error: the caller went away, the work stays done.
+        let _ = self.reply.send(fate.and(self.answer));
+    }
+}
+
+enum Message {
+    Run(Durability, Box<dyn Job>),
+    Close(oneshot::Sender<Result<(), Error>>),
+}
+
+/// Sends work to the writer.
+#[derive(Debug)]
+pub(super) struct Handle {
+    // Unbounded: every message has a caller that waits for its answer, so there are never more than callers, and those are bounded where
+    // they come in. A bounded channel would have to block an async caller or to refuse an exit that was already recorded. The one of
+    // std, because its receiver blocks a plain thread without a runtime.
+    messages: Sender<Message>,
+    commits: Arc<AtomicU64>,
+}
+
+impl Handle {
+    /// Runs `work` in a transaction. Answers after the commit; dropping the future does not take the work back.
+    pub(super) fn run<T, F>(&self, durability: Durability, work: F) -> Op<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Operation { work: Some(work), answer: Err(Error::Closed), reply };
+        // A failed send drops the reply, which the answer then shows.
+        let _ = self.messages.send(Message::Run(durability, Box::new(job)));
+        Box::pin(async move { answer.await.unwrap_or(Err(Error::Closed)) })
+    }
+
+    /// Lets the writer finish what came before, and waits until the files are closed. A second time changes nothing.
+    pub(super) fn close(&self) -> Op<()> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.messages.send(Message::Close(reply));
+        Box::pin(async move { answer.await.unwrap_or(Ok(())) })
+    }
+
+    /// Commits so far.
+    pub(super) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts the writer. It ends when its handle is gone or closes it; it closes its connection after those of `readers`, since only the
+/// last one to leave may remove the log, and a reader may not.
+pub(super) fn spawn(conn: Connection, readers: Vec<JoinHandle<()>>) -> Result<Handle, Error> {
+    let (messages, inbox) = mpsc::channel();
+    let commits = Arc::new(AtomicU64::new(0));
+    let writer = Writer {
+        conn,
+        commits: Arc::clone(&commits),
+        durability: Durability::Full,
+        suspect: false,
+        untidy: 0,
+    };
+    thread::Builder::new()
+        .name("homing-write".into())
+        .spawn(move || writer.serve(inbox, readers))
+        .map_err(|error| Error::Io(format!("the writer's thread could not be started: {error}")))?;
+    Ok(Handle { messages, commits })
+}
+
+struct Writer {
+    conn: Connection,
+    commits: Arc<AtomicU64>,
+    /// What `PRAGMA synchronous` says now.
+    durability: Durability,
+    /// An input/output error happened and was not made good.
+    suspect: bool,
+    /// Commits since the log was last copied back.
+    untidy: u32,
+}
+
+impl Writer {
+    fn serve(mut self, inbox: Receiver<Message>, readers: Vec<JoinHandle<()>>) {
+        let mut farewell = None;
+        let mut next = inbox.recv().ok();
+        while let Some(first) = next {
+            let batch = Batch::gather(first, &inbox);
+            self.settle(batch.jobs, batch.durability);
+            if batch.close.is_some() {
+                farewell = batch.close;
+                break;
+            }
+            next = match inbox.try_recv() {
+                Ok(message) => Some(message),
+                Err(TryRecvError::Disconnected) => None,
+                Err(TryRecvError::Empty) => {
+                    self.tidy();
+                    inbox.recv().ok()
+                }
+            };
+        }
+        // From here on, whoever asks is told that the store is closed.
+        drop(inbox);
+        for reader in readers {
+            // A reader that panicked has let go of its connection too.
+            let _ = reader.join();
+        }
+        let closed = self.conn.close().map_err(|(_, error)| Error::from(error));
+        if let Some(reply) = farewell {
+            let _ = reply.send(closed);
+        }
+    }
+
+    fn settle(&mut self, mut jobs: Vec<Box<dyn Job>>, durability: Durability) {
+        if jobs.is_empty() {
+            return;
+        }
+        let fate = self.commit(&mut jobs, durability);
+        if let Err(error) = &fate {
+            if !self.conn.is_autocommit()
+                && let Err(error) = self.conn.execute_batch("ROLLBACK")
+            {
+                tracing::error!(%error, "a failed transaction could not be rolled back");
+            }
+            self.suspect |= matches!(error, Error::Io(_));
+        }
+        for job in jobs {
+            job.settle(fate.clone());
+        }
+    }
+
+    fn commit(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
+        if self.suspect {
+            self.make_good()?;
+        }
+        self.set(durability)?;
+        self.execute("BEGIN IMMEDIATE")?;
+        for job in jobs {
+            self.execute("SAVEPOINT operation")?;
+            if let Err(error) = job.run(&self.conn) {
+                if self.conn.is_autocommit() {
+                    // SQLite has rolled back everything, as it does on a full disk.
+                    return Err(error);
+                }
+                self.execute("ROLLBACK TO operation")?;
+            }
+            self.execute("RELEASE operation")?;
+        }
+        self.execute("COMMIT")?;
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.untidy = self.untidy.saturating_add(1);
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Error> {
+        self.conn.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    /// A synced commit covers relaxed ones before it: they are in the same log.
+    fn set(&mut self, durability: Durability) -> Result<(), Error> {
+        if self.durability != durability {
+            let level = match durability {
+                Durability::Full => "FULL",
+                Durability::Relaxed => "NORMAL",
+            };
+            self.conn.pragma_update(None, "synchronous", level)?;
+            self.durability = durability;
+        }
+        Ok(())
+    }
+
+    fn make_good(&mut self) -> Result<(), Error> {
+        self.set(Durability::Full)?;
+        let busy: bool = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy {
+            return Err(Error::Io("readers keep the log from being written anew after an error".into()));
+        }
+        self.suspect = false;
+        Ok(())
+    }
+
+    /// Copies the log back while nobody waits. Readers are not disturbed.
+    fn tidy(&mut self) {
+        if self.untidy < TIDY_AFTER || self.suspect {
+            return;
+        }
+        self.untidy = 0;
+        if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            // Nothing is lost: what was committed is in the log.
+            tracing::warn!(%error, "the log of the database could not be copied back");
+            self.suspect |= matches!(Error::from(error), Error::Io(_));
+        }
+    }
+}
+
+struct Batch {
+    jobs: Vec<Box<dyn Job>>,
+    durability: Durability,
+    close: Option<oneshot::Sender<Result<(), Error>>>,
+}
+
+impl Batch {
+    /// The first message and all that wait behind it.
+    fn gather(first: Message, inbox: &Receiver<Message>) -> Self {
+        let mut batch = Self { jobs: Vec::new(), durability: Durability::Relaxed, close: None };
+        let mut next = Some(first);
+        while let Some(message) = next {
+            match message {
+                Message::Run(durability, job) => {
+                    if durability == Durability::Full {
+                        batch.durability = Durability::Full;
+                    }
+                    batch.jobs.push(job);
+                }
+                Message::Close(reply) => {
+                    batch.close = Some(reply);
+                    break;
+                }
+            }
+            next = if batch.jobs.len() < BATCH { inbox.try_recv().ok() } else { None };
+        }
+        batch
+    }
+}

@@ -1,0 +1,88 @@
+//! Starting the daemon when a command needs it, and waiting for it when it went away.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use homing_client::{Absence, Client, Revive};
+use homing_model::{Code, Problem};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::console::Console;
+use crate::entry;
+use crate::home::STOPPED;
+
+/// A start that takes longer is announced.
+const NOTICEABLE: Duration = Duration::from_millis(300);
+
+/// How long a task's own client waits for the keeper to bring the daemon back.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(15);
+
+/// What a client calls when nobody listens in `home`.
+pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
+    Arc::new(move |absence| {
+        let home = home.clone();
+        Box::pin(async move { revive(&home, console, absence).await })
+    })
+}
+
+async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), Problem> {
+    if absence == Absence::WentAway && is_stopped(home) {
+        // Somebody stopped it while this command was waiting: starting it again would undo that. A new command may.
+        console.note("homing: the daemon was stopped; waiting for it to come back (`homing daemon start`)");
+        while is_stopped(home) && !answers(home).await {
+            sleep(Duration::from_millis(200)).await;
+        }
+        if answers(home).await {
+            return Ok(());
+        }
+    }
+    if entry::inside_task() {
+        return from_inside(home, absence).await;
+    }
+    start(home, console).await
+}
+
+/// Inside a task only the keeper may bring the daemon back.
+async fn from_inside(home: &Path, absence: Absence) -> Result<(), Problem> {
+    let deadline = Instant::now() + KEEPER_PATIENCE;
+    while absence == Absence::WentAway && Instant::now() < deadline {
+        if answers(home).await {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Err(Problem::new(
+        Code::NestedStart,
+        format!("no daemon serves {}, and a task never starts one", home.display()),
+    ))
+}
+
+/// Makes sure that a daemon runs.
+pub(crate) async fn start(home: &Path, console: Console) -> Result<(), Problem> {
+    let exe = entry::executable()?;
+    let folder = home.to_owned();
+    let mut starting = tokio::task::spawn_blocking(move || entry::start_daemon(&folder, &exe));
+    let result = match timeout(NOTICEABLE, &mut starting).await {
+        Ok(result) => result,
+        Err(_) => {
+            if console.stderr_terminal {
+                console.note("homing: starting the daemon…");
+            }
+            starting.await
+        }
+    };
+    result.unwrap_or_else(|error| {
+        Err(Problem::new(Code::Internal, format!("starting the daemon failed: {error}")))
+    })
+}
+
+/// Whether the daemon was stopped on purpose.
+pub(crate) fn is_stopped(home: &Path) -> bool {
+    home.join(STOPPED).exists()
+}
+
+async fn answers(home: &Path) -> bool {
+    let healthy = timeout(Duration::from_secs(2), async { Client::new(home, "user").healthy().await });
+    matches!(healthy.await, Ok(Ok(())))
+}

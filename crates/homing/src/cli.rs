@@ -1,0 +1,175 @@
+//! The grammar of the command line, and what happens with a line that fits it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::command::{
+    completions, config, daemon, doctor, events, exec, explain, forget, gc, help, input, list, output, run,
+    show, status, stop, wait,
+};
+use crate::console::Console;
+use crate::context::Context;
+use crate::exit_code::{self, Manner};
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+use crate::{home, usage};
+
+/// Runs commands in the background and brings every result home.
+#[derive(Debug, Parser)]
+#[command(name = "homing", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
+#[command(after_help = "A task is named by its id, a unique start of it, its name, or @last.\n\
+    `homing COMMAND --help` teaches one command, `homing help --all` lists the rest.\n\n\
+    Begin with:\n  homing run -- cargo test      submit; prints the id\n  homing output -f @last        watch it\n  \
+    homing wait @last             its exit code")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+struct Global {
+    /// State folder [default: HOMING_HOME, or the XDG state folder]
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    home: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// In the order of the short help; the hidden ones are in `help --all`.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Options),
+    Exec(exec::Options),
+    #[command(visible_alias = "ps")]
+    List(list::Options),
+    Show(show::Options),
+    #[command(visible_alias = "logs")]
+    Output(output::Options),
+    Wait(wait::Options),
+    Stop(stop::Options),
+    #[command(visible_alias = "send")]
+    Input(input::Options),
+    Events(events::Options),
+    Status(status::Options),
+    #[command(hide = true)]
+    Forget(forget::Options),
+    #[command(hide = true)]
+    Gc(gc::Options),
+    #[command(hide = true)]
+    Daemon(daemon::Options),
+    #[command(hide = true)]
+    Doctor(doctor::Options),
+    #[command(hide = true)]
+    Config(config::Options),
+    #[command(hide = true)]
+    Explain(explain::Options),
+    #[command(hide = true)]
+    Completions(completions::Options),
+    #[command(hide = true)]
+    Help(help::Options),
+}
+
+/// Parses, runs, reports; the code is the answer.
+pub(crate) fn run() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let surroundings = Surroundings::of_this_process();
+    let console = Console::of_this_process(&surroundings);
+    let manner = Manner::of_command(usage::command_name(&arguments).unwrap_or_default());
+    if usage::wants_all_help(&arguments) {
+        return usage::closing(&console.data(help::overview().as_bytes()));
+    }
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage::refuse(&error, manner, &arguments, &console),
+    };
+    let home_flag = cli.global.home;
+    let located = home::resolve(home_flag.as_deref(), &surroundings);
+    let home = located.as_ref().cloned().unwrap_or_default();
+    let context = Context { surroundings, console, home_flag, home, json: cli.global.json };
+    let result = match located {
+        Err(problem) if cli.command.needs_home() => Err(Failure::from(problem)),
+        _ => cli.command.run(&context),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure::ClosedOutput) => ExitCode::SUCCESS,
+        Err(Failure::Problem(problem)) => {
+            context.report(&problem);
+            ExitCode::from(exit_code::of_problem(manner, &problem))
+        }
+    }
+}
+
+impl Command {
+    fn needs_home(&self) -> bool {
+        !matches!(self, Self::Explain(_) | Self::Completions(_) | Self::Help(_))
+    }
+
+    fn run(self, context: &Context) -> Result<u8, Failure> {
+        match self {
+            Self::Run(options) => run::run(&options, context),
+            Self::Exec(options) => exec::run(&options, context),
+            Self::List(options) => list::run(&options, context),
+            Self::Show(options) => show::run(&options, context),
+            Self::Output(options) => output::run(&options, context),
+            Self::Wait(options) => wait::run(&options, context),
+            Self::Stop(options) => stop::run(&options, context),
+            Self::Input(options) => input::run(&options, context),
+            Self::Events(options) => events::run(&options, context),
+            Self::Status(options) => status::run(&options, context),
+            Self::Forget(options) => forget::run(&options, context),
+            Self::Gc(options) => gc::run(&options, context),
+            Self::Daemon(options) => daemon::run(&options, context),
+            Self::Doctor(options) => doctor::run(&options, context),
+            Self::Config(options) => config::run(&options, context),
+            Self::Explain(options) => explain::run(&options, context),
+            Self::Completions(options) => completions::run(&options, context),
+            Self::Help(options) => help::run(&options, context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_grammar_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_shows_ten_verbs_and_every_command_teaches_by_example() {
+        let command = Cli::command();
+        let shown: Vec<_> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
+        assert_eq!(shown.len(), 10);
+        for sub in command.get_subcommands() {
+            assert!(sub.get_about().is_some(), "{} has no description", sub.get_name());
+            let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains("homing "), "{} shows no example", sub.get_name());
+        }
+    }
+
+    #[test]
+    fn options_end_where_the_command_begins() {
+        for line in [
+            &["homing", "run", "--name", "x", "--", "ls", "--json", "-c"][..],
+            &["homing", "run", "--name", "x", "ls", "--json", "-c"],
+        ] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            assert!(!cli.global.json, "{line:?}");
+        }
+        assert!(Cli::try_parse_from(["homing", "run", "--nmae", "x", "--", "ls"]).is_err());
+        assert!(Cli::try_parse_from(["homing", "run", "-c", "ls", "--", "ls"]).is_err());
+        assert!(Cli::try_parse_from(["homing", "list", "--json", "--home", "/x"]).unwrap().global.json);
+    }
+}

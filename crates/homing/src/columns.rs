@@ -1,0 +1,124 @@
+//! How many columns of a terminal a text takes, and cutting it to fit.
+
+/// Characters that take two columns: East Asian wide ones and emoji.
+const WIDE: &[(u32, u32)] = &[
+    (0x1100, 0x115f),
+    (0x231a, 0x231b),
+    (0x2329, 0x232a),
+    (0x23e9, 0x23ec),
+    (0x25fd, 0x25fe),
+    (0x2614, 0x2615),
+    (0x2e80, 0x303e),
+    (0x3041, 0x33ff),
+    (0x3400, 0x4dbf),
+    (0x4e00, 0x9fff),
+    (0xa000, 0xa4cf),
+    (0xa960, 0xa97f),
+    (0xac00, 0xd7a3),
+    (0xf900, 0xfaff),
+    (0xfe30, 0xfe6f),
+    (0xff01, 0xff60),
+    (0xffe0, 0xffe6),
+    (0x1_f300, 0x1_f64f),
+    (0x1_f680, 0x1_f6ff),
+    (0x1_f900, 0x1_f9ff),
+    (0x2_0000, 0x3_fffd),
+];
+
+/// Characters that take none: marks that sit on the one before.
+const ZERO: &[(u32, u32)] = &[
+    (0x0300, 0x036f),
+    (0x0483, 0x0489),
+    (0x0591, 0x05bd),
+    (0x064b, 0x065f),
+    (0x1ab0, 0x1aff),
+    (0x1dc0, 0x1dff),
+    (0x200b, 0x200f),
+    (0x20d0, 0x20ff),
+    (0xfe00, 0xfe0f),
+    (0xfe20, 0xfe2f),
+];
+
+fn within(ranges: &[(u32, u32)], c: char) -> bool {
+    let c = u32::from(c);
+    ranges
+        .binary_search_by(|(from, to)| {
+            if *to < c {
+                std::cmp::Ordering::Less
+            } else if *from > c {
+                std::cmp::Ordering::Greater
+            } else {
+                std::cmp::Ordering::Equal
+            }
+        })
+        .is_ok()
+}
+
+fn of_char(c: char) -> usize {
+    match c {
+        ' '..='~' => 1,
+        _ if within(ZERO, c) => 0,
+        _ if within(WIDE, c) => 2,
+        _ => 1,
+    }
+}
+
+/// The columns that a text takes.
+pub(crate) fn of(text: &str) -> usize {
+    text.chars().map(of_char).sum()
+}
+
+/// The text, cut to a number of columns; what was cut shows as `…`.
+pub(crate) fn fit(text: &str, limit: usize) -> String {
+    if of(text) <= limit {
+        return text.to_owned();
+    }
+    let Some(room) = limit.checked_sub(1) else { return String::new() };
+    let mut used = 0;
+    let mut out: String = text
+        .chars()
+        .take_while(|c| {
+            used += of_char(*c);
+            used <= room
+        })
+        .collect();
+    out.push('…');
+    out
+}
+
+/// The text, with spaces up to a number of columns.
+pub(crate) fn pad(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(of(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_and_combining_characters_are_counted_as_shown() {
+        assert_eq!(of("abc"), 3);
+        assert_eq!(of("日本"), 4);
+        assert_eq!(of("e\u{301}"), 1);
+        assert_eq!(of("🚀"), 2);
+    }
+
+    #[test]
+    fn fitted_text_never_takes_more() {
+        for text in ["", "abc", "日本語のテスト", "a日b本c", "plain and long enough"] {
+            for limit in 0..12 {
+                assert!(of(&fit(text, limit)) <= limit, "{text} {limit}");
+            }
+        }
+        assert_eq!(fit("abcdef", 4), "abc…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(pad("日", 4), "日  ");
+    }
+
+    #[test]
+    fn the_tables_are_in_order() {
+        for table in [WIDE, ZERO] {
+            assert!(table.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `homing completions`: what a shell needs to complete commands, options and tasks.
+
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
+use homing_model::{Code, Problem};
+
+use crate::completion::VARIABLE;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{entry, exit_code};
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+    Elvish,
+    Powershell,
+}
+
+/// Print the completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing completions bash > ~/.local/share/bash-completion/completions/homing
+  homing completions zsh > ~/.zfunc/_homing
+  homing completions fish > ~/.config/fish/completions/homing.fish")]
+pub(crate) struct Options {
+    /// Which shell
+    shell: Shell,
+}
+
+/// Prints the script, which calls this program back for every answer.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let name = options.shell.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let script = script(&name, &entry::executable()?.to_string_lossy())?;
+    if context.json {
+        context.console.json(&serde_json::json!({ "shell": name, "script": script }))?;
+    } else {
+        context.console.data(script.as_bytes())?;
+    }
+    Ok(exit_code::DONE)
+}
+
+fn script(shell: &str, program: &str) -> Result<String, Problem> {
+    let internal = |why: String| Problem::new(Code::Internal, format!("no completions for {shell}: {why}"));
+    let shells = Shells::builtins();
+    let completer = shells.completer(shell).ok_or_else(|| internal("unknown shell".to_owned()))?;
+    let mut script = Vec::new();
+    completer
+        .write_registration(VARIABLE, "homing", "homing", program, &mut script)
+        .map_err(|error| internal(error.to_string()))?;
+    String::from_utf8(script).map_err(|error| internal(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_has_a_script_that_calls_back() {
+        for shell in Shell::value_variants() {
+            let name = shell.to_possible_value().unwrap().get_name().to_owned();
+            let script = script(&name, "/usr/bin/homing").unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("/usr/bin/homing"), "{name}");
+        }
+    }
+}

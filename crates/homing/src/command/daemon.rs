@@ -1,0 +1,161 @@
+//! `homing daemon`: the process that serves a home.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use homing_client::Client;
+use homing_model::api::StatusAnswer;
+use homing_model::{Code, Problem};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::status;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{autostart, entry, exit_code};
+
+/// How long a daemon may take to answer or to leave.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Start, stop or look at the daemon
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It starts by itself with the first command that needs it, and is restarted when it dies.
+Stopping it leaves tasks running; what ends meanwhile is recorded.
+
+Examples:
+  homing daemon status               0 if it runs, 1 if not; never starts one
+  homing daemon restart              after an upgrade; tasks run on
+  homing daemon stop                 until the next command needs it
+  homing daemon run                  in the foreground, for service managers"
+)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum What {
+    /// Start it if it does not run
+    Start,
+    /// Stop it; tasks run on
+    Stop,
+    /// Stop and start it; tasks run on
+    Restart,
+    /// Say whether it runs, without starting it
+    Status,
+    /// Serve in the foreground
+    Run,
+}
+
+/// Does one of them.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    match options.what {
+        What::Run => {
+            return Ok(
+                if entry::run_daemon_in_foreground(&context.home) == std::process::ExitCode::SUCCESS {
+                    exit_code::DONE
+                } else {
+                    exit_code::FAILED
+                },
+            );
+        }
+        What::Start | What::Stop | What::Restart | What::Status => {}
+    }
+    let client = context.quiet_client();
+    context.block_on(async {
+        match options.what {
+            What::Start => start(&client, context).await,
+            What::Stop => {
+                let was = stop(&client, context).await?;
+                let text = if was { "stopped; tasks run on" } else { "no daemon was running" };
+                say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
+            }
+            What::Restart => {
+                stop(&client, context).await?;
+                start(&client, context).await
+            }
+            What::Status => look(&client, context).await,
+            What::Run => Ok(exit_code::DONE),
+        }
+    })
+}
+
+async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
+    if entry::inside_task() {
+        let detail = format!("no daemon is started for {} from inside a task", context.home.display());
+        return Err(Problem::new(Code::NestedStart, detail).into());
+    }
+    let running = ask(client).await?.is_some();
+    if !running {
+        autostart::start(&context.home, context.console).await?;
+    }
+    let Some(answer) = ask(client).await? else {
+        let detail = format!("a daemon was started for {}, but nobody answers", context.home.display());
+        return Err(Problem::new(Code::DaemonUnreachable, detail).into());
+    };
+    if context.json {
+        context.console.json(&answer)?;
+    } else {
+        let how = if running { "already runs" } else { "started" };
+        context.console.line(&format!("{how}, pid {}", answer.daemon.pid))?;
+    }
+    Ok(exit_code::DONE)
+}
+
+/// Asks it to leave and waits until it has. False if there was none.
+async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
+    match client.stop_daemon().await {
+        Ok(()) => {}
+        Err(error) if error.is_nobody_there() => return Ok(false),
+        // It may have left before it could answer.
+        Err(homing_client::Error::Broken(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        match timeout(PATIENCE, Client::new(client.home(), "user").healthy()).await {
+            Ok(Err(error)) if error.is_nobody_there() => return Ok(true),
+            _ => sleep(Duration::from_millis(10)).await,
+        }
+    }
+    let detail = format!("the daemon of {} was asked to leave and still answers", context.home.display());
+    Err(Problem::new(Code::DaemonUnreachable, detail).into())
+}
+
+async fn look(client: &Client, context: &Context) -> Result<u8, Failure> {
+    if let Some(answer) = ask(client).await? {
+        status::print(&answer, context)?;
+        return Ok(exit_code::DONE);
+    }
+    let stopped = autostart::is_stopped(&context.home);
+    let why = if stopped {
+        "stopped on purpose; `homing daemon start` starts it"
+    } else {
+        "not running; any command that needs it starts it"
+    };
+    say(
+        context,
+        &serde_json::json!({ "running": false, "stopped": stopped, "home": context.home.display().to_string() }),
+        why,
+    )?;
+    Ok(exit_code::FAILED)
+}
+
+/// The status, or none if nobody is there. One that does not answer is an error.
+async fn ask(client: &Client) -> Result<Option<StatusAnswer>, Failure> {
+    match timeout(PATIENCE, client.status()).await {
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(error)) if error.is_nobody_there() => Ok(None),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(homing_client::Error::NoAnswer.into()),
+    }
+}
+
+fn say(context: &Context, json: &serde_json::Value, text: &str) -> Result<u8, Failure> {
+    if context.json {
+        context.console.json(json)?;
+    } else {
+        context.console.line(text)?;
+    }
+    Ok(exit_code::DONE)
+}

@@ -1,0 +1,135 @@
+//! `homing doctor`: is everything in place? Looks, never touches, never starts anything.
+
+mod checks;
+
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::console::{Console, Tint};
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// Check the home, the daemon and the system
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing doctor                      0 unless something fails
+  homing doctor --json | jq '.checks[] | select(.state != \"ok\")'")]
+pub(crate) struct Options {}
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// As it should be.
+    Ok,
+    /// It works, but something is worth knowing.
+    Warn,
+    /// It will not work like this.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, detail: detail.into(), advice: None }
+    }
+
+    fn warn(name: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, state: State::Warn, detail: detail.into(), advice: Some(advice.into()) }
+    }
+
+    fn fail(name: &'static str, detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { name, state: State::Fail, detail: detail.into(), advice: Some(advice.into()) }
+    }
+}
+
+/// Prints every check; 1 if one failed.
+pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
+    let mut list = checks::home(&context.home);
+    list.push(checks::socket(&context.home));
+    list.push(checks::configuration(context));
+    list.push(daemon(context)?);
+    list.push(checks::cgroup());
+    list.push(checks::lingering(&context.surroundings));
+    let failed = list.iter().any(|check| check.state == State::Fail);
+    if context.json {
+        context.console.json(&serde_json::json!({ "ok": !failed, "checks": list }))?;
+    } else {
+        let text: String = list.iter().map(|check| render(check, &context.console)).collect();
+        context.console.data(text.as_bytes())?;
+    }
+    Ok(if failed { exit_code::FAILED } else { exit_code::DONE })
+}
+
+fn daemon(context: &Context) -> Result<Check, Failure> {
+    let client = context.quiet_client();
+    let asked = context
+        .block_on(async { Ok(tokio::time::timeout(Duration::from_secs(5), client.status()).await) })?;
+    Ok(match asked {
+        Ok(Ok(answer)) => match answer.daemon.degraded {
+            Some(why) => Check::fail(
+                "daemon",
+                format!("it accepts nothing new: {why}"),
+                "Mend that; running tasks are not affected.",
+            ),
+            None if answer.daemon.version != env!("CARGO_PKG_VERSION") => Check::warn(
+                "daemon",
+                format!("version {} runs, this is {}", answer.daemon.version, env!("CARGO_PKG_VERSION")),
+                "`homing daemon restart` replaces it; tasks run on.",
+            ),
+            None => Check::ok("daemon", format!("running, pid {}", answer.daemon.pid)),
+        },
+        Ok(Err(error)) if error.is_nobody_there() => {
+            Check::ok("daemon", "not running; any command that needs it starts it")
+        }
+        Ok(Err(error)) => {
+            let problem = error.into_problem();
+            Check::fail("daemon", problem.detail, problem.advice)
+        }
+        Err(_) => Check::fail(
+            "daemon",
+            "it does not answer",
+            "`homing daemon restart`; daemon.log in the home may say why.",
+        ),
+    })
+}
+
+fn render(check: &Check, console: &Console) -> String {
+    let (word, tint) = match check.state {
+        State::Ok => ("ok  ", Tint::Green),
+        State::Warn => ("warn", Tint::Yellow),
+        State::Fail => ("fail", Tint::Red),
+    };
+    let advice = check.advice.as_ref().map(|advice| format!("{:16}next: {advice}\n", "")).unwrap_or_default();
+    format!(
+        "{}  {:<10}{}\n{advice}",
+        console.tint(tint, word),
+        check.name,
+        homing_model::sanitize::line(&check.detail)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_says_how_it_is_and_what_to_do() {
+        let console = Console::plain(Some(80));
+        assert_eq!(render(&Check::ok("home", "/h"), &console), "ok    home      /h\n");
+        let text = render(&Check::fail("home", "not yours", "Choose another."), &console);
+        assert_eq!(text, "fail  home      not yours\n                next: Choose another.\n");
+    }
+}

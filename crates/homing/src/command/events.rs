@@ -1,0 +1,49 @@
+//! `homing events`: the event log as JSON lines.
+
+use clap::Args;
+use homing_client::{EventQuery, Record};
+
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// Print the event log as JSON lines
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing events                      all that is kept
+  homing events -f                   and what follows, through restarts
+  homing events --after 42 --owner me
+  homing events -f | jq -r 'select(.type == \"task.completed\") | .task_id'")]
+pub(crate) struct Options {
+    /// Go on for ever
+    #[arg(long, short = 'f')]
+    follow: bool,
+    /// Only events after this one
+    #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
+    after: u64,
+    /// Only of this owner
+    #[arg(long)]
+    owner: Option<String>,
+}
+
+/// Prints the log.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let client = context.client();
+    let query = EventQuery { after: options.after, owner: options.owner.clone(), kinds: Vec::new() };
+    context.block_on(async {
+        if !options.follow {
+            let mut log = client.events(&query).await?;
+            while let Some(bytes) = log.next().await? {
+                context.console.data(&bytes)?;
+            }
+            return Ok(exit_code::DONE);
+        }
+        let mut stream = client.follow_events(query);
+        loop {
+            match stream.next().await? {
+                Record::Event { json, .. } => context.console.line(&json)?,
+                Record::Reset => context.console.note("homing: earlier events are no longer kept"),
+            }
+        }
+    })
+}

@@ -1,0 +1,70 @@
+//! `homing exec`: run in the foreground, with a way out to the background.
+
+use std::time::Duration;
+
+use clap::Args;
+use homing_model::units;
+
+use super::run::{conclude, submit};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::foreground::{self, Foreground, OnInterrupt};
+use crate::printer::{Printer, Sink};
+use crate::submission::Submission;
+
+/// Run in the foreground with live output
+#[derive(Debug, Args)]
+#[command(override_usage = "homing exec [OPTIONS] -- ARGV…\n       homing exec [OPTIONS] -c 'SHELL LINE'")]
+#[command(
+    after_help = "Like running the command itself, but it outlives this process: past --bg-after, or when the
+terminal closes, it goes on in the background. Ctrl-C goes to the task, a second one stops it.
+
+Examples:
+  homing exec -- cargo build                     as if typed, but safe from hang-ups
+  homing exec --bg-after 30s -- make             past 30 s: prints the id, returns 123
+  homing exec -c 'seq 3 | sort -r'
+
+Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 went to the background,
+124 timed out, 125 homing failed, 126/127 could not be started.
+With --json the output goes to stderr and the task, once ended, to stdout."
+)]
+pub(crate) struct Options {
+    /// Leave it to the background after this long
+    #[arg(long, value_name = "D", value_parser = units::duration)]
+    bg_after: Option<Duration>,
+    #[command(flatten)]
+    submission: Submission,
+}
+
+/// Submits and stays.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let spec = options.submission.spec("exec", context)?;
+    let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
+    let sink = match (context.json, spec.pty) {
+        (true, _) => Sink::Stderr,
+        (false, true) => Sink::Stdout,
+        (false, false) => sink(context),
+    };
+    context.block_on(async {
+        let interrupts = foreground::interrupts()?;
+        let submitted = submit(&spec, &client, context).await?;
+        let foreground = Foreground {
+            context,
+            client: &client,
+            task: submitted.task.id,
+            interrupts,
+            on_interrupt: OnInterrupt::Forward,
+            background_after: options.bg_after,
+            pump: options.submission.pumps() && !submitted.joined,
+            printer: Some(Printer::new(context.console, sink, false)),
+        };
+        conclude(foreground.attend().await?, context)
+    })
+}
+
+/// Both streams in order where a person reads them or they end in one file; apart where a program takes them apart.
+fn sink(context: &Context) -> Sink {
+    let file = |fd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+    let same = file(rustix::stdio::stdout()) == file(rustix::stdio::stderr());
+    if context.console.terminal || same { Sink::Stdout } else { Sink::Split }
+}

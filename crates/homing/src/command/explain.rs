@@ -1,0 +1,76 @@
+//! `homing explain`: what a code means and what to do about it.
+
+use clap::Args;
+use homing_model::{Code, Problem};
+
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// Explain a code such as HM0012
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing explain HM0012
+  homing explain unknown_task
+  homing explain                     all of them")]
+pub(crate) struct Options {
+    /// The code, or its word
+    #[arg(value_name = "CODE")]
+    code: Option<String>,
+}
+
+/// Prints one code, or all.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let Some(wanted) = &options.code else {
+        if context.json {
+            context.console.json(&Code::ALL.iter().map(|code| json(*code)).collect::<Vec<_>>())?;
+        } else {
+            let text: String =
+                Code::ALL.iter().map(|code| format!("{}  {}\n", code.code(), code.title())).collect();
+            context.console.data(text.as_bytes())?;
+        }
+        return Ok(exit_code::DONE);
+    };
+    let code = Code::find(wanted).ok_or_else(|| {
+        let mut problem =
+            Problem::new(Code::InvalidRequest, format!("`{wanted}` is no code of this release"));
+        problem.advice = "`homing explain` lists them all.".to_owned();
+        problem
+    })?;
+    if context.json {
+        context.console.json(&json(code))?;
+    } else {
+        context.console.line(&text(code))?;
+    }
+    Ok(exit_code::DONE)
+}
+
+fn text(code: Code) -> String {
+    format!(
+        "{} {}: {}\n  in answers: HTTP {}, {}\n  next: {}",
+        code.code(),
+        code.slug(),
+        code.title(),
+        code.http_status(),
+        Problem::new(code, "").kind,
+        code.advice()
+    )
+}
+
+fn json(code: Code) -> serde_json::Value {
+    serde_json::json!({ "code": code.code(), "slug": code.slug(), "title": code.title(), "advice": code.advice(),
+        "status": code.http_status() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_explained_with_its_next_step() {
+        for code in Code::ALL {
+            let text = text(*code);
+            assert!(text.starts_with(code.code()) && text.contains("next: "), "{text}");
+        }
+    }
+}

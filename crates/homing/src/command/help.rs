@@ -1,0 +1,97 @@
+//! `homing help`: one command's help, the short list, or everything in groups.
+
+use clap::{Args, CommandFactory as _};
+use homing_model::{Code, Problem};
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// Everything, by what it is for.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run", &["run", "exec"]),
+    ("Look", &["list", "show", "output", "wait", "events", "status"]),
+    ("Act", &["stop", "input", "forget"]),
+    ("The daemon", &["daemon", "gc", "doctor", "config"]),
+    ("This program", &["explain", "completions", "help"]),
+];
+
+/// Show help for everything or for one command
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing help --all                  every command, grouped
+  homing help run                    the same as `homing run --help`")]
+pub(crate) struct Options {
+    /// Every command, grouped
+    #[arg(long, conflicts_with = "command")]
+    all: bool,
+    /// A command
+    command: Vec<String>,
+}
+
+/// Prints what was asked for.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let text = if options.all {
+        overview()
+    } else {
+        let mut root = Cli::command();
+        root.build();
+        let mut command = &mut root;
+        for name in &options.command {
+            command = command.find_subcommand_mut(name).ok_or_else(|| {
+                let mut problem = Problem::new(Code::InvalidRequest, format!("there is no command `{name}`"));
+                problem.advice = "`homing help --all` lists them.".to_owned();
+                problem
+            })?;
+        }
+        let help =
+            if options.command.is_empty() { command.render_help() } else { command.render_long_help() };
+        if context.console.colour { help.ansi().to_string() } else { help.to_string() }
+    };
+    context.console.data(text.as_bytes())?;
+    Ok(exit_code::DONE)
+}
+
+/// Every command in its group.
+pub(crate) fn overview() -> String {
+    let command = Cli::command();
+    let mut out = String::from("Usage: homing [--home DIR] [--json] COMMAND …\n");
+    for (group, names) in GROUPS {
+        out.push_str(&format!("\n{group}:\n"));
+        for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            let aliases: Vec<_> = sub.get_visible_aliases().collect();
+            let also =
+                if aliases.is_empty() { String::new() } else { format!(" (also: {})", aliases.join(", ")) };
+            out.push_str(&format!("  {:<12} {about}{also}\n", sub.get_name()));
+            for below in sub.get_subcommands().filter(|below| below.get_name() != "help") {
+                let about = below.get_about().map(ToString::to_string).unwrap_or_default();
+                out.push_str(&format!("    {:<10} {about}\n", below.get_name()));
+            }
+        }
+    }
+    out.push_str(
+        "\nA task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h. Sizes: 64MiB.\n\
+         Exit codes of run --wait, run --follow, exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped,\n\
+         123 still running, 124 timed out, 125 homing failed, 126/127 could not be started. All others: 0 done, 1 failed,\n\
+         2 usage, 4 no such task, 69 daemon unreachable.\n",
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_exactly_one_group() {
+        let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        listed.sort_unstable();
+        let command = Cli::command();
+        let mut known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+        assert!(overview().contains("(also: ps)"));
+    }
+}

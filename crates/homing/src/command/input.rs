@@ -1,0 +1,74 @@
+//! `homing input`: write to a task's stdin or terminal.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStringExt;
+
+use bytes::Bytes;
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use homing_model::api::InputAnswer;
+use homing_model::{Code, Problem};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{completion, exit_code, pump};
+
+/// Write to a task's stdin or terminal
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, this process's
+stdin is passed on.
+
+Examples:
+  homing input @last yes --enter     a line
+  homing input t-k3m --eof           no more input
+  homing input repl < script.py      a whole file"
+)]
+pub(crate) struct Options {
+    /// Id, start of one, name, or @last
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::live_tasks))]
+    id: String,
+    /// What to write
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    text: Option<OsString>,
+    /// End it with a line feed
+    #[arg(long)]
+    enter: bool,
+    /// Close the input afterwards
+    #[arg(long)]
+    eof: bool,
+}
+
+/// Sends the text, or stdin.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let nothing = options.text.is_none() && !options.enter && !options.eof;
+    if nothing && std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "there is nothing to send",
+            "Give a TEXT, `--enter` or `--eof`, or redirect stdin.",
+        ));
+    }
+    let client = context.client();
+    let answer = context.block_on(async {
+        if nothing {
+            let id = client.task(&options.id).await?.id;
+            return Ok(InputAnswer { written: pump::stdin(&client, &id, false).await? });
+        }
+        let mut bytes = options.text.clone().unwrap_or_default().into_vec();
+        if options.enter {
+            bytes.push(b'\n');
+        }
+        let whole = bytes.len() as u64;
+        let answer = client.input(&options.id, Bytes::from(bytes), options.eof).await?;
+        if answer.written < whole {
+            let detail = format!("the task took {} of {whole} bytes", answer.written);
+            return Err(Problem::new(Code::InputNotRead, detail).into());
+        }
+        Ok(answer)
+    })?;
+    if context.json {
+        context.console.json(&answer)?;
+    }
+    Ok(exit_code::DONE)
+}

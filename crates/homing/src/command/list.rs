@@ -1,0 +1,121 @@
+//! `homing list`: the tasks, live ones first.
+
+use clap::Args;
+use homing_client::{Client, Error, ListQuery};
+use homing_model::api::Page;
+use homing_model::{Status, Task};
+
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+use crate::table;
+
+/// What a screen holds.
+const SCREEN: u32 = 20;
+/// What the daemon gives at once.
+const PAGE: u32 = 1_000;
+
+/// List tasks, live ones first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing list                        what runs, and the latest that ended
+  homing list --all                  everything that is kept
+  homing list --status running,queued
+  homing list --status failed --label ci=1 --limit 5
+  homing list --json | jq -r '.items[].id'")]
+pub(crate) struct Options {
+    /// Everything that is kept, not only a screenful
+    #[arg(long, short = 'a')]
+    all: bool,
+    /// Only of this owner
+    #[arg(long)]
+    owner: Option<String>,
+    /// Only in these states, comma-separated
+    #[arg(long, value_name = "S", value_delimiter = ',')]
+    status: Vec<Status>,
+    /// Only with this label; may be repeated
+    #[arg(long, value_name = "K=V")]
+    label: Vec<String>,
+    /// At most so many [default: 20]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+/// Prints the table, or the answer as JSON.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let limit = if options.all { u32::MAX } else { options.limit.unwrap_or(SCREEN) };
+    let query = ListQuery {
+        owner: options.owner.clone(),
+        statuses: options.status.clone(),
+        labels: options.label.clone(),
+        limit: None,
+        cursor: None,
+    };
+    let page = context.block_on(async { Ok(fetch(&context.client(), query, limit).await?) })?;
+    if context.json {
+        context.console.json(&page)?;
+        return Ok(exit_code::DONE);
+    }
+    if page.items.is_empty() {
+        let filtered = options.owner.is_some() || !options.status.is_empty() || !options.label.is_empty();
+        let text = if filtered {
+            "homing: no such tasks"
+        } else {
+            "homing: no tasks yet; `homing run -- COMMAND` starts one"
+        };
+        context.console.note(text);
+        return Ok(exit_code::DONE);
+    }
+    context.console.data(table::render(&page.items, context.now(), &context.console).as_bytes())?;
+    if page.next_cursor.is_some() && context.console.stderr_terminal {
+        context.console.note("homing: there are more; `homing list --all` shows them");
+    }
+    Ok(exit_code::DONE)
+}
+
+/// Pages until there are enough.
+async fn fetch(client: &Client, mut query: ListQuery, limit: u32) -> Result<Page<Task>, Error> {
+    let mut items = Vec::new();
+    loop {
+        let have = u32::try_from(items.len()).unwrap_or(u32::MAX);
+        query.limit = Some(limit.saturating_sub(have).clamp(1, PAGE));
+        let page = client.list(&query).await?;
+        let empty = page.items.is_empty();
+        items.extend(page.items);
+        if empty || page.next_cursor.is_none() || items.len() as u64 >= u64::from(limit) {
+            return Ok(Page { items, next_cursor: page.next_cursor });
+        }
+        query.cursor = page.next_cursor;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_client::fake::{Fake, Reply, sample_task};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pages_are_fetched_until_there_are_enough() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |request| {
+            let last = request.target.contains("cursor=b");
+            let next = if last {
+                None
+            } else if request.target.contains("cursor=a") {
+                Some("b")
+            } else {
+                Some("a")
+            };
+            let items = vec![sample_task("running"); 2];
+            Reply::json(200, serde_json::json!({ "items": items, "next_cursor": next }).to_string())
+        });
+        let client = Client::new(home.path(), "u");
+        let all = fetch(&client, ListQuery::default(), u32::MAX).await.unwrap();
+        assert_eq!((all.items.len(), all.next_cursor), (6, None));
+        let some = fetch(&client, ListQuery::default(), 3).await.unwrap();
+        assert_eq!((some.items.len(), some.next_cursor.as_deref()), (4, Some("b")));
+        assert!(fake.requests()[3].target.ends_with("limit=3"));
+        assert!(fake.requests()[4].target.ends_with("limit=1&cursor=a"));
+    }
+}

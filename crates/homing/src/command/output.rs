@@ -1,0 +1,145 @@
+//! `homing output`: what a task printed.
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use homing_client::{Chunk, Client, OutputQuery, Source, Stream};
+use homing_model::TaskId;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::printer::{Entry, Printer, Sink};
+use crate::{completion, exit_code, stamp, tail};
+
+/// What one question asks for.
+const STRETCH: u64 = 1 << 20;
+
+/// Print what a task printed
+#[derive(Debug, Args)]
+#[command(
+    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed; elsewhere the bytes
+come as they are.
+
+Examples:
+  homing output @last                everything so far
+  homing output -f build             and what follows, to the end of the task
+  homing output --tail 50 t-k3m      the last 50 lines
+  homing output --offset 1048576 t-k3m > rest
+  homing output --stderr --timestamps t-k3m"
+)]
+pub(crate) struct Options {
+    /// Id, start of one, name, or @last
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::tasks))]
+    id: String,
+    /// Stay until the task has ended
+    #[arg(long, short = 'f')]
+    follow: bool,
+    /// Only the last N lines
+    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    tail: Option<u64>,
+    /// From this byte on
+    #[arg(long, value_name = "N")]
+    offset: Option<u64>,
+    /// Only its stderr
+    #[arg(long)]
+    stderr: bool,
+    /// The time before each line
+    #[arg(long, short = 't')]
+    timestamps: bool,
+    /// Bytes as they are, even on a terminal
+    #[arg(long)]
+    raw: bool,
+}
+
+/// Prints the output, and what follows if asked to.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let client = context.client();
+    context.block_on(async {
+        let id = client.task(&options.id).await?.id;
+        Reading::new(options, context, &client, &id).read().await?;
+        Ok(exit_code::DONE)
+    })
+}
+
+/// One pass over the output of one task.
+struct Reading<'a> {
+    options: &'a Options,
+    context: &'a Context,
+    client: &'a Client,
+    id: &'a TaskId,
+    stream: Option<Stream>,
+    printer: Printer,
+}
+
+impl<'a> Reading<'a> {
+    fn new(options: &'a Options, context: &'a Context, client: &'a Client, id: &'a TaskId) -> Self {
+        let mut printer = Printer::new(context.console, Sink::Stdout, options.raw);
+        // Times are looked up by offset in the whole output, so one stream of it is chosen here, not by the daemon.
+        let mut stream = options.stderr.then_some(Stream::Stderr);
+        if options.timestamps && !context.json {
+            stream = None;
+            printer = printer.with_times(options.stderr.then_some(Source::Stderr));
+        }
+        Self { options, context, client, id, stream, printer }
+    }
+
+    async fn read(mut self) -> Result<(), Failure> {
+        let mut offset = self.options.offset.unwrap_or(0);
+        let mut complete = false;
+        if let Some(lines) = self.options.tail {
+            for chunk in tail::fetch(self.client, self.id, lines, self.stream).await? {
+                (offset, complete) = (chunk.end, chunk.complete);
+                self.show(&chunk).await?;
+            }
+        }
+        if self.options.follow {
+            let mut follow = self.client.follow(self.id, offset, self.stream);
+            while let Some(chunk) = follow.next().await? {
+                self.show(&chunk).await?;
+            }
+            (offset, complete) = (follow.offset(), true);
+        } else if self.options.tail.is_none() {
+            (offset, complete) = self.read_to_now(offset).await?;
+        }
+        self.printer.finish()?;
+        if self.context.json {
+            self.context.console.json_line(&Entry::End { offset, complete })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Up to where the output ended when it was asked first: a task that never stops printing is no endless read.
+    async fn read_to_now(&mut self, mut offset: u64) -> Result<(u64, bool), Failure> {
+        let last = OutputQuery { tail: Some(1), ..OutputQuery::default() };
+        let now = self.client.output(self.id.as_str(), &last).await?;
+        let mut complete = now.complete;
+        while offset < now.end {
+            let query = OutputQuery {
+                offset: Some(offset),
+                limit: Some(STRETCH),
+                stream: self.stream,
+                ..OutputQuery::default()
+            };
+            let chunk = self.client.output(self.id.as_str(), &query).await?;
+            self.show(&chunk).await?;
+            complete = chunk.complete;
+            if chunk.end <= offset {
+                break;
+            }
+            offset = chunk.end;
+        }
+        Ok((offset, complete))
+    }
+
+    async fn show(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        if self.context.json {
+            return Entry::of_chunk(chunk).iter().try_for_each(|entry| self.context.console.json_line(entry));
+        }
+        let spans = if self.printer.needs_spans() {
+            stamp::spans(self.client, self.id, chunk).await?
+        } else {
+            Vec::new()
+        };
+        self.printer.print(chunk, &spans)
+    }
+}

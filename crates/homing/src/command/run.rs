@@ -1,0 +1,115 @@
+//! `homing run`: submit a task and print its id.
+
+use clap::Args;
+use homing_client::{Client, Submitted};
+use homing_model::{Spec, Status, Task};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::foreground::{self, Attended, Foreground, OnInterrupt};
+use crate::printer::{Printer, Sink};
+use crate::submission::Submission;
+use crate::{exit_code, pump, symbol};
+
+/// Submit a task; print its id
+#[derive(Debug, Args)]
+#[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
+#[command(
+    after_help = "The command runs with this shell's folder, environment, umask and limits, and goes on whatever
+happens to this shell or to the daemon. `homing wait` and `homing output` bring the result home.
+
+Examples:
+  homing run -- cargo test                       submit; prints the id
+  homing run -c 'make && ./deploy.sh > log'      a shell line
+  homing run --name web --on-exit kill -- npm run dev
+  homing run --timeout 10m --label ci=1 --wait -- make check   exit code of make
+  homing run --key nightly -- ./backup           only one at a time; joins the live one
+  pg_dump db | homing run --stdin - -c 'zstd > db.zst'
+
+Exit codes with --wait or --follow: the task's own, 128+n for a signal, 121 lost, 122 stopped,
+123 still running, 124 timed out, 125 homing failed, 126/127 could not be started."
+)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    submission: Submission,
+    /// Wait for the end; return its exit code
+    #[arg(long)]
+    wait: bool,
+    /// Show the output until the end; return its exit code
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Submits, and stays only if asked to.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let spec = options.submission.spec("run", context)?;
+    let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
+    context.block_on(async {
+        if options.wait || options.follow {
+            return stay(options, &spec, &client, context).await;
+        }
+        let submitted = submit(&spec, &client, context).await?;
+        if context.json {
+            context.console.json(&submitted.task)?;
+        } else {
+            context.console.line(submitted.task.id.as_str())?;
+        }
+        if options.submission.pumps() && !submitted.joined {
+            pump::stdin(&client, &submitted.task.id, true).await?;
+        }
+        Ok(exit_code::DONE)
+    })
+}
+
+async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
+    let interrupts = foreground::interrupts()?;
+    let submitted = submit(spec, client, context).await?;
+    let id = submitted.task.id.clone();
+    // With --follow, stdout belongs to the output.
+    match (options.follow, context.json) {
+        (true, _) => context.console.note(&format!("homing: {id}")),
+        (false, false) => context.console.line(id.as_str())?,
+        (false, true) => {}
+    }
+    let sink = if context.json { Sink::Stderr } else { Sink::Stdout };
+    let attended = Foreground {
+        context,
+        client,
+        task: id,
+        interrupts,
+        on_interrupt: OnInterrupt::Leave,
+        background_after: None,
+        pump: options.submission.pumps() && !submitted.joined,
+        printer: options.follow.then(|| Printer::new(context.console, sink, false)),
+    };
+    conclude(attended.attend().await?, context)
+}
+
+/// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
+pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
+    let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
+    let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
+    let submitted = client.submit(spec, key.as_deref()).await?;
+    if submitted.joined && spec.key.is_some() {
+        context.console.note(&format!("homing: joined {}, which is live with this key", submitted.task.id));
+    }
+    Ok(submitted)
+}
+
+/// The code of a task that was stayed with; an end that the code alone does not explain is told.
+pub(crate) fn conclude(attended: Attended, context: &Context) -> Result<u8, Failure> {
+    let task: Task = match attended {
+        Attended::LeftRunning(code) => return Ok(code),
+        Attended::Ended(task) => *task,
+    };
+    if context.json {
+        context.console.json(&task)?;
+    } else if !matches!(task.status, Status::Succeeded | Status::Failed) || killed(&task) {
+        context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
+    }
+    Ok(exit_code::of_task(&task))
+}
+
+fn killed(task: &Task) -> bool {
+    task.outcome.as_ref().is_some_and(|outcome| outcome.signal.is_some())
+}

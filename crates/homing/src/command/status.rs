@@ -1,0 +1,116 @@
+//! `homing status`: one screen about the daemon and its tasks.
+
+use clap::Args;
+use homing_model::Timestamp;
+use homing_model::api::StatusAnswer;
+use homing_model::sanitize::line;
+use homing_model::units::show_duration;
+
+use crate::console::{Console, Tint};
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// Show how the daemon and its tasks are
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing status
+  homing status --json | jq .reconcile
+  homing daemon status               the same question without starting a daemon")]
+pub(crate) struct Options {}
+
+/// Asks the daemon, starting it if need be.
+pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
+    let answer = context.block_on(async { Ok(context.client().status().await?) })?;
+    print(&answer, context)?;
+    Ok(exit_code::DONE)
+}
+
+/// Prints the answer as it was asked for.
+pub(crate) fn print(answer: &StatusAnswer, context: &Context) -> Result<(), Failure> {
+    if context.json {
+        return context.console.json(answer);
+    }
+    context.console.data(render(answer, context.now(), &context.console).as_bytes())
+}
+
+fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
+    let ago = |at: Timestamp| format!("{} ago", show_duration(now.millis_since(at)));
+    let daemon = &answer.daemon;
+    let keeper = daemon.keeper_pid.map(|pid| format!(", keeper {pid}")).unwrap_or_default();
+    let mut lines = vec![
+        (
+            "daemon",
+            format!(
+                "pid {}{keeper}, version {}, started {}",
+                daemon.pid,
+                line(&daemon.version),
+                ago(daemon.started_at)
+            ),
+        ),
+        ("home", line(&daemon.home)),
+    ];
+    if let Some(why) = &daemon.degraded {
+        lines.push(("degraded", console.tint(Tint::Red, &line(why))));
+    }
+    let tasks = &answer.tasks;
+    lines.push((
+        "tasks",
+        format!("{} running, {} queued, {} finished", tasks.running, tasks.queued, tasks.finished),
+    ));
+    let pass = &answer.reconcile;
+    let last = pass.last_run_at.map_or_else(|| "not yet".to_owned(), ago);
+    lines.push((
+        "reconcile",
+        format!(
+            "every {}, last {last} ({}), {} passes, {} adopted, {} repaired",
+            show_duration(pass.interval_ms),
+            show_duration(pass.last_duration_ms),
+            pass.passes,
+            pass.adopted,
+            pass.repaired
+        ),
+    ));
+    for error in &pass.errors {
+        let text = format!("{} {} ({})", error.task_id, line(&error.message), line(&error.code));
+        lines.push(("", console.tint(Tint::Yellow, &text)));
+    }
+    lines.push((
+        "deliveries",
+        format!("{} pending, {} dead", answer.deliveries.pending, answer.deliveries.dead),
+    ));
+    lines
+        .iter()
+        .map(|(name, value)| format!("{}  {value}\n", console.tint(Tint::Dim, &format!("{name:<10}"))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_screen_says_who_serves_and_what_went_wrong() {
+        let answer: StatusAnswer = serde_json::from_value(serde_json::json!({
+            "daemon": { "pid": 7, "keeper_pid": 6, "version": "0.1.0", "started_at": "2026-01-01T00:00:00.000Z",
+                        "home": "/h", "degraded": "the disk is full" },
+            "tasks": { "queued": 0, "running": 2, "finished": 9 },
+            "reconcile": { "interval_ms": 10000, "last_run_at": "2026-01-01T00:00:50.000Z", "last_duration_ms": 3,
+                           "passes": 5, "adopted": 1, "repaired": 0,
+                           "errors": [{ "task_id": "t-bcdfghjkmn", "code": "HM0013", "message": "bad row" }] },
+            "deliveries": { "pending": 0, "dead": 0 }
+        }))
+        .unwrap();
+        let text = render(&answer, "2026-01-01T00:01:00.000Z".parse().unwrap(), &Console::plain(Some(80)));
+        assert!(
+            text.starts_with("daemon      pid 7, keeper 6, version 0.1.0, started 1m 00s ago\n"),
+            "{text}"
+        );
+        assert!(text.contains("degraded    the disk is full\n"), "{text}");
+        assert!(
+            text.contains("reconcile   every 10.0s, last 10.0s ago (3ms), 5 passes, 1 adopted, 0 repaired\n"),
+            "{text}"
+        );
+        assert!(text.contains("            t-bcdfghjkmn bad row (HM0013)\n"), "{text}");
+    }
+}

@@ -1,0 +1,70 @@
+//! `homing wait`: block until tasks have ended.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use homing_client::Mode;
+use homing_model::units::{self, show_duration};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{completion, exit_code, symbol, table};
+
+/// Wait until tasks have ended
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  homing wait @last                  returns the task's exit code
+  homing wait t-k3m t-9xw            0 if both succeeded, else the code of the first that did not
+  homing wait --any a b c            the code of the one that ended first
+  homing wait --timeout 30s build    123 if it still runs then
+
+Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running,
+124 timed out, 125 homing failed, 126/127 could not be started.")]
+pub(crate) struct Options {
+    /// Ids, starts of ids, names, or @last
+    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::tasks))]
+    ids: Vec<String>,
+    /// Until one of them has ended
+    #[arg(long)]
+    any: bool,
+    /// No longer than this; 123 if it was not enough
+    #[arg(long, value_name = "D", value_parser = units::duration)]
+    timeout: Option<Duration>,
+}
+
+/// Waits, and tells of each task.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let client = context.client();
+    let answer = context.block_on(async {
+        let mut ids = Vec::new();
+        for id in &options.ids {
+            ids.push(client.task(id).await?.id);
+        }
+        let mode = if options.any { Mode::Any } else { Mode::All };
+        Ok(client.wait(&ids, mode, options.timeout).await?)
+    })?;
+    let code = if options.any { exit_code::of_any(&answer) } else { exit_code::of_all(&answer) };
+    if context.json {
+        unless_closed(context.console.json(&answer))?;
+        return Ok(code);
+    }
+    for task in &answer.items {
+        let took =
+            table::running_time(task, context.now()).map(|took| format!(" after {}", show_duration(took)));
+        let line = format!("{} {}{}", task.id, symbol::sentence(task), took.unwrap_or_default());
+        unless_closed(context.console.line(&line))?;
+    }
+    if !answer.done {
+        context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
+    }
+    Ok(code)
+}
+
+/// The code is the answer, whoever reads the lines.
+fn unless_closed(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(Failure::ClosedOutput) => Ok(()),
+        result => result,
+    }
+}

@@ -1,0 +1,94 @@
+//! Completion in the shell: options and commands from the grammar, tasks from the daemon.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use clap::CommandFactory as _;
+use clap_complete::CompletionCandidate;
+use clap_complete::env::CompleteEnv;
+use homing_client::{Client, ListQuery};
+use homing_model::{Status, Task, environment};
+
+use crate::cli::Cli;
+use crate::surroundings::Surroundings;
+use crate::{home, table};
+
+/// By this variable the shell says that it asks.
+pub(crate) const VARIABLE: &str = "HOMING_COMPLETE";
+
+/// A shell waits while its user types: nothing is worth longer.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Answers the shell and leaves, if it is the shell that asks.
+pub(crate) fn answer_shell() {
+    CompleteEnv::with_factory(Cli::command).var(VARIABLE).bin("homing").complete();
+}
+
+/// Every task.
+pub(crate) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, &[])
+}
+
+/// Tasks that have not ended.
+pub(crate) fn live_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(
+        current,
+        &[Status::Queued, Status::Starting, Status::Running, Status::Paused, Status::Stopping],
+    )
+}
+
+/// Asks a daemon that runs, and says nothing about one that does not.
+fn candidates(current: &OsStr, statuses: &[Status]) -> Vec<CompletionCandidate> {
+    let Some(current) = current.to_str() else { return Vec::new() };
+    let surroundings = Surroundings::of_this_process();
+    let Ok(home) = home::resolve(None, &surroundings) else { return Vec::new() };
+    let owner = environment::owner(|name| surroundings.text(name).map(str::to_owned));
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let query = ListQuery { statuses: statuses.to_vec(), limit: Some(200), ..ListQuery::default() };
+    let asked = runtime.block_on(async {
+        let client = Client::new(home, &owner);
+        tokio::time::timeout(PATIENCE, client.list(&query)).await
+    });
+    match asked {
+        Ok(Ok(page)) => page.items.iter().filter_map(|task| candidate(task, current)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The name where that was begun, else the id; with or without its `t-`.
+fn candidate(task: &Task, current: &str) -> Option<CompletionCandidate> {
+    let id = task.id.as_str();
+    let named = task.name.as_deref().filter(|name| !current.is_empty() && name.starts_with(current));
+    let word = match named {
+        Some(name) => name,
+        None if id.starts_with(current) => id,
+        None => id.strip_prefix("t-").filter(|bare| bare.starts_with(current))?,
+    };
+    let help = format!("{}  {}", task.status, table::title(task));
+    Some(CompletionCandidate::new(word).help(Some(help.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_client::fake::sample_task;
+
+    use super::*;
+
+    fn completed(current: &str) -> Option<String> {
+        let mut json = sample_task("running");
+        json["name"] = "build".into();
+        let task: Task = serde_json::from_value(json).unwrap();
+        candidate(&task, current).map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+    }
+
+    #[test]
+    fn a_task_is_completed_from_its_id_or_its_name() {
+        assert_eq!(completed("").as_deref(), Some("t-bcdfghjkmn"));
+        assert_eq!(completed("t-bc").as_deref(), Some("t-bcdfghjkmn"));
+        assert_eq!(completed("bcd").as_deref(), Some("bcdfghjkmn"));
+        assert_eq!(completed("bui").as_deref(), Some("build"));
+        assert_eq!(completed("x"), None);
+    }
+}

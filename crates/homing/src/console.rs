@@ -1,0 +1,134 @@
+//! The terminal, or whatever stdout and stderr are: what it can show, and writing to it without ever panicking.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+
+/// A colour, or the lack of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tint {
+    Red,
+    Green,
+    Yellow,
+    Blue,
+    Bold,
+    Dim,
+}
+
+impl Tint {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Blue => "34",
+            Self::Bold => "1",
+            Self::Dim => "2",
+        }
+    }
+}
+
+/// What can be shown where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Console {
+    /// Whether stdout is a terminal.
+    pub(crate) terminal: bool,
+    /// Whether stderr is one.
+    pub(crate) stderr_terminal: bool,
+    /// Whether stdout takes colours.
+    pub(crate) colour: bool,
+    stderr_colour: bool,
+    /// Whether symbols beyond ASCII can be expected to show.
+    pub(crate) symbols: bool,
+    /// Columns of the terminal; none where stdout is no terminal and nothing needs to be cut.
+    pub(crate) width: Option<usize>,
+}
+
+impl Console {
+    /// What this process was given.
+    pub(crate) fn of_this_process(surroundings: &Surroundings) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let stderr_terminal = io::stderr().is_terminal();
+        let dumb = surroundings.text("TERM") == Some("dumb");
+        let colours = surroundings.get("NO_COLOR").is_none() && !dumb;
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| surroundings.text(name));
+        let width = terminal.then(|| match rustix::termios::tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+            _ => 80,
+        });
+        Self {
+            terminal,
+            stderr_terminal,
+            colour: terminal && colours,
+            stderr_colour: stderr_terminal && colours,
+            symbols: !dumb && !matches!(locale, Some("C" | "POSIX")),
+            width,
+        }
+    }
+
+    /// Text for stdout in a colour, where there are colours.
+    pub(crate) fn tint(&self, tint: Tint, text: &str) -> String {
+        paint(self.colour, tint, text)
+    }
+
+    /// The same for stderr.
+    pub(crate) fn tint_note(&self, tint: Tint, text: &str) -> String {
+        paint(self.stderr_colour, tint, text)
+    }
+
+    /// Bytes to stdout.
+    pub(crate) fn data(&self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::writing(&error))
+    }
+
+    /// A line to stdout.
+    pub(crate) fn line(&self, text: &str) -> Result<(), Failure> {
+        self.data(format!("{text}\n").as_bytes())
+    }
+
+    /// JSON to stdout: one line, or laid out where a person looks at it.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text =
+            if self.terminal { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+        match text {
+            Ok(text) => self.line(&text),
+            Err(error) => Err(Failure::writing(&io::Error::other(error))),
+        }
+    }
+
+    /// JSON to stdout as one line of many.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+        match serde_json::to_string(value) {
+            Ok(text) => self.line(&text),
+            Err(error) => Err(Failure::writing(&io::Error::other(error))),
+        }
+    }
+
+    /// A line to stderr; where that is closed there is nobody to tell.
+    pub(crate) fn note(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+}
+
+fn paint(colour: bool, tint: Tint, text: &str) -> String {
+    if colour { format!("\x1b[{}m{text}\x1b[0m", tint.code()) } else { text.to_owned() }
+}
+
+#[cfg(test)]
+impl Console {
+    /// A console for tests of rendering.
+    pub(crate) fn plain(width: Option<usize>) -> Self {
+        Self {
+            terminal: width.is_some(),
+            stderr_terminal: false,
+            colour: false,
+            stderr_colour: false,
+            symbols: true,
+            width,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What every command is given: where, who, how to show it, and how to reach the daemon.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use homing_client::Client;
+use homing_model::{Code, Problem, Timestamp, environment};
+
+use crate::autostart;
+use crate::console::{Console, Tint};
+use crate::failure::Failure;
+use crate::surroundings::Surroundings;
+
+/// The surroundings of one command.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// The environment.
+    pub(crate) surroundings: Surroundings,
+    /// The terminal.
+    pub(crate) console: Console,
+    /// `--home`, if it was given.
+    pub(crate) home_flag: Option<PathBuf>,
+    /// The state folder.
+    pub(crate) home: PathBuf,
+    /// `--json`.
+    pub(crate) json: bool,
+}
+
+impl Context {
+    /// The owner that the environment names.
+    pub(crate) fn owner(&self) -> String {
+        environment::owner(|name| self.surroundings.text(name).map(str::to_owned))
+    }
+
+    /// A client that starts the daemon when none runs.
+    pub(crate) fn client(&self) -> Client {
+        self.client_for(&self.owner())
+    }
+
+    /// The same, speaking for another owner.
+    pub(crate) fn client_for(&self, owner: &str) -> Client {
+        Client::with_revive(&self.home, owner, autostart::hook(self.home.clone(), self.console))
+    }
+
+    /// A client that takes things as they are.
+    pub(crate) fn quiet_client(&self) -> Client {
+        Client::new(&self.home, &self.owner())
+    }
+
+    /// Runs the asynchronous part of a command.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                Problem::new(Code::SystemLimit, format!("the event loop cannot be set up: {error}"))
+            })?;
+        let result = runtime.block_on(work);
+        // A thread that still reads a terminal must not hold up the end.
+        runtime.shutdown_background();
+        result
+    }
+
+    /// The time of the wall, for ages.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the command line looks at the clock")]
+    pub(crate) fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Tells of a problem: one sentence with its code, then what to do.
+    pub(crate) fn report(&self, problem: &Problem) {
+        let detail = homing_model::sanitize::line(&problem.detail);
+        let head = self.console.tint_note(Tint::Red, "homing:");
+        self.console.note(&format!("{head} {detail} ({})\n  next: {}", problem.code, problem.advice));
+    }
+}

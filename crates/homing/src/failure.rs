@@ -1,0 +1,46 @@
+//! Why a command ends early.
+
+use std::io;
+
+use homing_model::{Code, Problem};
+
+/// What ends a command before it is done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell the user.
+    Problem(Box<Problem>),
+    /// Nobody reads stdout any more: nothing to say, and nobody to say it to.
+    ClosedOutput,
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<homing_client::Error> for Failure {
+    fn from(error: homing_client::Error) -> Self {
+        error.into_problem().into()
+    }
+}
+
+impl Failure {
+    /// A failed write to stdout.
+    pub(crate) fn writing(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::ClosedOutput;
+        }
+        let mut problem =
+            Problem::new(Code::StorageFailed, format!("standard output cannot be written: {error}"));
+        problem.advice = "Look at where the output is redirected to.".to_owned();
+        problem.into()
+    }
+
+    /// A request that makes no sense, with what to do instead.
+    pub(crate) fn usage(detail: impl Into<String>, advice: impl Into<String>) -> Self {
+        let mut problem = Problem::new(Code::InvalidRequest, detail);
+        problem.advice = advice.into();
+        problem.into()
+    }
+}

@@ -1,0 +1,216 @@
+//! Printing a task's output: raw where a program reads it, made safe where a terminal does.
+
+use std::io::Write;
+
+use homing_client::{Chunk, Source, Span};
+use homing_model::api::{OutputChunk, OutputGap};
+use homing_model::sanitize::{Colour, Sanitizer};
+use homing_model::units::show_size;
+use serde::Serialize;
+
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::stamp::{Stamper, pieces};
+
+/// Where the output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sink {
+    /// Everything to stdout.
+    Stdout,
+    /// Everything to stderr: stdout is for JSON.
+    Stderr,
+    /// Each stream to its own.
+    Split,
+}
+
+/// Passes output on, chunk by chunk.
+pub(crate) struct Printer {
+    console: Console,
+    sink: Sink,
+    safe: Option<Safe>,
+    stamper: Option<Stamper>,
+    only: Option<Source>,
+}
+
+impl Printer {
+    /// A printer that makes the output safe if its sink is a terminal, unless `raw`.
+    pub(crate) fn new(console: Console, sink: Sink, raw: bool) -> Self {
+        let terminal = if sink == Sink::Stderr { console.stderr_terminal } else { console.terminal };
+        let colour = if console.colour { Colour::Keep } else { Colour::Strip };
+        let safe = (terminal && !raw && sink != Sink::Split).then(|| Safe::new(colour));
+        Self { console, sink, safe, stamper: None, only: None }
+    }
+
+    /// Puts the time before each line, and shows one stream only if asked to.
+    pub(crate) fn with_times(mut self, only: Option<Source>) -> Self {
+        self.stamper = Some(Stamper::default());
+        self.only = only;
+        self
+    }
+
+    /// Whether it needs to know where the bytes came from.
+    pub(crate) fn needs_spans(&self) -> bool {
+        self.stamper.is_some() || self.sink == Sink::Split
+    }
+
+    /// Prints a chunk, with a line about a gap before it.
+    pub(crate) fn print(&mut self, chunk: &Chunk, spans: &[Span]) -> Result<(), Failure> {
+        if chunk.gap > 0 {
+            self.console.note(&gap(chunk.gap));
+        }
+        if !self.needs_spans() {
+            return self.pass(&chunk.bytes, Source::Mixed);
+        }
+        for piece in pieces(chunk, spans) {
+            if self.only.is_some_and(|only| piece.source != only && piece.source != Source::Mixed) {
+                continue;
+            }
+            let text = match &mut self.safe {
+                Some(safe) => safe.push(piece.bytes).into_bytes(),
+                None => piece.bytes.to_vec(),
+            };
+            let text = match &mut self.stamper {
+                Some(stamper) => stamper.push(&text, piece.at),
+                None => text,
+            };
+            self.write(&text, piece.source)?;
+        }
+        Ok(())
+    }
+
+    /// What was held back for safety.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        match self.safe.as_mut().map(Safe::finish) {
+            Some(rest) if !rest.is_empty() => self.write(rest.as_bytes(), Source::Mixed),
+            _ => Ok(()),
+        }
+    }
+
+    fn pass(&mut self, bytes: &[u8], source: Source) -> Result<(), Failure> {
+        match &mut self.safe {
+            Some(safe) => {
+                let text = safe.push(bytes);
+                self.write(text.as_bytes(), source)
+            }
+            None => self.write(bytes, source),
+        }
+    }
+
+    fn write(&self, bytes: &[u8], source: Source) -> Result<(), Failure> {
+        if self.sink == Sink::Stderr || (self.sink == Sink::Split && source == Source::Stderr) {
+            // Where stderr is closed there is nobody to tell.
+            let _ = std::io::stderr().lock().write_all(bytes);
+            return Ok(());
+        }
+        self.console.data(bytes)
+    }
+}
+
+/// The line that stands for bytes that are not kept.
+fn gap(bytes: u64) -> String {
+    format!("[… {} not kept …]", show_size(bytes))
+}
+
+/// One line of `output --json`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Entry {
+    /// Bytes.
+    Output(OutputChunk),
+    /// Missing ones.
+    Gap(OutputGap),
+    /// The end; ask for `offset` to go on.
+    End {
+        /// The next offset.
+        offset: u64,
+        /// Whether the task has ended, so that nothing will follow.
+        complete: bool,
+    },
+}
+
+impl Entry {
+    /// The lines for a chunk.
+    pub(crate) fn of_chunk(chunk: &Chunk) -> Vec<Self> {
+        let mut entries = Vec::new();
+        if chunk.gap > 0 {
+            let offset = chunk.offset.saturating_sub(chunk.gap);
+            entries.push(Self::Gap(OutputGap { offset, bytes: chunk.gap }));
+        }
+        if !chunk.bytes.is_empty() {
+            let text = std::str::from_utf8(&chunk.bytes).ok().map(str::to_owned);
+            let base64 = text
+                .is_none()
+                .then(|| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &chunk.bytes));
+            let bytes = chunk.bytes.len() as u64;
+            entries.push(Self::Output(OutputChunk { offset: chunk.offset, bytes, text, base64 }));
+        }
+        entries
+    }
+}
+
+/// The filter for terminals, with line ends of a pty (`\r\n`) taken for what they are.
+struct Safe {
+    sanitizer: Sanitizer,
+    held: usize,
+}
+
+impl Safe {
+    fn new(colour: Colour) -> Self {
+        Self { sanitizer: Sanitizer::new(colour), held: 0 }
+    }
+
+    fn push(&mut self, chunk: &[u8]) -> String {
+        let mut bytes = Vec::with_capacity(chunk.len());
+        for &byte in chunk {
+            if byte == b'\r' {
+                self.held += 1;
+                continue;
+            }
+            let held = std::mem::take(&mut self.held);
+            if byte != b'\n' {
+                bytes.resize(bytes.len() + held, b'\r');
+            }
+            bytes.push(byte);
+        }
+        self.sanitizer.push(&bytes)
+    }
+
+    fn finish(&mut self) -> String {
+        let held = vec![b'\r'; std::mem::take(&mut self.held)];
+        let mut text = self.sanitizer.push(&held);
+        text.push_str(&self.sanitizer.finish());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_of_a_terminal_are_line_ends_and_other_returns_are_shown() {
+        let text: &[u8] = b"a\r\nb\r\r\nc\rd\r";
+        for cut in 0..text.len() {
+            let mut safe = Safe::new(Colour::Strip);
+            let mut out = safe.push(&text[..cut]);
+            out.push_str(&safe.push(&text[cut..]));
+            out.push_str(&safe.finish());
+            assert_eq!(out, "a\nb\nc\u{240d}d\u{240d}", "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_gap_is_one_line() {
+        assert_eq!(gap(1_342_177_280), "[… 1.2 GiB not kept …]");
+    }
+
+    #[test]
+    fn chunks_in_json_say_where_they_are_and_what_is_missing() {
+        let chunk =
+            Chunk { bytes: b"\xff"[..].into(), offset: 10, end: 11, dropped: 4, gap: 4, complete: false };
+        let lines: Vec<_> =
+            Entry::of_chunk(&chunk).iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+        assert_eq!(lines[0], r#"{"type":"gap","offset":6,"bytes":4}"#);
+        assert_eq!(lines[1], r#"{"type":"output","offset":10,"bytes":1,"base64":"/w=="}"#);
+    }
+}

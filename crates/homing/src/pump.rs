@@ -1,0 +1,130 @@
+//! Passing this process's stdin on to a task.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use bytes::Bytes;
+use homing_client::{Client, Error};
+use homing_model::{Code, TaskId};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+/// The most that is sent at once.
+const PIECE: usize = 256 * 1024;
+
+/// Reads stdin on a thread of its own, because a terminal or a pipe cannot be asked not to block. The thread ends with the
+/// process or with its last reader; a read error ends the input.
+fn reader() -> mpsc::Receiver<Bytes> {
+    let (tx, rx) = mpsc::channel(2);
+    let reading = move || {
+        let mut buffer = vec![0; PIECE];
+        let mut stdin = io::stdin().lock();
+        loop {
+            match stdin.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(count) => {
+                    if tx.blocking_send(Bytes::copy_from_slice(&buffer[..count])).is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    };
+    // Without a thread there is no input; the receiver then sees the end at once.
+    let _ = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading);
+    rx
+}
+
+/// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough.
+pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result<u64, Error> {
+    let mut pieces = reader();
+    let mut sent = 0;
+    while let Some(piece) = pieces.recv().await {
+        let whole = piece.len() as u64;
+        let written = send(client, task, piece).await?;
+        sent += written;
+        if written < whole {
+            return Ok(sent);
+        }
+    }
+    if close {
+        match client.input(task.as_str(), Bytes::new(), true).await {
+            Err(error) if had_enough(&error) => {}
+            result => {
+                result?;
+            }
+        }
+    }
+    Ok(sent)
+}
+
+/// Sends one piece, however slowly the task reads. Fewer bytes than given means that it will take no more.
+async fn send(client: &Client, task: &TaskId, mut piece: Bytes) -> Result<u64, Error> {
+    let mut sent = 0;
+    let mut pause = Duration::from_millis(10);
+    while !piece.is_empty() {
+        let written = match client.input(task.as_str(), piece.clone(), false).await {
+            Ok(answer) => answer.written,
+            Err(error) if error.code() == Some(Code::InputNotRead) => 0,
+            Err(error) if had_enough(&error) => return Ok(sent),
+            Err(error) => return Err(error),
+        };
+        sent += written;
+        let taken = usize::try_from(written).unwrap_or(usize::MAX).min(piece.len());
+        drop(piece.split_to(taken));
+        if taken == 0 {
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        } else {
+            pause = Duration::from_millis(10);
+        }
+    }
+    Ok(sent)
+}
+
+fn had_enough(error: &Error) -> bool {
+    matches!(error.code(), Some(Code::TaskEnded | Code::NoInput))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use homing_client::fake::{Fake, Reply};
+    use homing_model::Problem;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_reader_gets_every_byte_once() {
+        let home = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        let fake = Fake::serve(home.path(), move |request| match count.fetch_add(1, Ordering::Relaxed) % 3 {
+            0 => Reply::problem(&Problem::new(Code::InputNotRead, "not read")),
+            1 => Reply::json(200, format!("{{\"written\":{}}}", request.body.len().min(3))),
+            _ => Reply::json(200, "{\"written\":0}"),
+        });
+        let client = Client::new(home.path(), "u");
+        let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abcdefgh")).await.unwrap();
+        assert_eq!(sent, 8);
+        let taken: Vec<u8> = fake
+            .requests()
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| index % 3 == 1)
+            .flat_map(|(_, request)| request.body[..request.body.len().min(3)].to_vec())
+            .collect();
+        assert_eq!(taken, b"abcdefgh");
+    }
+
+    #[tokio::test]
+    async fn a_task_that_ended_has_had_enough() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake = Fake::serve(home.path(), |_| Reply::problem(&Problem::new(Code::TaskEnded, "over")));
+        let client = Client::new(home.path(), "u");
+        let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abc")).await.unwrap();
+        assert_eq!(sent, 0);
+    }
+}

@@ -1,0 +1,347 @@
+//! The options of `run` and `exec`, and the spec that they make.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+use homing_model::{Code, OnDuplicate, OnExit, OsText, Problem, Secret, Spec, Stdin, environment, units};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{capture, program};
+
+/// What happens to children that outlive the main process.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnExitArg {
+    Leave,
+    Kill,
+}
+
+/// What a second submit with the same key means.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnDuplicateArg {
+    Join,
+    Refuse,
+}
+
+/// A task to be, as typed.
+#[derive(Debug, Args)]
+pub(crate) struct Submission {
+    /// Run LINE in bash (or sh) instead of a program
+    #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv")]
+    shell: Option<OsString>,
+    /// A short name; may stand for the id
+    #[arg(long)]
+    name: Option<String>,
+    /// What it is for, in a sentence
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Whose task it is [default: HOMING_OWNER, the agent session, or user]
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// A label to filter by; may be repeated
+    #[arg(long, value_name = "K=V")]
+    label: Vec<String>,
+    /// Working directory [default: this one]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    cwd: Option<PathBuf>,
+    /// Set a variable; may be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<OsString>,
+    /// Pass this variable on even though it is kept from tasks (agent sessions)
+    #[arg(long, value_name = "NAME")]
+    env_from: Vec<String>,
+    /// A variable that is never written to disk; @FILE is read at every start
+    #[arg(long, value_name = "K=V|K=@FILE")]
+    secret: Vec<OsString>,
+    /// Input: a file, `-` for this process's, `pipe` for `homing input` [default: none]
+    #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
+    stdin: Option<OsString>,
+    /// Give it a terminal
+    #[arg(long)]
+    pty: bool,
+    /// End it this long after its start
+    #[arg(long, value_name = "D", value_parser = units::duration)]
+    timeout: Option<Duration>,
+    /// Between the polite signal and the last one [default: 5s]
+    #[arg(long, value_name = "D", value_parser = units::duration)]
+    grace: Option<Duration>,
+    /// Children that outlive the main process [default: leave]
+    #[arg(long, value_name = "WHAT")]
+    on_exit: Option<OnExitArg>,
+    /// How much output is kept [default: 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = units::size)]
+    max_output: Option<u64>,
+    /// Only one live task of this owner has this key
+    #[arg(long)]
+    key: Option<String>,
+    /// A second one with the key [default: join]
+    #[arg(long, value_name = "WHAT", requires = "key")]
+    on_duplicate: Option<OnDuplicateArg>,
+    /// Program and arguments
+    #[arg(trailing_var_arg = true, value_name = "ARGV", value_hint = ValueHint::CommandWithArguments)]
+    argv: Vec<OsString>,
+}
+
+impl Submission {
+    /// Whether this process's stdin is to be passed on.
+    pub(crate) fn pumps(&self) -> bool {
+        self.stdin.as_deref().is_some_and(|stdin| stdin == "-")
+    }
+
+    /// The spec, with all that a task takes over from its caller.
+    pub(crate) fn spec(&self, verb: &str, context: &Context) -> Result<Spec, Failure> {
+        if self.shell.is_none() && self.argv.is_empty() {
+            let advice = format!("homing {verb} -- PROGRAM ARGUMENT…, or homing {verb} -c 'SHELL LINE'");
+            return Err(Failure::usage("no command was given", advice));
+        }
+        let here = std::env::current_dir().map_err(|error| {
+            Failure::usage(
+                format!("the working directory cannot be found: {error}"),
+                "Change to a folder that exists, or name one with `--cwd DIR`.",
+            )
+        });
+        let cwd = match &self.cwd {
+            Some(path) if path.is_absolute() => path.clone(),
+            Some(path) => here?.join(path),
+            None => here?,
+        };
+        let env = self.environment(&cwd, context)?;
+        let search = env.get("PATH").map(OsText::as_os_str);
+        program::refuse_shell_line(verb, &self.argv, &cwd, search)?;
+        let spec = Spec {
+            argv: self.argv.iter().cloned().map(OsText::from).collect(),
+            shell: self.shell.clone().map(OsText::from),
+            name: self.name.clone(),
+            description: self.description.clone(),
+            owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
+            labels: self.labels()?,
+            env: Some(env),
+            secrets: self.secrets(&cwd)?,
+            stdin: self.input(&cwd),
+            cwd: Some(OsText::from(cwd.into_os_string())),
+            pty: self.pty,
+            timeout_ms: self.timeout.map(millis),
+            grace_ms: self.grace.map(millis),
+            on_exit: match self.on_exit {
+                Some(OnExitArg::Kill) => OnExit::Kill,
+                Some(OnExitArg::Leave) | None => OnExit::Leave,
+            },
+            max_output_bytes: self.max_output,
+            umask: capture::umask(),
+            rlimits: capture::rlimits(),
+            nice: capture::nice(),
+            key: self.key.clone(),
+            on_duplicate: match self.on_duplicate {
+                Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
+                Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
+            },
+        };
+        spec.validate().map_err(|invalid| Problem::new(Code::InvalidRequest, invalid.to_string()))?;
+        Ok(spec)
+    }
+
+    fn environment(&self, cwd: &Path, context: &Context) -> Result<BTreeMap<String, OsText>, Failure> {
+        let mut env = environment::capture(context.surroundings.all());
+        if self.cwd.is_some() && env.contains_key("PWD") {
+            env.insert("PWD".to_owned(), OsText::from(cwd.as_os_str().to_owned()));
+        }
+        for name in &self.env_from {
+            let value = context.surroundings.exact(name).ok_or_else(|| {
+                Failure::usage(
+                    format!("{name} is not set here"),
+                    format!("Set it, or give it with `--env {name}=VALUE`."),
+                )
+            })?;
+            env.insert(name.clone(), value);
+        }
+        for pair in &self.env {
+            let (name, value) = split(pair).ok_or_else(|| {
+                Failure::usage(
+                    "`--env` takes a name and a value",
+                    "Write `--env NAME=VALUE`; `--env-from NAME` passes a variable of yours on.",
+                )
+            })?;
+            env.insert(name, value.into());
+        }
+        Ok(env)
+    }
+
+    fn labels(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let parse =
+            |pair: &String| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.label
+            .iter()
+            .map(|pair| {
+                parse(pair).ok_or_else(|| {
+                    Failure::usage(format!("`{pair}` is no label"), "Write `--label NAME=VALUE`.")
+                })
+            })
+            .collect()
+    }
+
+    /// Values are never repeated in a message.
+    fn secrets(&self, cwd: &Path) -> Result<BTreeMap<String, Secret>, Failure> {
+        let parse = |pair: &OsString| {
+            let (name, value) = split(pair)?;
+            Some(match value.strip_prefix(b"@") {
+                Some(file) => (name, Secret::File(absolute(cwd, file))),
+                None => (name, Secret::Value(value.into())),
+            })
+        };
+        self.secret
+            .iter()
+            .map(|pair| {
+                parse(pair).ok_or_else(|| {
+                    Failure::usage(
+                        "`--secret` takes a name and a value",
+                        "Write `--secret NAME=VALUE` or `--secret NAME=@FILE`.",
+                    )
+                })
+            })
+            .collect()
+    }
+
+    fn input(&self, cwd: &Path) -> Stdin {
+        match self.stdin.as_deref().map(OsStrExt::as_bytes) {
+            None | Some(b"none") => Stdin::None,
+            Some(b"-" | b"pipe") => Stdin::Pipe,
+            Some(file) => Stdin::File(absolute(cwd, file)),
+        }
+    }
+}
+
+/// A file as this process would find it: names are relative to where the command was typed, not to `--cwd`.
+fn absolute(cwd: &Path, file: &[u8]) -> OsText {
+    let file = Path::new(std::ffi::OsStr::from_bytes(file));
+    let path = std::path::absolute(file).unwrap_or_else(|_| cwd.join(file));
+    OsText::from(path.into_os_string())
+}
+
+fn split(pair: &OsString) -> Option<(String, Vec<u8>)> {
+    let bytes = pair.as_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    Some((String::from_utf8(bytes[..at].to_vec()).ok()?, bytes[at + 1..].to_vec()))
+}
+
+/// Durations in JSON.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::console::Console;
+    use crate::surroundings::Surroundings;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        submission: Submission,
+    }
+
+    fn spec(words: &[&str]) -> Result<Spec, Problem> {
+        let surroundings = Surroundings::from([
+            ("PATH", "/usr/bin:/bin"),
+            ("PWD", "/elsewhere"),
+            ("CLAUDE_CODE_SESSION_ID", "s1"),
+            ("HOMING_HOME", "/h"),
+        ]);
+        let context = Context {
+            surroundings,
+            console: Console::plain(None),
+            home_flag: None,
+            home: "/h".into(),
+            json: false,
+        };
+        let line = Line::parse_from([&["homing"], words].concat());
+        line.submission.spec("run", &context).map_err(|failure| match failure {
+            Failure::Problem(problem) => *problem,
+            Failure::ClosedOutput => unreachable!("nothing is written"),
+        })
+    }
+
+    #[test]
+    fn a_task_takes_over_the_folder_and_the_environment_but_no_session() {
+        let spec = spec(&["--", "ls", "-l"]).unwrap();
+        assert_eq!(spec.cwd, std::env::current_dir().ok().map(|cwd| OsText::from(cwd.into_os_string())));
+        assert_eq!(spec.env.unwrap().keys().collect::<Vec<_>>(), ["PATH", "PWD"]);
+        assert_eq!(spec.owner.as_deref(), Some("claude:s1"));
+        assert_eq!(spec.rlimits.len(), 16);
+        assert!(spec.umask.is_some() && spec.nice.is_some());
+    }
+
+    #[test]
+    fn what_is_said_outright_wins() {
+        let spec = spec(&[
+            "--cwd",
+            "/tmp",
+            "--env",
+            "A=b=c",
+            "--env-from",
+            "CLAUDE_CODE_SESSION_ID",
+            "--owner",
+            "me",
+            "--label",
+            "k=v=w",
+            "--timeout",
+            "1.5s",
+            "--max-output",
+            "1MiB",
+            "--on-exit",
+            "kill",
+            "--key",
+            "k",
+            "--on-duplicate",
+            "refuse",
+            "-c",
+            "a | b",
+        ])
+        .unwrap();
+        let env = spec.env.unwrap();
+        assert_eq!(env["A"], "b=c".into());
+        assert_eq!(env["PWD"], "/tmp".into());
+        assert_eq!(env["CLAUDE_CODE_SESSION_ID"], "s1".into());
+        assert_eq!((spec.owner.as_deref(), spec.timeout_ms), (Some("me"), Some(1_500)));
+        assert_eq!((spec.max_output_bytes, spec.on_exit), (Some(1 << 20), OnExit::Kill));
+        assert_eq!((spec.shell, spec.on_duplicate), (Some("a | b".into()), OnDuplicate::Refuse));
+        assert_eq!(spec.labels["k"], "v=w");
+    }
+
+    #[test]
+    fn input_and_secrets_come_from_absolute_files_or_not_from_files() {
+        let here = std::env::current_dir().unwrap().join("in.txt").into_os_string();
+        assert_eq!(spec(&["--stdin", "in.txt", "cat"]).unwrap().stdin, Stdin::File(here.clone().into()));
+        assert_eq!(spec(&["--stdin", "-", "cat"]).unwrap().stdin, Stdin::Pipe);
+        assert_eq!(spec(&["--stdin", "pipe", "cat"]).unwrap().stdin, Stdin::Pipe);
+        assert_eq!(spec(&["cat"]).unwrap().stdin, Stdin::None);
+        let secrets = spec(&["--secret", "A=x@y", "--secret", "B=@in.txt", "env"]).unwrap().secrets;
+        assert_eq!(secrets["A"], Secret::Value("x@y".into()));
+        assert_eq!(secrets["B"], Secret::File(here.into()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_and_secrets_are_not_repeated() {
+        for words in [
+            &[][..],
+            &["--env", "A", "ls"],
+            &["--env-from", "NOT_SET", "ls"],
+            &["--label", "x", "ls"],
+            &["--timeout", "0", "ls"],
+            &["--max-output", "1", "ls"],
+            &["--name", "a\u{7}", "ls"],
+        ] {
+            let problem = spec(words).unwrap_err();
+            assert_eq!(problem.known(), Some(Code::InvalidRequest), "{words:?}");
+        }
+        let problem = spec(&["--secret", "hunter2", "ls"]).unwrap_err();
+        assert!(!format!("{problem:?}").contains("hunter2"));
+        assert_eq!(spec(&["ls | wc"]).unwrap_err().known(), Some(Code::LooksLikeShell));
+    }
+}

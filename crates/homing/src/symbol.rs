@@ -1,0 +1,94 @@
+//! Statuses and signals as people see them: a symbol and a word, never a colour alone.
+
+use homing_model::{Status, Task};
+
+use crate::console::{Console, Tint};
+
+fn of(status: Status) -> (&'static str, &'static str, Tint) {
+    match status {
+        Status::Queued => ("○", ".", Tint::Dim),
+        Status::Starting => ("◌", ".", Tint::Blue),
+        Status::Running => ("●", "*", Tint::Blue),
+        Status::Paused => ("‖", "=", Tint::Yellow),
+        Status::Stopping => ("◍", "~", Tint::Yellow),
+        Status::Succeeded => ("✓", "+", Tint::Green),
+        Status::Failed | Status::StartFailed => ("✗", "x", Tint::Red),
+        Status::Stopped => ("■", "#", Tint::Yellow),
+        Status::TimedOut => ("⧗", "!", Tint::Red),
+        Status::Lost => ("?", "?", Tint::Red),
+    }
+}
+
+/// `✓ succeeded`, and its colour.
+pub(crate) fn status(status: Status, console: &Console) -> (String, Tint) {
+    let (symbol, ascii, tint) = of(status);
+    (format!("{} {status}", if console.symbols { symbol } else { ascii }), tint)
+}
+
+/// What the kernel said of the end, in a few characters: `0`, `SIGKILL`, `-`.
+pub(crate) fn exit(task: &Task) -> String {
+    let Some(outcome) = &task.outcome else { return "-".to_owned() };
+    match (outcome.exit_code, outcome.signal) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(number)) => signal(number),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// A signal's name, or its number where it has none.
+pub(crate) fn signal(number: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+    match index.and_then(|index| NAMES.get(index)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("signal {number}"),
+    }
+}
+
+/// How a task ended, or where it is, in a line: `failed: exit 1`, `stopped by me`, `lost: machine rebooted`.
+pub(crate) fn sentence(task: &Task) -> String {
+    let mut text = task.status.to_string();
+    let Some(outcome) = &task.outcome else { return text };
+    match (outcome.exit_code, outcome.signal) {
+        (Some(0), _) if task.status == Status::Succeeded => {}
+        (Some(code), _) => text.push_str(&format!(", exit {code}")),
+        (None, Some(number)) => text.push_str(&format!(", {}", signal(number))),
+        (None, None) => {}
+    }
+    if let Some(by) = &outcome.stopped_by {
+        text.push_str(&format!(", by {}", homing_model::sanitize::line(by)));
+    }
+    if let Some(reason) = &outcome.reason {
+        text.push_str(&format!(": {}", homing_model::sanitize::line(reason)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_client::fake::sample_task;
+
+    use super::*;
+
+    #[test]
+    fn signals_have_their_names() {
+        assert_eq!(signal(9), "SIGKILL");
+        assert_eq!(signal(31), "SIGSYS");
+        assert_eq!(signal(0), "signal 0");
+        assert_eq!(signal(40), "signal 40");
+    }
+
+    #[test]
+    fn an_end_is_told_in_one_line() {
+        let mut json = sample_task("lost");
+        json["outcome"]["reason"] = "machine\nrebooted".into();
+        assert_eq!(sentence(&serde_json::from_value(json).unwrap()), "lost: machine rebooted");
+        assert_eq!(sentence(&serde_json::from_value(sample_task("failed")).unwrap()), "failed, exit 1");
+        assert_eq!(sentence(&serde_json::from_value(sample_task("succeeded")).unwrap()), "succeeded");
+        assert_eq!(sentence(&serde_json::from_value(sample_task("running")).unwrap()), "running");
+    }
+}

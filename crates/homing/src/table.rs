@@ -1,0 +1,158 @@
+//! The table of tasks that `list` prints, fitted to the terminal.
+
+use homing_model::sanitize::line;
+use homing_model::units::show_duration;
+use homing_model::{Task, Timestamp};
+
+use crate::columns::{fit, of, pad};
+use crate::console::{Console, Tint};
+use crate::symbol;
+
+/// Below this many columns the exit goes too.
+const NARROW: usize = 50;
+/// Below this many the times go.
+const MEDIUM: usize = 72;
+
+/// The table, one line per task below a line of headings.
+pub(crate) fn render(tasks: &[Task], now: Timestamp, console: &Console) -> String {
+    let width = console.width.unwrap_or(usize::MAX);
+    let mut heads = vec!["ID", "STATUS"];
+    if width >= MEDIUM {
+        heads.extend(["AGE", "TIME"]);
+    }
+    if width >= NARROW {
+        heads.push("EXIT");
+    }
+    heads.push("TASK");
+
+    let rows: Vec<Vec<(String, Option<Tint>)>> =
+        tasks.iter().map(|task| row(task, now, width, console)).collect();
+    let mut widths: Vec<usize> = heads.iter().map(|head| of(head)).collect();
+    for row in &rows {
+        for (column, (text, _)) in row.iter().enumerate() {
+            widths[column] = widths[column].max(of(text));
+        }
+    }
+    let last = heads.len() - 1;
+    let before: usize = widths[..last].iter().map(|width| width + 2).sum();
+    let room = width.saturating_sub(before);
+
+    let cells = |texts: &mut dyn Iterator<Item = (String, Option<Tint>)>| {
+        let mut out = String::new();
+        for (column, (text, tint)) in texts.enumerate() {
+            let text = if column == last { fit(&text, room) } else { pad(&text, widths[column] + 2) };
+            out.push_str(&tint.map_or_else(|| text.clone(), |tint| console.tint(tint, &text)));
+        }
+        format!("{}\n", if width == usize::MAX { out.as_str() } else { out.trim_end() })
+    };
+    let mut out = cells(&mut heads.iter().map(|head| ((*head).to_owned(), Some(Tint::Dim))));
+    for row in rows {
+        out.push_str(&cells(&mut row.into_iter()));
+    }
+    if width == usize::MAX {
+        return out;
+    }
+    // Whatever happens, no line is longer than the terminal; colours take no room, so only plain lines are cut.
+    if console.colour { out } else { out.lines().map(|line| fit(line, width) + "\n").collect() }
+}
+
+fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(String, Option<Tint>)> {
+    let (status, tint) = symbol::status(task.status, console);
+    let mut cells = vec![(task.id.to_string(), None), (status, Some(tint))];
+    if width >= MEDIUM {
+        cells.push((show_age(now.millis_since(task.created_at)), None));
+        cells.push((running_time(task, now).map_or_else(|| "-".to_owned(), show_duration), None));
+    }
+    if width >= NARROW {
+        cells.push((symbol::exit(task), None));
+    }
+    cells.push((title(task), None));
+    cells
+}
+
+/// Name and command on one line.
+pub(crate) fn title(task: &Task) -> String {
+    match &task.name {
+        Some(name) => format!("{}: {}", line(name), line(&task.command)),
+        None => line(&task.command),
+    }
+}
+
+/// How long it ran, or has been running.
+pub(crate) fn running_time(task: &Task, now: Timestamp) -> Option<u64> {
+    task.duration_ms.or_else(|| match task.ended_at {
+        Some(_) => None,
+        None => task.started_at.map(|at| now.millis_since(at)),
+    })
+}
+
+/// One unit is enough for an age.
+fn show_age(millis: u64) -> String {
+    match millis / 1000 {
+        seconds @ 0..=59 => format!("{seconds}s"),
+        seconds @ 60..=3_599 => format!("{}m", seconds / 60),
+        seconds @ 3_600..=86_399 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_client::fake::sample_task;
+
+    use super::*;
+
+    fn tasks() -> Vec<Task> {
+        let mut long = sample_task("running");
+        long["name"] = "build".into();
+        long["command"] = format!("cargo test {}\n--all", "日本語 ".repeat(60)).into();
+        let mut evil = sample_task("failed");
+        evil["command"] = "printf '\u{1b}[2J'".into();
+        [long, evil, sample_task("timed_out")].map(|task| serde_json::from_value(task).unwrap()).into()
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:03:05.010Z".parse().unwrap()
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal() {
+        for width in [10, 20, 40, 60, 80, 200] {
+            let text = render(&tasks(), now(), &Console::plain(Some(width)));
+            assert_eq!(text.lines().count(), 4);
+            for line in text.lines() {
+                assert!(of(line) <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_usual_terminal_shows_everything() {
+        let text = render(&tasks(), now(), &Console::plain(Some(80)));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "ID            STATUS       AGE  TIME    EXIT  TASK");
+        assert!(
+            lines[1].starts_with("t-bcdfghjkmn  ● running    3m   3m 05s  -     build: cargo test 日"),
+            "{}",
+            lines[1]
+        );
+        assert_eq!(lines[2], "t-bcdfghjkmn  ✗ failed     3m   1.0s    1     printf ''");
+    }
+
+    #[test]
+    fn a_narrow_one_keeps_id_status_and_command() {
+        let text = render(&tasks(), now(), &Console::plain(Some(40)));
+        assert!(
+            text.lines()
+                .nth(1)
+                .is_some_and(|line| line.starts_with("t-bcdfghjkmn  ● running    build: carg")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_a_terminal_nothing_is_cut() {
+        let text = render(&tasks(), now(), &Console::plain(None));
+        assert!(text.lines().nth(1).is_some_and(|line| line.ends_with("--all")), "{text}");
+    }
+}
