@@ -16,6 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use crate::call::{Answer, Call};
@@ -51,6 +52,7 @@ struct Inner {
     owner: HeaderValue,
     revive: Option<Revive>,
     idle: Mutex<Vec<Sender>>,
+    reviving: tokio::sync::Mutex<()>,
     connected_before: AtomicBool,
 }
 
@@ -79,10 +81,15 @@ impl Client {
     fn build(home: PathBuf, owner: &str, revive: Option<Revive>) -> Self {
         // An owner that no header can carry is refused by name when a spec with it is submitted.
         let owner = HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static("user"));
-        let idle = Mutex::new(Vec::new());
-        Self {
-            inner: Arc::new(Inner { home, owner, revive, idle, connected_before: AtomicBool::new(false) }),
-        }
+        let inner = Inner {
+            home,
+            owner,
+            revive,
+            idle: Mutex::default(),
+            reviving: tokio::sync::Mutex::default(),
+            connected_before: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The home that it speaks to.
@@ -160,12 +167,7 @@ impl Client {
 
     async fn connect(&self) -> Result<Sender, Error> {
         let stream = match socket::connect(&self.inner.home).await {
-            Err(error) if error.is_nobody_there() => {
-                let Some(revive) = &self.inner.revive else { return Err(error) };
-                let before = self.inner.connected_before.load(Ordering::Relaxed);
-                revive(if before { Absence::WentAway } else { Absence::NeverThere }).await?;
-                socket::connect(&self.inner.home).await?
-            }
+            Err(error) if error.is_nobody_there() => self.connect_revived(error).await?,
             result => result?,
         };
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
@@ -173,6 +175,19 @@ impl Client {
         drop(tokio::spawn(connection));
         self.inner.connected_before.store(true, Ordering::Relaxed);
         Ok(sender)
+    }
+
+    /// Has the daemon revived, by one caller at a time, and connects.
+    async fn connect_revived(&self, error: Error) -> Result<UnixStream, Error> {
+        let Some(revive) = &self.inner.revive else { return Err(error) };
+        let _turn = self.inner.reviving.lock().await;
+        match socket::connect(&self.inner.home).await {
+            Err(error) if error.is_nobody_there() => {}
+            result => return result,
+        }
+        let before = self.inner.connected_before.load(Ordering::Relaxed);
+        revive(if before { Absence::WentAway } else { Absence::NeverThere }).await?;
+        socket::connect(&self.inner.home).await
     }
 
     fn take_idle(&self) -> Option<Sender> {

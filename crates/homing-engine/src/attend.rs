@@ -283,6 +283,7 @@ impl Attendant {
                 self.input_waiting.push_back(taken);
                 ToShim::Input(wire::Input { seq: 0, data: data.into(), eof })
             }
+            Command::CancelInput => ToShim::CancelInput,
             Command::Watch(seen) => ToShim::Watch(seen),
         }
     }

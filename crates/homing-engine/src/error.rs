@@ -33,15 +33,8 @@ pub enum Error {
     #[error("task {0} takes no input")]
     NoInput(TaskId),
     /// Its input is full and it does not read.
-    #[error("task {task} did not read its input: {written} bytes were written, {rest} were not")]
-    InputNotRead {
-        /// Which.
-        task: TaskId,
-        /// What it took.
-        written: u64,
-        /// What it did not.
-        rest: u64,
-    },
+    #[error("task {0} does not read its input; nothing was written")]
+    InputNotRead(TaskId),
     /// Its output was dropped with it.
     #[error("the output of task {0} is no longer kept")]
     OutputGone(TaskId),
@@ -101,7 +94,7 @@ impl Error {
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
             Self::NoInput(_) => Code::NoInput,
-            Self::InputNotRead { .. } => Code::InputNotRead,
+            Self::InputNotRead(_) => Code::InputNotRead,
             Self::OutputGone(_) => Code::OutputGone,
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use homing_model::{Stdin, TaskId};
 use homing_shim::wire::MAX_INPUT;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -14,10 +14,11 @@ use crate::live::Command;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Writes to a task's input, in order, and closes it afterwards if asked. Answers how many bytes it took: all of them.
+    /// Writes to a task's input, in order, and closes it afterwards if asked. Answers how many bytes it took; where these are not all,
+    /// it stopped reading, and the rest was not kept: it may be sent again.
     ///
     /// # Errors
-    /// If it takes no input, has closed it, or does not read.
+    /// If it takes no input, has closed it, or reads nothing at all.
     pub async fn input(&self, id: &TaskId, data: Vec<u8>, eof: bool) -> Result<u64, Error> {
         let record = self.inner.record(id).await?;
         if record.status.is_terminal() {
@@ -27,34 +28,44 @@ impl Engine {
             return Err(Error::NoInput(id.clone()));
         }
         let commands = self.inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;
-        let total = data.len() as u64;
-        let mut written = 0;
         let mut parts: Vec<&[u8]> = data.chunks(MAX_INPUT).collect();
         if parts.is_empty() {
             parts.push(&[]);
         }
         let last = parts.len() - 1;
+        let mut written = 0;
         for (number, part) in parts.into_iter().enumerate() {
-            let (taken, answer) = oneshot::channel();
-            let command = Command::Input { data: part.to_vec(), eof: eof && number == last, taken };
-            if commands.send(command).await.is_err() {
-                return Err(Error::Ended(id.clone()));
+            let taken = send(&commands, part, eof && number == last).await.ok_or_else(|| Error::Ended(id.clone()))?;
+            written += taken.bytes;
+            if taken.bytes == part.len() as u64 {
+                continue;
             }
-            let unread = || Error::InputNotRead { task: id.clone(), written, rest: total - written };
-            match tokio::time::timeout(PATIENCE, answer).await {
-                Ok(Ok((count, closed))) => {
-                    written += count.min(part.len() as u64);
-                    if closed && (count as usize) < part.len() {
-                        return Err(Error::NoInput(id.clone()));
-                    }
-                    if (count as usize) < part.len() {
-                        return Err(Error::InputNotRead { task: id.clone(), written, rest: total - written });
-                    }
-                }
-                Ok(Err(_)) => return Err(Error::Ended(id.clone())),
-                Err(_) => return Err(unread()),
-            }
+            return match (taken.closed, written) {
+                (true, _) => Err(Error::NoInput(id.clone())),
+                (false, 0) => Err(Error::InputNotRead(id.clone())),
+                (false, written) => Ok(written),
+            };
         }
         Ok(written)
     }
+}
+
+struct Taken {
+    bytes: u64,
+    closed: bool,
+}
+
+/// Sends one part and waits until it was taken, or until the task has shown that it does not read. None if its shim is gone.
+async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Option<Taken> {
+    let (taken, mut answer) = oneshot::channel();
+    commands.send(Command::Input { data: part.to_vec(), eof, taken }).await.ok()?;
+    let (bytes, closed) = match tokio::time::timeout(PATIENCE, &mut answer).await {
+        Ok(answered) => answered.ok()?,
+        Err(_) => {
+            // The shim answers the same request with what was taken until now, and forgets the rest.
+            commands.send(Command::CancelInput).await.ok()?;
+            answer.await.ok()?
+        }
+    };
+    Some(Taken { bytes: bytes.min(part.len() as u64), closed })
 }

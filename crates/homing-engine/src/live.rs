@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Signal(i32, oneshot::Sender<bool>),
     /// Write input; answers how much was taken and whether the input is closed.
     Input { data: Vec<u8>, eof: bool, taken: oneshot::Sender<(u64, bool)> },
+    /// Forget input that was not taken; the waiting request is answered with what was.
+    CancelInput,
     /// Say when the output is longer than this.
     Watch(u64),
 }

@@ -11,6 +11,7 @@ use homing_store::Record;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
+use crate::wait;
 
 /// What to read.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +70,7 @@ impl Engine {
             }
             tokio::select! {
                 () = tokio::time::sleep_until(end) => {}
-                _ = ended.wait_for(Option::is_some) => {}
+                _ = wait::next_end(&mut ended) => {}
                 _ = changed(&mut growth) => {}
             }
         }
@@ -92,7 +93,7 @@ async fn changed(growth: &mut Option<tokio::sync::watch::Receiver<u64>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn unreadable(id: &TaskId, error: &std::io::Error) -> Error {

@@ -77,6 +77,8 @@ impl Engine {
         let inner = &self.inner;
         let mut reconcile = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).clone();
         reconcile.interval_ms = millis(inner.config().reconcile.interval.0);
+        let degraded = inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let tasks = inner.store.counts().await?;
         Ok(StatusAnswer {
             daemon: DaemonInfo {
                 pid: std::process::id(),
@@ -84,9 +86,9 @@ impl Engine {
                 version: env!("CARGO_PKG_VERSION").into(),
                 started_at: inner.started_at,
                 home: inner.home.path().to_string_lossy().into_owned(),
-                degraded: inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+                degraded,
             },
-            tasks: inner.store.counts().await?,
+            tasks,
             reconcile,
             deliveries: DeliveryCounts::default(),
         })

@@ -38,7 +38,7 @@ impl Engine {
         }
         let first = match timeout {
             Some(timeout) => {
-                tokio::time::timeout(timeout, settle(&mut records, &mut ends, mode)).await.unwrap_or_else(|_| None)
+                tokio::time::timeout(timeout, settle(&mut records, &mut ends, mode)).await.unwrap_or(None)
             }
             None => settle(&mut records, &mut ends, mode).await,
         };
@@ -83,14 +83,10 @@ async fn any_end(records: &mut [Record], ends: &mut [watch::Receiver<Option<Reco
         .filter(|(record, _)| !record.status.is_terminal())
         .map(|(record, end)| {
             Box::pin(async move {
-                match end.wait_for(Option::is_some).await {
-                    Ok(ended) => {
-                        if let Some(ended) = ended.as_ref() {
-                            *record = ended.clone();
-                        }
-                    }
+                match next_end(end).await {
+                    Some(ended) => *record = ended,
                     // The sender goes only with the engine; whoever asked is about to go too.
-                    Err(_) => std::future::pending::<()>().await,
+                    None => std::future::pending::<()>().await,
                 }
                 record.id.clone()
             })
@@ -107,6 +103,11 @@ async fn any_end(records: &mut [Record], ends: &mut [watch::Receiver<Option<Reco
     next.as_mut().await
 }
 
+/// The end that a subscription tells of; none if the engine goes first.
+pub(crate) async fn next_end(end: &mut watch::Receiver<Option<Record>>) -> Option<Record> {
+    end.wait_for(Option::is_some).await.ok()?.clone()
+}
+
 /// Waits for one end.
 pub(crate) async fn ended(inner: &Inner, id: &TaskId) -> Result<Record, Error> {
     let mut end = inner.ends.subscribe(id);
@@ -114,6 +115,5 @@ pub(crate) async fn ended(inner: &Inner, id: &TaskId) -> Result<Record, Error> {
     if record.status.is_terminal() {
         return Ok(record);
     }
-    let ended = end.wait_for(Option::is_some).await.map_err(|_| Error::Closed)?;
-    ended.clone().ok_or(Error::Closed)
+    next_end(&mut end).await.ok_or(Error::Closed)
 }

@@ -74,7 +74,6 @@ pub(crate) enum Content {
     Lines(SchemaOf),
     /// Server-sent events, by name.
     Events(&'static [(&'static str, SchemaOf)]),
-    Nothing,
 }
 
 /// What a route takes.
@@ -129,14 +128,13 @@ impl Route {
 
 impl Content {
     /// Its media type.
-    pub(crate) const fn media_type(self) -> Option<&'static str> {
+    pub(crate) const fn media_type(self) -> &'static str {
         match self {
-            Self::Json(_) => Some("application/json"),
-            Self::Problem => Some("application/problem+json"),
-            Self::Bytes => Some("application/octet-stream"),
-            Self::Lines(_) => Some("application/x-ndjson"),
-            Self::Events(_) => Some("text/event-stream"),
-            Self::Nothing => None,
+            Self::Json(_) => "application/json",
+            Self::Problem => "application/problem+json",
+            Self::Bytes => "application/octet-stream",
+            Self::Lines(_) => "application/x-ndjson",
+            Self::Events(_) => "text/event-stream",
         }
     }
 

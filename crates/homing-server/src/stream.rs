@@ -3,8 +3,8 @@
 //! A source is asked for its next piece only when the client has taken the last one, so a slow client holds one piece and no
 //! more, and a client that went away is noticed by the connection, which drops the source.
 
-use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -15,11 +15,11 @@ use tokio::sync::watch;
 
 /// Where pieces come from.
 pub(crate) trait Source: Send + Sized + 'static {
-    /// The next piece and the source after it; none at the end.
-    fn next(self) -> impl Future<Output = Option<(Bytes, Self)>> + Send;
+    /// The next piece and the source after it; none at the end. An error cuts the answer off, so that nobody takes it for whole.
+    fn next(self) -> impl Future<Output = Option<(io::Result<Bytes>, Self)>> + Send;
 }
 
-type Next<S> = Pin<Box<dyn Future<Output = Option<(Bytes, S)>> + Send>>;
+type Next<S> = Pin<Box<dyn Future<Output = Option<(io::Result<Bytes>, S)>> + Send>>;
 
 struct Pull<S> {
     next: Option<Next<S>>,
@@ -38,14 +38,14 @@ fn next<S: Source>(source: S, mut leaving: watch::Receiver<bool>) -> Next<S> {
 }
 
 impl<S: Source> Stream for Pull<S> {
-    type Item = Result<Bytes, Infallible>;
+    type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(waiting) = &mut self.next else { return Poll::Ready(None) };
         let Poll::Ready(piece) = waiting.as_mut().poll(context) else { return Poll::Pending };
         let (bytes, rest) = piece.unzip();
         self.next = rest.map(|source| next(source, self.leaving.clone()));
-        Poll::Ready(bytes.map(Ok))
+        Poll::Ready(bytes)
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
     struct Count(u32, Arc<AtomicU32>);
 
     impl Source for Count {
-        async fn next(self) -> Option<(Bytes, Self)> {
+        async fn next(self) -> Option<(io::Result<Bytes>, Self)> {
             self.1.fetch_add(1, Ordering::Relaxed);
-            (self.0 < 3).then(|| (Bytes::from(self.0.to_string()), Self(self.0 + 1, self.1)))
+            (self.0 < 3).then(|| (Ok(self.0.to_string().into()), Self(self.0 + 1, self.1)))
         }
     }
 
@@ -87,7 +87,7 @@ mod tests {
     async fn a_stream_ends_when_the_server_leaves() {
         struct Never;
         impl Source for Never {
-            async fn next(self) -> Option<(Bytes, Self)> {
+            async fn next(self) -> Option<(io::Result<Bytes>, Self)> {
                 std::future::pending().await
             }
         }

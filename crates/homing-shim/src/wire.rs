@@ -153,6 +153,9 @@ pub enum ToShim {
     /// The end is durable in the ledger; the shim may leave.
     #[n(7)]
     Recorded,
+    /// Forget the input that was not taken yet, and say how much of it was.
+    #[n(8)]
+    CancelInput,
 }
 
 /// Why a shim did not run the attempt.

@@ -1,1 +1,14 @@
-//! To be.
+//! What homing's tests share.
+//!
+//! A [`Home`] is a temporary state folder with everything that lives in it; when it is dropped, whatever it started is ended, by pid,
+//! and nothing is left behind. [`wait_for`] waits for a condition with a deadline and says what it last saw.
+
+#![expect(clippy::missing_panics_doc, reason = "a test helper says by panicking that the test failed")]
+
+mod home;
+mod output;
+mod wait;
+
+pub use home::Home;
+pub use output::Output;
+pub use wait::{PATIENCE, wait_for, wait_until};

@@ -15,8 +15,11 @@ use crate::home::STOPPED;
 /// A start that takes longer is announced.
 const NOTICEABLE: Duration = Duration::from_millis(300);
 
-/// How long a task's own client waits for the keeper to bring the daemon back.
+/// How long a client inside a task waits for the keeper to bring back a daemon that it has talked to.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(15);
+
+/// The same for a daemon that may only be between two lives.
+const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a client calls when nobody listens in `home`.
 pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
@@ -45,8 +48,13 @@ async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), P
 
 /// Inside a task only the keeper may bring the daemon back.
 async fn from_inside(home: &Path, absence: Absence) -> Result<(), Problem> {
-    let deadline = Instant::now() + KEEPER_PATIENCE;
-    while absence == Absence::WentAway && Instant::now() < deadline {
+    let patience = match absence {
+        Absence::WentAway => KEEPER_PATIENCE,
+        Absence::NeverThere if is_stopped(home) || !home.exists() => Duration::ZERO,
+        Absence::NeverThere => SHORT_PATIENCE,
+    };
+    let deadline = Instant::now() + patience;
+    while Instant::now() < deadline {
         if answers(home).await {
             return Ok(());
         }

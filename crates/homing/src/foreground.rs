@@ -123,10 +123,10 @@ impl Foreground<'_> {
 
     async fn print(&mut self, chunk: &Chunk) -> Result<(), Failure> {
         let Some(printer) = &mut self.printer else { return Ok(()) };
-        let spans = if printer.needs_spans() {
-            stamp::spans(self.client, &self.task, chunk).await?
-        } else {
-            Vec::new()
+        // Where the source of some bytes cannot be told they are still shown: as stdout.
+        let spans = match printer.needs_spans() {
+            true => stamp::spans(self.client, &self.task, chunk).await.unwrap_or_default(),
+            false => Vec::new(),
         };
         let printed = printer.print(chunk, &spans);
         self.unless_closed(printed)

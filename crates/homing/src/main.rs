@@ -28,6 +28,7 @@ mod symbol;
 mod table;
 mod tail;
 mod usage;
+mod variables;
 
 use std::process::ExitCode;
 

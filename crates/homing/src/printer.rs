@@ -59,45 +59,52 @@ impl Printer {
             self.console.note(&gap(chunk.gap));
         }
         if !self.needs_spans() {
-            return self.pass(&chunk.bytes, Source::Mixed);
+            return self.pass(&chunk.bytes);
         }
+        // Between two files there is no order to keep, so each gets its part of the chunk at once.
+        let (mut out, mut err) = (Vec::new(), Vec::new());
         for piece in pieces(chunk, spans) {
             if self.only.is_some_and(|only| piece.source != only && piece.source != Source::Mixed) {
                 continue;
             }
-            let text = match &mut self.safe {
-                Some(safe) => safe.push(piece.bytes).into_bytes(),
-                None => piece.bytes.to_vec(),
-            };
-            let text = match &mut self.stamper {
-                Some(stamper) => stamper.push(&text, piece.at),
-                None => text,
-            };
-            self.write(&text, piece.source)?;
+            let safe = self.safe.as_mut().map(|safe| safe.push(piece.bytes).into_bytes());
+            let text = safe.as_deref().unwrap_or(piece.bytes);
+            let target = if self.is_for_stderr(piece.source) { &mut err } else { &mut out };
+            match &mut self.stamper {
+                Some(stamper) => target.extend(stamper.push(text, piece.at)),
+                None => target.extend_from_slice(text),
+            }
         }
-        Ok(())
+        self.write(&err, true)?;
+        self.write(&out, false)
     }
 
     /// What was held back for safety.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        match self.safe.as_mut().map(Safe::finish) {
-            Some(rest) if !rest.is_empty() => self.write(rest.as_bytes(), Source::Mixed),
-            _ => Ok(()),
-        }
+        let rest = self.safe.as_mut().map(Safe::finish).unwrap_or_default();
+        self.write(rest.as_bytes(), self.is_for_stderr(Source::Mixed))
     }
 
-    fn pass(&mut self, bytes: &[u8], source: Source) -> Result<(), Failure> {
+    fn pass(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let stderr = self.is_for_stderr(Source::Mixed);
         match &mut self.safe {
             Some(safe) => {
                 let text = safe.push(bytes);
-                self.write(text.as_bytes(), source)
+                self.write(text.as_bytes(), stderr)
             }
-            None => self.write(bytes, source),
+            None => self.write(bytes, stderr),
         }
     }
 
-    fn write(&self, bytes: &[u8], source: Source) -> Result<(), Failure> {
-        if self.sink == Sink::Stderr || (self.sink == Sink::Split && source == Source::Stderr) {
+    fn is_for_stderr(&self, source: Source) -> bool {
+        self.sink == Sink::Stderr || (self.sink == Sink::Split && source == Source::Stderr)
+    }
+
+    fn write(&self, bytes: &[u8], stderr: bool) -> Result<(), Failure> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if stderr {
             // Where stderr is closed there is nobody to tell.
             let _ = std::io::stderr().lock().write_all(bytes);
             return Ok(());

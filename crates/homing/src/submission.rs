@@ -1,17 +1,16 @@
 //! The options of `run` and `exec`, and the spec that they make.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use homing_model::{Code, OnDuplicate, OnExit, OsText, Problem, Secret, Spec, Stdin, environment, units};
+use homing_model::{Code, OnDuplicate, OnExit, OsText, Problem, Spec, Stdin, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, program};
+use crate::{capture, program, variables};
 
 /// What happens to children that outlive the main process.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -109,7 +108,10 @@ impl Submission {
             Some(path) => here?.join(path),
             None => here?,
         };
-        let env = self.environment(&cwd, context)?;
+        let mut env = variables::environment(&self.env, &self.env_from, &context.surroundings)?;
+        if self.cwd.is_some() && env.contains_key("PWD") {
+            env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
+        }
         let search = env.get("PATH").map(OsText::as_os_str);
         program::refuse_shell_line(verb, &self.argv, &cwd, search)?;
         let spec = Spec {
@@ -118,10 +120,10 @@ impl Submission {
             name: self.name.clone(),
             description: self.description.clone(),
             owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
-            labels: self.labels()?,
+            labels: variables::labels(&self.label)?,
             env: Some(env),
-            secrets: self.secrets(&cwd)?,
-            stdin: self.input(&cwd),
+            secrets: variables::secrets(&self.secret)?,
+            stdin: self.input(),
             cwd: Some(OsText::from(cwd.into_os_string())),
             pty: self.pty,
             timeout_ms: self.timeout.map(millis),
@@ -144,87 +146,13 @@ impl Submission {
         Ok(spec)
     }
 
-    fn environment(&self, cwd: &Path, context: &Context) -> Result<BTreeMap<String, OsText>, Failure> {
-        let mut env = environment::capture(context.surroundings.all());
-        if self.cwd.is_some() && env.contains_key("PWD") {
-            env.insert("PWD".to_owned(), OsText::from(cwd.as_os_str().to_owned()));
-        }
-        for name in &self.env_from {
-            let value = context.surroundings.exact(name).ok_or_else(|| {
-                Failure::usage(
-                    format!("{name} is not set here"),
-                    format!("Set it, or give it with `--env {name}=VALUE`."),
-                )
-            })?;
-            env.insert(name.clone(), value);
-        }
-        for pair in &self.env {
-            let (name, value) = split(pair).ok_or_else(|| {
-                Failure::usage(
-                    "`--env` takes a name and a value",
-                    "Write `--env NAME=VALUE`; `--env-from NAME` passes a variable of yours on.",
-                )
-            })?;
-            env.insert(name, value.into());
-        }
-        Ok(env)
-    }
-
-    fn labels(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let parse =
-            |pair: &String| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-        self.label
-            .iter()
-            .map(|pair| {
-                parse(pair).ok_or_else(|| {
-                    Failure::usage(format!("`{pair}` is no label"), "Write `--label NAME=VALUE`.")
-                })
-            })
-            .collect()
-    }
-
-    /// Values are never repeated in a message.
-    fn secrets(&self, cwd: &Path) -> Result<BTreeMap<String, Secret>, Failure> {
-        let parse = |pair: &OsString| {
-            let (name, value) = split(pair)?;
-            Some(match value.strip_prefix(b"@") {
-                Some(file) => (name, Secret::File(absolute(cwd, file))),
-                None => (name, Secret::Value(value.into())),
-            })
-        };
-        self.secret
-            .iter()
-            .map(|pair| {
-                parse(pair).ok_or_else(|| {
-                    Failure::usage(
-                        "`--secret` takes a name and a value",
-                        "Write `--secret NAME=VALUE` or `--secret NAME=@FILE`.",
-                    )
-                })
-            })
-            .collect()
-    }
-
-    fn input(&self, cwd: &Path) -> Stdin {
+    fn input(&self) -> Stdin {
         match self.stdin.as_deref().map(OsStrExt::as_bytes) {
             None | Some(b"none") => Stdin::None,
             Some(b"-" | b"pipe") => Stdin::Pipe,
-            Some(file) => Stdin::File(absolute(cwd, file)),
+            Some(file) => Stdin::File(variables::absolute(file)),
         }
     }
-}
-
-/// A file as this process would find it: names are relative to where the command was typed, not to `--cwd`.
-fn absolute(cwd: &Path, file: &[u8]) -> OsText {
-    let file = Path::new(std::ffi::OsStr::from_bytes(file));
-    let path = std::path::absolute(file).unwrap_or_else(|_| cwd.join(file));
-    OsText::from(path.into_os_string())
-}
-
-fn split(pair: &OsString) -> Option<(String, Vec<u8>)> {
-    let bytes = pair.as_bytes();
-    let at = bytes.iter().position(|byte| *byte == b'=')?;
-    Some((String::from_utf8(bytes[..at].to_vec()).ok()?, bytes[at + 1..].to_vec()))
 }
 
 /// Durations in JSON.
@@ -235,6 +163,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use homing_model::Secret;
 
     use super::*;
     use crate::console::Console;

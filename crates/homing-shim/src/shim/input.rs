@@ -86,6 +86,12 @@ impl Input {
         answers
     }
 
+    /// The sender gave up: what was not taken is forgotten, so that it can be sent again without coming twice.
+    pub(super) fn cancel(&mut self) -> Vec<FromShim> {
+        let closed = self.fd.is_none();
+        self.waiting.drain(..).map(|pending| FromShim::InputTaken(pending.seq, pending.written as u64, closed)).collect()
+    }
+
     /// The command has ended: what was not read never will be.
     pub(super) fn close(&mut self) -> Vec<FromShim> {
         self.fd = None;

@@ -475,6 +475,10 @@ impl Service {
                 let answers = self.input.push(request);
                 self.tell_all(&answers);
             }
+            ToShim::CancelInput => {
+                let answers = self.input.cancel();
+                self.tell_all(&answers);
+            }
             ToShim::Resize(rows, columns) => {
                 if let Some(terminal) = self.input.terminal() {
                     let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,6 +1,7 @@
 //! `homing list`: the tasks, live ones first.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use homing_client::{Client, Error, ListQuery};
 use homing_model::api::Page;
 use homing_model::{Status, Task};
@@ -31,7 +32,7 @@ pub(crate) struct Options {
     #[arg(long)]
     owner: Option<String>,
     /// Only in these states, comma-separated
-    #[arg(long, value_name = "S", value_delimiter = ',')]
+    #[arg(long, value_name = "S", value_delimiter = ',', value_parser = statuses())]
     status: Vec<Status>,
     /// Only with this label; may be repeated
     #[arg(long, value_name = "K=V")]
@@ -39,6 +40,10 @@ pub(crate) struct Options {
     /// At most so many [default: 20]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
+}
+
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.map(Status::as_str)).try_map(|word| word.parse::<Status>())
 }
 
 /// Prints the table, or the answer as JSON.

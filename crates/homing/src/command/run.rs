@@ -5,7 +5,7 @@ use homing_client::{Client, Submitted};
 use homing_model::{Spec, Status, Task};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
@@ -50,9 +50,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         }
         let submitted = submit(&spec, &client, context).await?;
         if context.json {
-            context.console.json(&submitted.task)?;
+            unless_closed(context.console.json(&submitted.task))?;
         } else {
-            context.console.line(submitted.task.id.as_str())?;
+            unless_closed(context.console.line(submitted.task.id.as_str()))?;
         }
         if options.submission.pumps() && !submitted.joined {
             pump::stdin(&client, &submitted.task.id, true).await?;
@@ -68,7 +68,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
     // With --follow, stdout belongs to the output.
     match (options.follow, context.json) {
         (true, _) => context.console.note(&format!("homing: {id}")),
-        (false, false) => context.console.line(id.as_str())?,
+        (false, false) => unless_closed(context.console.line(id.as_str()))?,
         (false, true) => {}
     }
     let sink = if context.json { Sink::Stderr } else { Sink::Stdout };
@@ -103,7 +103,7 @@ pub(crate) fn conclude(attended: Attended, context: &Context) -> Result<u8, Fail
         Attended::Ended(task) => *task,
     };
     if context.json {
-        context.console.json(&task)?;
+        unless_closed(context.console.json(&task))?;
     } else if !matches!(task.status, Status::Succeeded | Status::Failed) || killed(&task) {
         context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }

@@ -8,7 +8,7 @@ use homing_client::Mode;
 use homing_model::units::{self, show_duration};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_closed};
 use crate::{completion, exit_code, symbol, table};
 
 /// Wait until tasks have ended
@@ -59,12 +59,4 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
     }
     Ok(code)
-}
-
-/// The code is the answer, whoever reads the lines.
-fn unless_closed(result: Result<(), Failure>) -> Result<(), Failure> {
-    match result {
-        Err(Failure::ClosedOutput) => Ok(()),
-        result => result,
-    }
 }

@@ -1,3 +1,5 @@
+//! `exec` and what it shares with `run`: live output, signals, stdin, the background.
+
 use super::*;
 
 #[tokio::test]

@@ -80,8 +80,9 @@ fn one_task(
             );
         }
         if request.target.contains("/output") {
-            let from =
-                parameter(request, "offset").unwrap_or(output.len().saturating_sub(1)).min(output.len());
+            let from = parameter(request, "offset")
+                .unwrap_or_else(|| output.len().saturating_sub(1))
+                .min(output.len());
             let reply = Reply::bytes(200, &output[from..])
                 .header("Homing-Offset", from)
                 .header("Homing-End", output.len());

@@ -1,17 +1,18 @@
+//! A stdout that nobody reads.
+
 use super::*;
 
 /// Runs the program with a stdout that nobody reads.
 async fn run_closed(home: &Path, words: &[&str]) -> (Option<i32>, String) {
     let mut command = homing(home, words);
     tokio::task::spawn_blocking(move || {
-        let (reader, writer) = std::io::pipe().unwrap();
+        let (reader, writer) = std::io::pipe().expect("a pipe is made");
         drop(reader);
-        let output =
-            command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        let output = command.stdout(writer).stderr(Stdio::piped()).output().expect("the program ends");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     })
     .await
-    .unwrap()
+    .expect("the program is waited for")
 }
 
 #[tokio::test]
@@ -35,7 +36,13 @@ async fn a_closed_pipe_ends_quietly() {
 async fn a_closed_pipe_does_not_hide_the_code_of_the_task() {
     let home = tempfile::tempdir().unwrap();
     let _fake = Fake::serve(home.path(), one_task("failed", Some(7), b"out\n"));
-    for words in [&["exec", "--", "x"][..], &["run", "--follow", "--", "x"], &["wait", "@last"]] {
+    for words in [
+        &["exec", "--", "x"][..],
+        &["run", "--follow", "--", "x"],
+        &["run", "--wait", "--", "x"],
+        &["exec", "--json", "--", "x"],
+        &["wait", "@last"],
+    ] {
         assert_eq!(run_closed(home.path(), words).await.0, Some(7), "{words:?}");
     }
 }

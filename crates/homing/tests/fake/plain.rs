@@ -1,3 +1,5 @@
+//! Commands that ask once and answer.
+
 use homing_model::{Code, Problem};
 
 use super::*;
@@ -23,7 +25,7 @@ async fn output_comes_as_it_is_where_a_program_reads_it() {
     assert_eq!(run(home.path(), &["output", "x"]).await.stdout, "a\x1b[2J\r\nb");
     assert_eq!(run(home.path(), &["output", "-f", "x"]).await.stdout, "a\x1b[2J\r\nb");
     assert_eq!(run(home.path(), &["output", "--tail", "1", "x"]).await.stdout, "b");
-    assert_eq!(run(home.path(), &["output", "--offset", "8", "x"]).await.stdout, "b");
+    assert_eq!(run(home.path(), &["output", "--offset", "7", "x"]).await.stdout, "b");
 }
 
 #[tokio::test]

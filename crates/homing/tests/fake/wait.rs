@@ -1,3 +1,5 @@
+//! Waiting.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;

@@ -1,0 +1,143 @@
+//! One connection: who is at the other end, and its requests one after the other.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use homing_model::{Code, Problem};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper::{Method, Request};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use crate::call::Peer;
+use crate::caught::caught;
+use crate::confine::Confinement;
+use crate::refusal::Refusal;
+
+/// How long a client may take to say what it wants, and how long it may say nothing between two requests.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// The largest request head: an address of the longest kind (64 KiB) and its headers.
+const HEAD_SIZE: usize = 96 * 1024;
+
+/// What is held for a client that does not read, beyond one piece of a stream.
+const BUFFER: usize = 128 * 1024;
+
+/// Whether a connection is served.
+#[derive(Debug)]
+pub(crate) enum Admission {
+    Welcome(Peer),
+    /// Every request is answered with this.
+    Refused(Problem),
+}
+
+/// Looks at who connected: the same user, and no more confined than we are (P11).
+pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool) -> Admission {
+    let refused = |code, detail: String| Admission::Refused(Problem::new(code, detail));
+    let peer = match stream.peer_cred() {
+        Ok(peer) => peer,
+        Err(error) => return refused(Code::Forbidden, format!("the caller cannot be told: {error}")),
+    };
+    if peer.uid() != rustix::process::geteuid().as_raw() {
+        return refused(Code::Forbidden, format!("user {} may not use the daemon of another", peer.uid()));
+    }
+    // A pid that means nothing here is that of a process in another pid namespace.
+    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
+    if allow_confined {
+        return Admission::Welcome(Peer { pid });
+    }
+    let Some(known) = pid else {
+        return refused(Code::Confined, "the caller is refused: it is in another pid namespace than the daemon".into());
+    };
+    match Confinement::of(known) {
+        Ok(theirs) => match theirs.beyond(own) {
+            Some(reason) => refused(Code::Confined, format!("the caller (pid {known}) is refused: {reason}")),
+            None => Admission::Welcome(Peer { pid }),
+        },
+        Err(error) => refused(
+            Code::Confined,
+            format!("the caller (pid {known}) is refused: whether it is confined cannot be seen: {error}"),
+        ),
+    }
+}
+
+/// The daemon leaves: whoever only waits is cut off, and asks the next daemon.
+#[derive(Debug, thiserror::Error)]
+#[error("the daemon is leaving")]
+struct Leaving;
+
+async fn answer(
+    router: TowerToHyperService<Router>,
+    peer: Peer,
+    mut request: Request<Incoming>,
+    mut leaving: watch::Receiver<bool>,
+) -> Result<Response, Leaving> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    request.extensions_mut().insert(peer);
+    let answered = caught(router.call(request.map(Body::new)));
+    let result = if method == Method::GET || method == Method::HEAD {
+        tokio::select! {
+            biased;
+            result = answered => result,
+            _ = leaving.wait_for(|leaving| *leaving) => return Err(Leaving),
+        }
+    } else {
+        answered.await
+    };
+    let response = match result {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(panicked) => {
+            tracing::error!(%method, path, panic = panicked.0, "a request made us panic");
+            Refusal::new(Code::Internal, format!("{method} {path} failed: {}", panicked.0)).into_response()
+        }
+    };
+    tracing::debug!(%method, path, status = response.status().as_u16(), "answered");
+    Ok(response)
+}
+
+/// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
+pub(crate) async fn serve(
+    stream: UnixStream,
+    admission: Admission,
+    router: TowerToHyperService<Router>,
+    leaving: watch::Receiver<bool>,
+) {
+    let mut over = leaving.clone();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_header_size(HEAD_SIZE).max_buf_size(BUFFER);
+    http.keep_alive(matches!(admission, Admission::Welcome(_)));
+    let service = service_fn(|request| {
+        let (router, leaving) = (router.clone(), leaving.clone());
+        let admitted = match &admission {
+            Admission::Welcome(peer) => Ok(*peer),
+            Admission::Refused(problem) => Err(Refusal::from(problem.clone())),
+        };
+        async move {
+            match admitted {
+                Ok(peer) => answer(router, peer, request, leaving).await,
+                Err(refusal) => Ok(refusal.into_response()),
+            }
+        }
+    });
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let result = tokio::select! {
+        biased;
+        _ = over.wait_for(|leaving| *leaving) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        result = connection.as_mut() => result,
+    };
+    if let Err(error) = result {
+        // A client that went away, or that speaks something else.
+        tracing::debug!(%error, "a connection broke");
+    }
+}

@@ -1,0 +1,122 @@
+//! The daemon: an engine that serves its home until it is told to end.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use homing_engine::Engine;
+use homing_model::{Code, Problem};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::log;
+use crate::server::{Ended, Server};
+use crate::settings::Settings;
+
+/// How a daemon is run. The command line decides all of it; nothing is read from the environment here.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The state folder.
+    pub home: PathBuf,
+    /// The program that a revival starts.
+    pub program: PathBuf,
+    /// The configuration file; it need not be there.
+    pub config: PathBuf,
+    /// How often the reconcile pass runs, whatever the file says.
+    pub reconcile_interval: Option<Duration>,
+    /// The least level that is logged: `error`, `warn`, `info` (the default), `debug` or `trace`.
+    pub log: Option<String>,
+    /// Somebody looks at it: short lines instead of JSON, and a signal is a stop on purpose.
+    pub foreground: bool,
+}
+
+/// Serves a home. Returns when the daemon was told to end, or could not begin.
+#[must_use]
+pub fn run(options: &Options) -> ExitCode {
+    log::start(options.log.as_deref(), options.foreground);
+    match begin(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            tracing::error!(code = problem.code, advice = problem.advice, "{}", problem.detail);
+            homing_engine::report_start_failure(&options.home, &problem.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin(options: &Options) -> Result<(), Problem> {
+    set_limits();
+    // Before anything is written: into a folder that others can change nothing goes.
+    homing_engine::prepare_home(&options.home)
+        .map_err(|error| Problem::from(homing_engine::OpenError::Home(error)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| limit("the event loop cannot be set up", &error))?;
+    let served = runtime.block_on(serve(options));
+    // A thread in the middle of a slow read must not hold up the end.
+    runtime.shutdown_background();
+    served
+}
+
+async fn serve(options: &Options) -> Result<(), Problem> {
+    // From here on a signal waits until the engine is open: it must not be left half open.
+    let signals = Signals::new().map_err(|error| limit("signals cannot be heard", &error))?;
+    let settings = Settings::new(&options.config, &options.home, options.reconcile_interval);
+    let config = settings.begin().map_err(|error| Problem::new(Code::BadConfig, error.to_string()))?;
+    let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config).open().await?;
+    let server = Server::bind(engine.clone())?;
+    engine.ready().await;
+    tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
+    let ended = server.serve(signals.until_told(&settings, &engine)).await;
+    let on_purpose = ended == Ended::Asked || options.foreground;
+    tracing::info!(on_purpose, "leaving; tasks run on");
+    engine.leave(on_purpose).await;
+    Ok(())
+}
+
+fn limit(what: &str, error: &std::io::Error) -> Problem {
+    Problem::new(Code::SystemLimit, format!("{what}: {error}"))
+}
+
+/// Many connections and shims need many descriptors; a core file would hold environments; what is made is for us alone.
+fn set_limits() {
+    let files = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
+    let core = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    if let Err(error) = raised.and(core) {
+        tracing::warn!(%error, "a resource limit could not be set");
+    }
+    umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Until a signal says that it is over; a hang-up means: read the configuration again.
+    async fn until_told(mut self, settings: &Settings, engine: &Engine) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => match settings.read() {
+                    Ok(config) => {
+                        engine.set_config(config);
+                        tracing::info!("the configuration was read again");
+                    }
+                    Err(error) => tracing::error!(%error, "the configuration is broken; the last good one stays in force"),
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What the daemon says of itself: JSON lines for machines, short lines for whoever runs it in a terminal.
+
+use std::panic;
+
+use tracing::Level;
+
+/// Sends what is logged to stderr, from `level` on. The first call of a process counts.
+pub(crate) fn start(level: Option<&str>, foreground: bool) {
+    let known = level.map(str::parse::<Level>);
+    let max = match known {
+        Some(Ok(level)) => level,
+        Some(Err(_)) | None => Level::INFO,
+    };
+    let builder = tracing_subscriber::fmt().with_max_level(max).with_target(false).with_writer(std::io::stderr);
+    let started = if foreground { builder.compact().try_init() } else { builder.json().flatten_event(true).try_init() };
+    if started.is_ok() {
+        panic::set_hook(Box::new(|info| tracing::error!(panic = %info, "panic")));
+    }
+    if let Some(Err(_)) = known {
+        tracing::warn!(level, "no such level: error, warn, info, debug and trace are known");
+    }
+}

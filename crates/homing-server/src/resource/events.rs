@@ -1,0 +1,192 @@
+//! `GET /v1/events`: the log so far as JSON lines, or as it grows as server-sent events.
+//!
+//! Whoever follows holds a cursor and nothing else. Each page is read from the store after that cursor, and the engine only tells
+//! that there is something to read: so nothing is missed, nothing is told twice, and a slow client holds one page.
+
+use std::io;
+
+use axum::http::HeaderName;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use homing_engine::{Engine, Error};
+use homing_model::{Event, Problem};
+use homing_store::store::EventFilter;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::answer::Answer;
+use crate::call::Call;
+use crate::route::{Kind, Parameter};
+use crate::sse::{self, Events};
+use crate::stream::{self, Source};
+
+/// Events read, and held for a client, at once.
+const PAGE: u32 = 128;
+
+/// Which events.
+pub(crate) const QUERY: &[Parameter] = &[
+    Parameter::new("after", Kind::ANY_NUMBER, "After this event; `Last-Event-ID` wins over it. Absent: from now on, or with `follow=false` from the beginning."),
+    Parameter::new("owner", Kind::Text, "Only events of this owner."),
+    Parameter::new("types", Kind::Words, "Only events of these types, separated by commas."),
+    Parameter::new("follow", Kind::Flag, "`false`: the log so far, as JSON lines."),
+];
+
+/// What the headers of JSON lines say.
+pub(crate) const HEADERS: &[(&str, &str)] =
+    &[("Homing-Trimmed-To", "There if `after` is too old: events up to this one are no longer kept.")];
+
+/// Data of a `reset` event: the cursor was too old.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct EventsReset {
+    /// Events up to this one are no longer kept; the stream goes on after it.
+    trimmed_to: u64,
+}
+
+/// Serves both.
+pub(crate) async fn read(call: Call) -> Answer {
+    let engine = call.app.engine.clone();
+    let filter =
+        EventFilter { owner: call.query.text("owner").map(str::to_owned), kinds: call.query.words("types")? };
+    let follow = call.query.flag("follow").unwrap_or(true);
+    let after = call.last_event_id()?.or_else(|| call.query.number("after"));
+    let news = engine.newest_event();
+    let cursor = match after {
+        Some(after) => after,
+        None if follow => engine.last_event().await?,
+        None => 0,
+    };
+    let log = Log { engine, filter, cursor };
+    if follow {
+        return Ok(sse::response(stream::body(Follower { log, news, over: false }, call.app.leaving.clone())));
+    }
+    lines(log, after.is_some(), &call).await
+}
+
+async fn lines(mut log: Log, resumed: bool, call: &Call) -> Answer {
+    let first = log.page().await?;
+    let trimmed = first.trimmed_to.filter(|_| resumed);
+    let body = stream::body(Lines { log, first: Some(first) }, call.app.leaving.clone());
+    let mut response =
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))], body).into_response();
+    if let Some(trimmed_to) = trimmed {
+        response.headers_mut().insert(HeaderName::from_static("homing-trimmed-to"), trimmed_to.into());
+    }
+    Ok(response)
+}
+
+/// The log after a cursor.
+struct Log {
+    engine: Engine,
+    filter: EventFilter,
+    cursor: u64,
+}
+
+/// A stretch of it.
+struct Page {
+    events: Vec<Event>,
+    /// The cursor was too old: events up to this one are gone.
+    trimmed_to: Option<u64>,
+    /// There was nothing after the cursor.
+    at_end: bool,
+}
+
+impl Log {
+    async fn page(&mut self) -> Result<Page, Error> {
+        let found = self.engine.events(self.cursor, self.filter.clone(), PAGE).await?;
+        let trimmed_to = (found.trimmed_to > self.cursor).then_some(found.trimmed_to);
+        let reached = found.cursor.max(found.trimmed_to).max(self.cursor);
+        let at_end = reached == self.cursor;
+        self.cursor = reached;
+        Ok(Page { events: found.events, trimmed_to, at_end })
+    }
+}
+
+struct Follower {
+    log: Log,
+    news: watch::Receiver<u64>,
+    over: bool,
+}
+
+impl Source for Follower {
+    async fn next(mut self) -> Option<(io::Result<Bytes>, Self)> {
+        if self.over {
+            return None;
+        }
+        loop {
+            // Marked as seen before reading: whatever is committed after this wakes us again.
+            self.news.mark_unchanged();
+            let mut events = Events::default();
+            let page = match self.log.page().await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.over = true;
+                    events.push_problem(&Problem::from(error));
+                    return Some((Ok(events.into_bytes()), self));
+                }
+            };
+            if let Some(trimmed_to) = page.trimmed_to {
+                events.push("reset", Some(trimmed_to), &EventsReset { trimmed_to });
+            }
+            for event in &page.events {
+                events.push(event.kind.as_str(), Some(event.seq), event);
+            }
+            if !events.is_empty() {
+                return Some((Ok(events.into_bytes()), self));
+            }
+            if page.at_end {
+                match timeout(sse::KEEP_ALIVE, self.news.changed()).await {
+                    Ok(Ok(())) => {}
+                    // The engine is gone.
+                    Ok(Err(_)) => return None,
+                    Err(_) => return Some((Ok(sse::keep_alive()), self)),
+                }
+            }
+        }
+    }
+}
+
+struct Lines {
+    log: Log,
+    first: Option<Page>,
+}
+
+impl Lines {
+    /// The next page. One that is not there any more would be a hole in the middle, and is an error.
+    async fn page(&mut self) -> io::Result<Page> {
+        if let Some(page) = self.first.take() {
+            return Ok(page);
+        }
+        let page = self.log.page().await.map_err(io::Error::other)?;
+        match page.trimmed_to {
+            Some(_) => Err(io::Error::other("the log was trimmed while it was read")),
+            None => Ok(page),
+        }
+    }
+}
+
+impl Source for Lines {
+    async fn next(mut self) -> Option<(io::Result<Bytes>, Self)> {
+        loop {
+            let page = match self.page().await {
+                Ok(page) if page.at_end => return None,
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "an answer was cut off");
+                    return Some((Err(error), self));
+                }
+            };
+            let mut text = Vec::new();
+            for event in &page.events {
+                if serde_json::to_writer(&mut text, event).is_ok() {
+                    text.push(b'\n');
+                }
+            }
+            if !text.is_empty() {
+                return Some((Ok(text.into()), self));
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! `POST /v1/gc`: drops what is past its retention, now.
+
+use crate::answer::{Answer, json};
+use crate::app::to_the_end;
+use crate::call::Call;
+
+/// Serves it.
+pub(crate) async fn gc(call: Call) -> Answer {
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.gc().await }).await?)
+}

@@ -1,0 +1,73 @@
+//! `POST /v1/tasks/{ref}/input`: bytes for the task to read.
+
+use axum::http::header::CONTENT_TYPE;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use homing_model::Code;
+use homing_model::api::{InputAnswer, InputRequest};
+
+use crate::answer::{Answer, json};
+use crate::app::to_the_end;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::route::{Kind, Parameter};
+
+/// The most input at once.
+const MOST: usize = 1 << 20;
+
+/// The largest body: the same bytes take more room in JSON.
+pub(crate) const LIMIT: usize = 8 << 20;
+
+/// For raw bytes, which have no room for a flag.
+pub(crate) const QUERY: &[Parameter] = &[Parameter::new("eof", Kind::Flag, "Close the input afterwards.")];
+
+/// Serves it.
+pub(crate) async fn write(call: Call) -> Answer {
+    let (data, eof) = if is_raw(&call) { (call.body.to_vec(), false) } else { decode(call.json()?)? };
+    if data.len() > MOST {
+        return Err(Refusal::new(Code::TooLarge, format!("the input is larger than {MOST} bytes")));
+    }
+    let eof = eof || call.query.flag("eof").unwrap_or(false);
+    let id = call.task().await?;
+    let engine = call.app.engine.clone();
+    let written = to_the_end(async move { engine.input(&id, data, eof).await }).await?;
+    json(&InputAnswer { written })
+}
+
+fn is_raw(call: &Call) -> bool {
+    let kind = call.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/octet-stream")
+}
+
+fn decode(request: InputRequest) -> Result<(Vec<u8>, bool), Refusal> {
+    let data = match (request.text, request.base64) {
+        (Some(_), Some(_)) => return Err(Refusal::invalid("`text` and `base64` are both given: choose one")),
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(encoded)) => {
+            STANDARD.decode(encoded).map_err(|error| Refusal::invalid(format!("`base64`: {error}")))?
+        }
+        (None, None) if request.eof => Vec::new(),
+        (None, None) => return Err(Refusal::invalid("no input: give `text`, `base64` or `eof`")),
+    };
+    Ok((data, request.eof))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_is_text_or_base64_or_the_end() {
+        let request = |text: Option<&str>, base64: Option<&str>, eof| InputRequest {
+            text: text.map(str::to_owned),
+            base64: base64.map(str::to_owned),
+            eof,
+        };
+        assert_eq!(decode(request(Some("hé"), None, false)).unwrap(), ("hé".as_bytes().to_vec(), false));
+        assert_eq!(decode(request(None, Some("/wA="), true)).unwrap(), (vec![0xff, 0], true));
+        assert_eq!(decode(request(None, None, true)).unwrap(), (vec![], true));
+        for wrong in [request(None, None, false), request(Some("a"), Some("YQ=="), false), request(None, Some("%"), false)] {
+            assert_eq!(decode(wrong).unwrap_err().problem().code, "HM0003");
+        }
+    }
+}

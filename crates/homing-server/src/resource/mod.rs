@@ -1,0 +1,17 @@
+//! One file per address, or per pair of addresses that are one thing.
+
+pub(crate) mod daemon_stop;
+pub(crate) mod events;
+pub(crate) mod follow;
+pub(crate) mod gc;
+pub(crate) mod health;
+pub(crate) mod input;
+pub(crate) mod openapi;
+pub(crate) mod output;
+pub(crate) mod output_index;
+pub(crate) mod signal;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod task;
+pub(crate) mod tasks;
+pub(crate) mod wait;

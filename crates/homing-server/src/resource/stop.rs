@@ -1,0 +1,23 @@
+//! `POST /v1/tasks/{ref}/stop`: ends the whole tree.
+
+use homing_model::api::StopRequest;
+use homing_shim::process::signal_number;
+
+use crate::answer::{Answer, json};
+use crate::app::to_the_end;
+use crate::call::Call;
+use crate::refusal::Refusal;
+
+/// Serves it. An empty body asks for nothing special.
+pub(crate) async fn stop(call: Call) -> Answer {
+    let mut request =
+        if call.body.trim_ascii().is_empty() { StopRequest::default() } else { call.json::<StopRequest>()? };
+    if let Some(signal) = &request.signal {
+        signal_number(signal).map_err(|error| Refusal::invalid(format!("`signal`: {error}")))?;
+    }
+    let owner = call.owner()?;
+    request.by.get_or_insert_with(|| owner.to_owned());
+    let id = call.task().await?;
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.stop(&id, request).await }).await?)
+}

@@ -1,0 +1,18 @@
+//! `/v1/tasks/{ref}`: one task, and forgetting it.
+
+use crate::answer::{Answer, json};
+use crate::app::to_the_end;
+use crate::call::Call;
+
+/// `GET /v1/tasks/{ref}`.
+pub(crate) async fn show(call: Call) -> Answer {
+    let id = call.task().await?;
+    json(&call.app.engine.task(&id).await?)
+}
+
+/// `DELETE /v1/tasks/{ref}`.
+pub(crate) async fn forget(call: Call) -> Answer {
+    let id = call.task().await?;
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.forget(&id).await }).await?)
+}

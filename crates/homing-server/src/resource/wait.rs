@@ -1,0 +1,53 @@
+//! `GET /v1/tasks/{ref}/wait` and `GET /v1/wait`: an answer when tasks have ended, or when the time is up.
+
+use axum::http::StatusCode;
+use homing_engine::WaitMode;
+use homing_model::{Code, TaskId};
+
+use crate::answer::{Answer, json_with};
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::route::{Kind, Parameter};
+
+const TIMEOUT: Parameter =
+    Parameter::new("timeout_ms", Kind::ANY_NUMBER, "How long to wait at most; until the end if absent.");
+
+/// For one.
+pub(crate) const ONE: &[Parameter] = &[TIMEOUT];
+
+/// For several.
+pub(crate) const SEVERAL: &[Parameter] = &[
+    Parameter::new("ids", Kind::Words, "Ids, unique starts of ids, names or `@last`, separated by commas."),
+    Parameter::new("mode", Kind::OneOf(&["all", "any"]), "Wait for all of them (the default) or for any."),
+    TIMEOUT,
+];
+
+/// 202 is no error: the task goes on.
+const fn status(done: bool) -> StatusCode {
+    if done { StatusCode::OK } else { StatusCode::ACCEPTED }
+}
+
+/// Waits for one.
+pub(crate) async fn one(call: Call) -> Answer {
+    let id = call.task().await?;
+    let answer = call.app.engine.wait(&[id], WaitMode::All, call.query.millis("timeout_ms")).await?;
+    let Some(task) = answer.items.first() else {
+        return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
+    };
+    json_with(status(answer.done), task)
+}
+
+/// Waits for several.
+pub(crate) async fn several(call: Call) -> Answer {
+    let references: Vec<String> = call.query.words("ids")?;
+    if references.is_empty() {
+        return Err(Refusal::invalid("`ids` is missing: name at least one task"));
+    }
+    let mut ids: Vec<TaskId> = Vec::with_capacity(references.len());
+    for reference in &references {
+        ids.push(call.resolve(reference).await?);
+    }
+    let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
+    let answer = call.app.engine.wait(&ids, mode, call.query.millis("timeout_ms")).await?;
+    json_with(status(answer.done), &answer)
+}

@@ -1,0 +1,65 @@
+//! The table of routes as an axum router.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{Extension, RawPathParams, Request, State};
+use axum::http::{Method, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use bytes::Bytes;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::body;
+use crate::call::{Call, Peer};
+use crate::query::Query;
+use crate::refusal::{Refusal, no_method, no_route};
+use crate::route::{Route, Verb};
+use crate::routes::ROUTES;
+
+/// Everything that is served.
+pub(crate) fn router(app: App) -> Router {
+    let mut router = Router::new();
+    for route in ROUTES {
+        router = router.route(route.path, endpoint(route));
+    }
+    router
+        .fallback(|method: Method, uri: Uri| async move { no_route(method.as_str(), uri.path()) })
+        .method_not_allowed_fallback(|method: Method, uri: Uri| async move { no_method(method.as_str(), uri.path()) })
+        .with_state(app)
+}
+
+type Path = Result<RawPathParams, RawPathParamsRejection>;
+
+fn endpoint(route: &'static Route) -> MethodRouter<App> {
+    let filter = match route.verb {
+        Verb::Get => MethodFilter::GET,
+        Verb::Post => MethodFilter::POST,
+        Verb::Delete => MethodFilter::DELETE,
+    };
+    on(filter, move |State(app): State<App>, Extension(peer): Extension<Peer>, path: Path, request: Request| {
+        serve(route, app, peer, path, request)
+    })
+}
+
+async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
+    let answer: Answer = async {
+        let call = read(route, app, peer, path, request).await?;
+        (route.handler)(call).await
+    }
+    .await;
+    answer.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn read(route: &Route, app: App, peer: Peer, path: Path, request: Request<Body>) -> Result<Call, Refusal> {
+    let path = path.map_err(|error| Refusal::invalid(format!("the path cannot be read: {error}")))?;
+    let reference = path.iter().find(|(name, _)| *name == "ref").map(|(_, value)| value.to_owned());
+    let (head, body) = request.into_parts();
+    let query = Query::parse(&head.uri, route.query)?;
+    let body = match &route.takes {
+        Some(taken) => body::read(body, taken.limit).await?,
+        None => Bytes::new(),
+    };
+    Ok(Call { app, peer, reference, query, headers: head.headers, body })
+}

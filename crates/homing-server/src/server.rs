@@ -1,0 +1,115 @@
+//! Accepting connections, until the end.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homing_engine::Engine;
+use hyper_util::service::TowerToHyperService;
+use rustix::io::Errno;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::app::App;
+use crate::confine::Confinement;
+use crate::connection::{self, Admission};
+use crate::router::router;
+use crate::socket::{self, BindError};
+
+/// Connections served at once; more wait in the kernel's queue.
+const MOST: usize = 4096;
+
+/// Before accepting again when the system has no descriptor or memory left, unless a connection ends before.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// What a request that changes something is given to finish when the server leaves.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// A caller asked for it (`POST /v1/daemon/stop`): on purpose.
+    Asked,
+    /// Whoever runs it said so.
+    Told,
+}
+
+/// The server of one engine's home.
+#[derive(Debug)]
+pub struct Server {
+    engine: Engine,
+    listener: UnixListener,
+    own: Confinement,
+}
+
+impl Server {
+    /// Listens on the socket of the engine's home. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If the home is not safe, or the system refuses.
+    pub fn bind(engine: Engine) -> Result<Self, BindError> {
+        let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
+        let own = Confinement::own().map_err(failed)?;
+        let listener = UnixListener::from_std(socket::bind(engine.home())?).map_err(failed)?;
+        Ok(Self { engine, listener, own })
+    }
+
+    /// Serves until `told` is done or a caller asks for the end. Requests that change something are finished; the rest is cut off.
+    pub async fn serve(self, told: impl Future<Output = ()>) -> Ended {
+        let (leave, leaving) = watch::channel(false);
+        let asked = Arc::new(Notify::new());
+        let app = App { engine: self.engine.clone(), asked: Arc::clone(&asked), leaving: leaving.clone() };
+        let router = TowerToHyperService::new(router(app));
+        let mut told = pin!(told);
+        // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.
+        let mut connections = JoinSet::new();
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = &mut told => break Ended::Told,
+                () = asked.notified() => break Ended::Asked,
+                Some(_) = connections.join_next() => {}
+                accepted = self.listener.accept(), if connections.len() < MOST => match accepted {
+                    Ok((stream, _)) => {
+                        let admission = self.admit(&stream);
+                        connections.spawn(connection::serve(stream, admission, router.clone(), leaving.clone()));
+                    }
+                    Err(error) if is_shortage(&error) => {
+                        tracing::warn!(%error, connections = connections.len(), "no connection can be accepted now");
+                        tokio::select! {
+                            Some(_) = connections.join_next() => {}
+                            () = sleep(BREATH) => {}
+                        }
+                    }
+                    // The client gave up before we came to it.
+                    Err(error) => tracing::debug!(%error, "a connection was not accepted"),
+                },
+            }
+        };
+        drop(self.listener);
+        leave.send_replace(true);
+        let all = async { while connections.join_next().await.is_some() {} };
+        if timeout(GRACE, all).await.is_err() {
+            tracing::warn!(connections = connections.len(), "requests were cut off");
+        }
+        ended
+    }
+
+    fn admit(&self, stream: &UnixStream) -> Admission {
+        let admission = connection::admit(stream, &self.own, self.engine.config().confined.allow);
+        if let Admission::Refused(problem) = &admission {
+            tracing::info!(code = problem.code, reason = problem.detail, "a caller was refused");
+        }
+        admission
+    }
+}
+
+/// Whether the error is ours and will pass, so that trying again at once would only spin.
+fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| shortages.iter().any(|known| known.raw_os_error() == code))
+}

@@ -1,0 +1,105 @@
+//! Which configuration is in force: the file, or the last good one where the file is broken.
+//!
+//! A daemon that is revived by itself must not stay away because somebody is in the middle of an edit, and must not fall back to
+//! defaults either: a shorter retention would drop what a person wanted kept. So every good file is copied into the home, and the
+//! copy holds while the file is broken.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use homing_engine::config::Period;
+use homing_engine::{Config, ConfigError};
+
+/// The copy, in the home.
+const LAST_GOOD: &str = "config.last-good.toml";
+
+/// Where the configuration comes from.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    file: PathBuf,
+    copy: PathBuf,
+    reconcile_interval: Option<Duration>,
+}
+
+impl Settings {
+    /// Of this file, for this home, with the interval of the reconcile pass overridden or not.
+    pub(crate) fn new(file: &Path, home: &Path, reconcile_interval: Option<Duration>) -> Self {
+        Self { file: file.to_owned(), copy: home.join(LAST_GOOD), reconcile_interval }
+    }
+
+    /// Reads the file, and keeps a copy of a good one.
+    ///
+    /// # Errors
+    /// With the line that is wrong.
+    pub(crate) fn read(&self) -> Result<Config, ConfigError> {
+        let config = Config::load(&self.file)?;
+        self.keep();
+        Ok(self.overridden(config))
+    }
+
+    /// What to begin with: the file, or the copy if the file is broken. An error if there is neither.
+    ///
+    /// # Errors
+    /// With the line of the file that is wrong.
+    pub(crate) fn begin(&self) -> Result<Config, ConfigError> {
+        let error = match self.read() {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
+        };
+        match Config::load(&self.copy) {
+            Ok(config) if self.copy.exists() => {
+                tracing::error!(%error, "the configuration is broken; the last good one is in force");
+                Ok(self.overridden(config))
+            }
+            Ok(_) | Err(_) => Err(error),
+        }
+    }
+
+    fn overridden(&self, mut config: Config) -> Config {
+        if let Some(interval) = self.reconcile_interval {
+            config.reconcile.interval = Period(interval);
+        }
+        config
+    }
+
+    /// The home is not written to when nothing changed, and a copy that cannot be made is no reason to stop.
+    fn keep(&self) {
+        let text = std::fs::read(&self.file).unwrap_or_default();
+        if std::fs::read(&self.copy).is_ok_and(|kept| kept == text) {
+            return;
+        }
+        let fresh = self.copy.with_extension("new");
+        let kept = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &self.copy));
+        if let Err(error) = kept {
+            tracing::warn!(%error, "no copy of the configuration could be kept");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_file_leaves_the_last_good_one_in_force() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let settings = Settings::new(&file, dir.path(), None);
+        std::fs::write(&file, "[confined]\nallow = ").unwrap();
+        assert!(settings.begin().is_err(), "there is no good one yet");
+        std::fs::write(&file, "[confined]\nallow = true\n").unwrap();
+        assert!(settings.begin().unwrap().confined.allow);
+        std::fs::write(&file, "[confined]\nalow = true\n").unwrap();
+        assert!(settings.read().unwrap_err().to_string().contains("line 2"));
+        assert!(settings.begin().unwrap().confined.allow);
+        std::fs::remove_file(&file).unwrap();
+        assert!(!settings.begin().unwrap().confined.allow, "no file is the default");
+    }
+
+    #[test]
+    fn the_interval_of_the_caller_wins() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::new(&dir.path().join("absent"), dir.path(), Some(Duration::from_secs(1)));
+        assert_eq!(settings.begin().unwrap().reconcile.interval.0, Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,168 @@
+//! The socket of a home: where it may be, and how it comes to be there.
+//!
+//! Keeps P11. The folder is opened once, without following a link, and what was opened is what is checked and bound in: nobody
+//! can put another folder in its place in between. The socket is bound under a temporary name, closed to others, and renamed:
+//! whoever finds `homing.sock` finds it ready, and the one of an earlier daemon is replaced in one step. It is never unlinked at
+//! the end, since by then it may be the next daemon's. Binding and connecting go through `/proc/self/fd`, because an address
+//! holds 107 bytes and a path may be longer.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use homing_model::{Code, Problem};
+use homing_shim::{folder, home};
+use rustix::fs::{AtFlags, Mode};
+
+/// Why a home has no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Somebody else could tamper with the folder.
+    #[error("{} {why}", home.display())]
+    Hostile {
+        /// Which folder.
+        home: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The system said no.
+    #[error("the socket in {} cannot be made: {source}", home.display())]
+    Io {
+        /// Which folder.
+        home: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl From<BindError> for Problem {
+    fn from(error: BindError) -> Self {
+        let code = match error {
+            BindError::Hostile { .. } => Code::HostileHome,
+            BindError::Io { .. } => Code::SystemLimit,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+/// Opens a home that is a real folder, ours, and closed to others.
+fn open(path: &Path) -> Result<OwnedFd, BindError> {
+    let hostile = |why| BindError::Hostile { home: path.to_owned(), why };
+    let failed = |source| BindError::Io { home: path.to_owned(), source };
+    // A slash at the end would follow a link.
+    let opened = folder::open(path.components().as_path()).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => hostile("is a link"),
+        Some(code) if code == rustix::io::Errno::NOTDIR.raw_os_error() => hostile("is not a real folder"),
+        _ => failed(error),
+    })?;
+    let found = rustix::fs::fstat(&opened).map_err(|error| failed(error.into()))?;
+    if found.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(hostile("belongs to another user"));
+    }
+    if found.st_mode & 0o077 != 0 {
+        return Err(hostile("is open to other users"));
+    }
+    Ok(opened)
+}
+
+/// Listens in a home. Only who holds the home's lock may call this.
+///
+/// # Errors
+/// If the folder is not safe, or the system refuses.
+pub fn bind(path: &Path) -> Result<UnixListener, BindError> {
+    let opened = open(path)?;
+    bind_in(&opened).map_err(|source| BindError::Io { home: path.to_owned(), source })
+}
+
+fn bind_in(opened: &OwnedFd) -> io::Result<UnixListener> {
+    let temporary = format!("{}.{}", home::SOCKET, std::process::id());
+    // One of ours with the same pid may have died halfway.
+    folder::remove(opened, &temporary)?;
+    let listener = UnixListener::bind(format!("/proc/self/fd/{}/{temporary}", opened.as_raw_fd()))?;
+    let ready = || -> io::Result<()> {
+        // The folder is closed to others, so nobody was there before this.
+        rustix::fs::chmodat(opened, &temporary, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+        rustix::fs::renameat(opened, &temporary, opened, home::SOCKET)?;
+        listener.set_nonblocking(true)
+    };
+    if let Err(error) = ready() {
+        let _ = folder::remove(opened.as_fd(), &temporary);
+        return Err(error);
+    }
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn folder(path: &Path, mode: u32) {
+        fs::create_dir(path).unwrap();
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn p11_a_folder_that_others_could_tamper_with_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for (name, mode) in [("group", 0o710), ("all", 0o755), ("write", 0o702)] {
+            folder(&at(name), mode);
+            assert!(matches!(bind(&at(name)), Err(BindError::Hostile { .. })), "{name}");
+        }
+        folder(&at("real"), 0o700);
+        symlink(at("real"), at("link")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        for name in ["link", "link/", "file"] {
+            let error = bind(&at(name)).unwrap_err();
+            assert_eq!(Problem::from(error).code, "HM0018", "{name}");
+        }
+        assert!(matches!(bind(&at("absent")), Err(BindError::Io { .. })));
+        assert!(names(&at("real")).is_empty());
+        assert!(bind(&at("real")).is_ok());
+    }
+
+    #[test]
+    fn p11_a_folder_of_another_user_is_refused() {
+        if rustix::process::geteuid().is_root() {
+            let dir = tempfile::tempdir().unwrap();
+            std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
+            assert!(matches!(bind(dir.path()), Err(BindError::Hostile { why: "belongs to another user", .. })));
+        }
+    }
+
+    #[test]
+    fn the_socket_replaces_an_old_one_and_stays_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(home::SOCKET);
+        let first = bind(dir.path()).unwrap();
+        let before = fs::metadata(&path).unwrap().ino();
+        let second = bind(dir.path()).unwrap();
+        let found = fs::metadata(&path).unwrap();
+        assert!(found.file_type().is_socket());
+        assert_eq!(found.mode() & 0o777, 0o600);
+        assert_ne!(found.ino(), before);
+        drop(first);
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(second);
+        assert_eq!(names(dir.path()), [home::SOCKET]);
+    }
+
+    #[test]
+    fn a_path_too_long_for_an_address_works() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("x".repeat(120)).join("y".repeat(120));
+        fs::create_dir_all(&deep).unwrap();
+        fs::set_permissions(&deep, Permissions::from_mode(0o700)).unwrap();
+        let _listener = bind(&deep).unwrap();
+        assert!(deep.join(home::SOCKET).exists());
+    }
+}
