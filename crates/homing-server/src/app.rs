@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use homing_engine::Engine;
 use homing_model::Code;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
+use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 
 /// Shared by all requests; cheap to clone.
@@ -15,8 +16,7 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     /// Rung when a caller asks for the daemon's end.
     pub(crate) asked: Arc<Notify>,
-    /// True once the server is leaving: streams end, waits are cut.
-    pub(crate) leaving: watch::Receiver<bool>,
+    pub(crate) leaving: Leaving,
 }
 
 /// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a submit

@@ -30,8 +30,8 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
     let mut whole = BytesMut::new();
     let mut size: usize = 0;
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;
+        let frame = frame
+            .map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         size = size.saturating_add(data.len());
         if size <= limit {

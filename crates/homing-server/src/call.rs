@@ -78,8 +78,8 @@ impl Call {
     /// Where a stream was left: `Last-Event-ID`, if it is there.
     pub(crate) fn last_event_id(&self) -> Result<Option<u64>, Refusal> {
         let Some(text) = self.header("last-event-id")? else { return Ok(None) };
-        text.parse()
-            .map(Some)
-            .map_err(|_| Refusal::invalid(format!("`Last-Event-ID` is `{text}`, which is not a cursor of ours")))
+        text.parse().map(Some).map_err(|_| {
+            Refusal::invalid(format!("`Last-Event-ID` is `{text}`, which is not a cursor of ours"))
+        })
     }
 }

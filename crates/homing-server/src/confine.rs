@@ -62,13 +62,17 @@ impl Confinement {
     }
 
     fn read(path: &str) -> io::Result<Self> {
-        let folder = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let folder =
+            rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let identity = |name: &str| -> io::Result<Identity> {
             let found = statat(&folder, name, AtFlags::empty())?;
             Ok((found.st_dev, found.st_ino))
         };
         let mut buffer = [0; 8192];
-        let status = read_start(&openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?, &mut buffer)?;
+        let status = read_start(
+            &openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
+            &mut buffer,
+        )?;
         let value = |name: &str| field(status, name);
         Ok(Self {
             no_new_privs: value("NoNewPrivs").ok_or(io::ErrorKind::InvalidData)?,
@@ -104,6 +108,21 @@ impl Confinement {
         }
         (self.root != ours.root).then_some(Reason::Root)
     }
+}
+
+/// Why this process is more confined than the first one of its pid namespace, if it is: such a process never starts the daemon, which
+/// would be locked into the same sandbox and outlive it. What the first process does not let us see is not held against us.
+#[must_use]
+pub fn confinement_beyond_init() -> Option<String> {
+    let own = Confinement::own().ok()?;
+    let status = std::fs::read("/proc/1/status").ok()?;
+    let init = Confinement::of(1).unwrap_or(Confinement {
+        no_new_privs: field(&status, "NoNewPrivs")?,
+        seccomp: field(&status, "Seccomp")?,
+        seccomp_filters: field(&status, "Seccomp_filters").unwrap_or(0),
+        ..own
+    });
+    own.beyond(&init).map(|reason| reason.to_string().replace("the daemon", "the system's first process"))
 }
 
 /// As much as fits; what we look for comes well before.
@@ -178,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pass_for_a_field() {
-        let status = b"Name:\tx\\nNoNewPrivs:\t0\nUmask:\t0022\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t4\n";
+        let status =
+            b"Name:\tx\\nNoNewPrivs:\t0\nUmask:\t0022\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t4\n";
         assert_eq!(field(status, "NoNewPrivs"), Some(1));
         assert_eq!(field(status, "Seccomp"), Some(2));
         assert_eq!(field(status, "Seccomp_filters"), Some(4));

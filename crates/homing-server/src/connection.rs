@@ -14,11 +14,11 @@ use hyper::{Method, Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::UnixStream;
-use tokio::sync::watch;
 
 use crate::call::Peer;
 use crate::caught::caught;
 use crate::confine::Confinement;
+use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
@@ -54,7 +54,10 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
         return Admission::Welcome(Peer { pid });
     }
     let Some(known) = pid else {
-        return refused(Code::Confined, "the caller is refused: it is in another pid namespace than the daemon".into());
+        return refused(
+            Code::Confined,
+            "the caller is refused: it is in another pid namespace than the daemon".into(),
+        );
     };
     match Confinement::of(known) {
         Ok(theirs) => match theirs.beyond(own) {
@@ -71,14 +74,14 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
 /// The daemon leaves: whoever only waits is cut off, and asks the next daemon.
 #[derive(Debug, thiserror::Error)]
 #[error("the daemon is leaving")]
-struct Leaving;
+struct CutOff;
 
 async fn answer(
     router: TowerToHyperService<Router>,
     peer: Peer,
     mut request: Request<Incoming>,
-    mut leaving: watch::Receiver<bool>,
-) -> Result<Response, Leaving> {
+    mut leaving: Leaving,
+) -> Result<Response, CutOff> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(peer);
     let answered = caught(router.call(request.map(Body::new)));
@@ -86,7 +89,7 @@ async fn answer(
         tokio::select! {
             biased;
             result = answered => result,
-            _ = leaving.wait_for(|leaving| *leaving) => return Err(Leaving),
+            () = leaving.begun() => return Err(CutOff),
         }
     } else {
         answered.await
@@ -108,11 +111,14 @@ pub(crate) async fn serve(
     stream: UnixStream,
     admission: Admission,
     router: TowerToHyperService<Router>,
-    leaving: watch::Receiver<bool>,
+    leaving: Leaving,
 ) {
     let mut over = leaving.clone();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_header_size(HEAD_SIZE).max_buf_size(BUFFER);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_header_size(HEAD_SIZE)
+        .max_buf_size(BUFFER);
     http.keep_alive(matches!(admission, Admission::Welcome(_)));
     let service = service_fn(|request| {
         let (router, leaving) = (router.clone(), leaving.clone());
@@ -130,7 +136,7 @@ pub(crate) async fn serve(
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     let result = tokio::select! {
         biased;
-        _ = over.wait_for(|leaving| *leaving) => {
+        () = over.begun() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

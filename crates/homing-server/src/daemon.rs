@@ -1,10 +1,11 @@
 //! The daemon: an engine that serves its home until it is told to end.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use homing_engine::Engine;
+use homing_engine::{ConfigError, Engine, HomeError, OpenError};
 use homing_model::{Code, Problem};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -12,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::log;
 use crate::server::{Ended, Server};
 use crate::settings::Settings;
+use crate::socket::BindError;
 
 /// How a daemon is run. The command line decides all of it; nothing is read from the environment here.
 #[derive(Debug, Clone)]
@@ -30,13 +32,44 @@ pub struct Options {
     pub foreground: bool,
 }
 
+/// Why a daemon could not begin.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error("the event loop cannot be set up: {0}")]
+    EventLoop(#[source] io::Error),
+}
+
+impl From<HomeError> for StartError {
+    fn from(error: HomeError) -> Self {
+        Self::Open(error.into())
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Config(error) => Self::new(Code::BadConfig, error.to_string()),
+            StartError::Open(error) => error.into(),
+            StartError::Bind(error) => error.into(),
+            StartError::EventLoop(_) => Self::new(Code::SystemLimit, error.to_string()),
+        }
+    }
+}
+
 /// Serves a home. Returns when the daemon was told to end, or could not begin.
 #[must_use]
 pub fn run(options: &Options) -> ExitCode {
     log::start(options.log.as_deref(), options.foreground);
     match begin(options) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
+        Err(error) => {
+            let problem = Problem::from(error);
             tracing::error!(code = problem.code, advice = problem.advice, "{}", problem.detail);
             homing_engine::report_start_failure(&options.home, &problem.to_string());
             ExitCode::FAILURE
@@ -44,24 +77,23 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn begin(options: &Options) -> Result<(), Problem> {
+fn begin(options: &Options) -> Result<(), StartError> {
     set_limits();
     // Before anything is written: into a folder that others can change nothing goes.
-    homing_engine::prepare_home(&options.home)
-        .map_err(|error| Problem::from(homing_engine::OpenError::Home(error)))?;
+    homing_engine::prepare_home(&options.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| limit("the event loop cannot be set up", &error))?;
+    let runtime = runtime.map_err(StartError::EventLoop)?;
     let served = runtime.block_on(serve(options));
     // A thread in the middle of a slow read must not hold up the end.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(options: &Options) -> Result<(), Problem> {
+async fn serve(options: &Options) -> Result<(), StartError> {
     // From here on a signal waits until the engine is open: it must not be left half open.
-    let signals = Signals::new().map_err(|error| limit("signals cannot be heard", &error))?;
+    let signals = Signals::new().map_err(StartError::EventLoop)?;
     let settings = Settings::new(&options.config, &options.home, options.reconcile_interval);
-    let config = settings.begin().map_err(|error| Problem::new(Code::BadConfig, error.to_string()))?;
+    let config = settings.begin()?;
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config).open().await?;
     let server = Server::bind(engine.clone())?;
     engine.ready().await;
@@ -71,10 +103,6 @@ async fn serve(options: &Options) -> Result<(), Problem> {
     tracing::info!(on_purpose, "leaving; tasks run on");
     engine.leave(on_purpose).await;
     Ok(())
-}
-
-fn limit(what: &str, error: &std::io::Error) -> Problem {
-    Problem::new(Code::SystemLimit, format!("{what}: {error}"))
 }
 
 /// Many connections and shims need many descriptors; a core file would hold environments; what is made is for us alone.
@@ -95,7 +123,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

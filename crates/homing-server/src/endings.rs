@@ -43,7 +43,9 @@ fn unfinished(bytes: &[u8]) -> usize {
     let begins = |tail: &[u8]| {
         std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     };
-    (1..=3).find(|len| bytes.len().checked_sub(*len).and_then(|at| bytes.get(at..)).is_some_and(begins)).unwrap_or(0)
+    (1..=3)
+        .find(|len| bytes.len().checked_sub(*len).and_then(|at| bytes.get(at..)).is_some_and(begins))
+        .unwrap_or(0)
 }
 
 fn chunk(offset: u64, bytes: Vec<u8>) -> Option<OutputChunk> {
@@ -101,8 +103,14 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_come_whole() {
-        let cases: [&[u8]; 6] =
-            [b"\xff", b"a\xc3", b"\xe2\x82", b"\x80\x80\x80\x80", b"ok\xf0\x9f\x98", b"\xf0\x9fx\xc3\xa9\xed\xa0\x80"];
+        let cases: [&[u8]; 6] = [
+            b"\xff",
+            b"a\xc3",
+            b"\xe2\x82",
+            b"\x80\x80\x80\x80",
+            b"ok\xf0\x9f\x98",
+            b"\xf0\x9fx\xc3\xa9\xed\xa0\x80",
+        ];
         for bytes in cases {
             for size in 1..=bytes.len() {
                 assert_eq!(joined(&cut(bytes, size)), bytes, "{bytes:?} by {size}");
@@ -112,9 +120,14 @@ mod tests {
 
     #[test]
     fn only_what_may_still_become_a_character_is_held() {
-        for (bytes, expected) in
-            [(&b"abc"[..], 0), (b"\xc3", 1), (b"\xe2\x82", 2), (b"\xf0\x9f\x98", 3), (b"\xc3\xa9", 0), (b"\xff", 0)]
-        {
+        for (bytes, expected) in [
+            (&b"abc"[..], 0),
+            (b"\xc3", 1),
+            (b"\xe2\x82", 2),
+            (b"\xf0\x9f\x98", 3),
+            (b"\xc3\xa9", 0),
+            (b"\xff", 0),
+        ] {
             assert_eq!(unfinished(bytes), expected, "{bytes:?}");
         }
     }

@@ -24,6 +24,7 @@ mod connection;
 pub mod daemon;
 mod digest;
 mod endings;
+mod leaving;
 mod log;
 mod openapi;
 mod query;
@@ -38,6 +39,7 @@ pub mod socket;
 mod sse;
 mod stream;
 
+pub use confine::confinement_beyond_init;
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;
 pub use server::{Ended, Server};

@@ -11,8 +11,10 @@ pub(crate) fn start(level: Option<&str>, foreground: bool) {
         Some(Ok(level)) => level,
         Some(Err(_)) | None => Level::INFO,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(max).with_target(false).with_writer(std::io::stderr);
-    let started = if foreground { builder.compact().try_init() } else { builder.json().flatten_event(true).try_init() };
+    let builder =
+        tracing_subscriber::fmt().with_max_level(max).with_target(false).with_writer(std::io::stderr);
+    let started =
+        if foreground { builder.compact().try_init() } else { builder.json().flatten_event(true).try_init() };
     if started.is_ok() {
         panic::set_hook(Box::new(|info| tracing::error!(panic = %info, "panic")));
     }

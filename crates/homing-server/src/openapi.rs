@@ -81,7 +81,8 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
         operation["parameters"] = parameters.into();
     }
     if let Some(Taken { contents, required, .. }) = route.takes {
-        operation["requestBody"] = json!({ "required": required, "content": content(contents, &mut schemas.taken) });
+        operation["requestBody"] =
+            json!({ "required": required, "content": content(contents, &mut schemas.taken) });
     }
     let mut responses = Map::new();
     for given in route.gives {
@@ -110,8 +111,10 @@ fn content(contents: &[Content], generator: &mut SchemaGenerator) -> Value {
             // OpenAPI 3.1: no schema means any bytes.
             Content::Bytes => json!({}),
             Content::Events(events) => {
-                let events: Map<_, _> =
-                    events.iter().map(|(name, schema)| ((*name).to_owned(), schema(generator).to_value())).collect();
+                let events: Map<_, _> = events
+                    .iter()
+                    .map(|(name, schema)| ((*name).to_owned(), schema(generator).to_value()))
+                    .collect();
                 json!({ "schema": { "type": "string" }, "x-events": events })
             }
         };
@@ -122,7 +125,9 @@ fn content(contents: &[Content], generator: &mut SchemaGenerator) -> Value {
 
 fn described(place: &str, parameter: &Parameter) -> Value {
     let schema = match parameter.kind {
-        Kind::Text | Kind::Words if parameter.repeated => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Text | Kind::Words if parameter.repeated => {
+            json!({ "type": "array", "items": { "type": "string" } })
+        }
         Kind::Text | Kind::Words => json!({ "type": "string" }),
         Kind::OneOf(words) => json!({ "type": "string", "enum": words }),
         Kind::Flag => json!({ "type": "boolean" }),
@@ -153,7 +158,10 @@ mod tests {
     fn the_committed_document_is_this_one() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(committed == openapi_json(), "docs/openapi.json is out of date: write `openapi_json()` to it");
+        assert!(
+            committed == openapi_json(),
+            "docs/openapi.json is out of date: write `openapi_json()` to it"
+        );
     }
 
     #[test]
@@ -178,9 +186,9 @@ mod tests {
                 assert!(operation["responses"].as_object().unwrap().len() > 1);
                 let declared = |parameter: &&Value| parameter["in"] == "path";
                 let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-                let declared: Vec<_> = parameters.iter().filter(declared).map(|found| found["name"].as_str()).collect();
-                let variables: Vec<_> =
-                    path.split(['{', '}']).skip(1).step_by(2).map(Some).collect();
+                let declared: Vec<_> =
+                    parameters.iter().filter(declared).map(|found| found["name"].as_str()).collect();
+                let variables: Vec<_> = path.split(['{', '}']).skip(1).step_by(2).map(Some).collect();
                 assert_eq!(declared, variables, "{path}");
             }
         }

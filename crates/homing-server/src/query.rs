@@ -61,9 +61,15 @@ impl Query {
     }
 
     /// Words separated by commas, each read as a `T`.
-    pub(crate) fn words<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Vec<T>, Refusal> {
-        let words = self.text(name).unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
-        words.map(|word| word.parse().map_err(|error| Refusal::invalid(format!("`{name}`: {error}")))).collect()
+    pub(crate) fn words<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Vec<T>, Refusal> {
+        let words =
+            self.text(name).unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
+        words
+            .map(|word| word.parse().map_err(|error| Refusal::invalid(format!("`{name}`: {error}"))))
+            .collect()
     }
 }
 
@@ -115,7 +121,8 @@ mod tests {
 
     #[test]
     fn what_is_known_is_read() {
-        let query = parse("owner=a%20b+c&limit=7&follow=false&label=a%3Db&label=c=d&status=running%2Clost&mode=any");
+        let query =
+            parse("owner=a%20b+c&limit=7&follow=false&label=a%3Db&label=c=d&status=running%2Clost&mode=any");
         let query = query.unwrap();
         assert_eq!(query.text("owner"), Some("a b c"));
         assert_eq!((query.number("limit"), query.flag("follow")), (Some(7), Some(false)));

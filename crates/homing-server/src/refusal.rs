@@ -21,6 +21,7 @@ impl Refusal {
     }
 
     /// The problem inside.
+    #[cfg(test)]
     pub(crate) fn problem(&self) -> &Problem {
         &self.0
     }

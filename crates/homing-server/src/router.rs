@@ -26,7 +26,9 @@ pub(crate) fn router(app: App) -> Router {
     }
     router
         .fallback(|method: Method, uri: Uri| async move { no_route(method.as_str(), uri.path()) })
-        .method_not_allowed_fallback(|method: Method, uri: Uri| async move { no_method(method.as_str(), uri.path()) })
+        .method_not_allowed_fallback(|method: Method, uri: Uri| async move {
+            no_method(method.as_str(), uri.path())
+        })
         .with_state(app)
 }
 
@@ -38,9 +40,12 @@ fn endpoint(route: &'static Route) -> MethodRouter<App> {
         Verb::Post => MethodFilter::POST,
         Verb::Delete => MethodFilter::DELETE,
     };
-    on(filter, move |State(app): State<App>, Extension(peer): Extension<Peer>, path: Path, request: Request| {
-        serve(route, app, peer, path, request)
-    })
+    on(
+        filter,
+        move |State(app): State<App>, Extension(peer): Extension<Peer>, path: Path, request: Request| {
+            serve(route, app, peer, path, request)
+        },
+    )
 }
 
 async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
@@ -52,7 +57,13 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
     answer.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn read(route: &Route, app: App, peer: Peer, path: Path, request: Request<Body>) -> Result<Call, Refusal> {
+async fn read(
+    route: &Route,
+    app: App,
+    peer: Peer,
+    path: Path,
+    request: Request<Body>,
+) -> Result<Call, Refusal> {
     let path = path.map_err(|error| Refusal::invalid(format!("the path cannot be read: {error}")))?;
     let reference = path.iter().find(|(name, _)| *name == "ref").map(|(_, value)| value.to_owned());
     let (head, body) = request.into_parts();

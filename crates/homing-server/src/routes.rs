@@ -1,27 +1,33 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
 use homing_model::api::{
-    GcAnswer, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, SignalRequest, StatusAnswer, StopAnswer,
-    StopRequest, WaitAnswer,
+    GcAnswer, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, SignalRequest, StatusAnswer,
+    StopAnswer, StopRequest, WaitAnswer,
 };
 use homing_model::{Event, Problem, Spec, Task};
 use serde_json::Value;
 
 use crate::resource::{
-    daemon_stop, events, follow, gc, health, input, openapi, output, output_index, signal, status, stop, task,
-    tasks, wait,
+    daemon_stop, events, follow, gc, health, input, openapi, output, output_index, signal, status, stop,
+    task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Kind, Parameter, Route, Taken, Verb, schema};
 
-const OWNER: Parameter =
-    Parameter::new("Homing-Owner", Kind::Text, "Who calls: whose task a submit is, and whose `@last`; `user` if absent.");
+const OWNER: Parameter = Parameter::new(
+    "Homing-Owner",
+    Kind::Text,
+    "Who calls: whose task a submit is, and whose `@last`; `user` if absent.",
+);
 const IDEMPOTENCY_KEY: Parameter = Parameter::new(
     "Idempotency-Key",
     Kind::Text,
     "Same key and same body: the same task, for 24 hours. Same key and another body is refused.",
 );
-const LAST_EVENT_ID: Parameter =
-    Parameter::new("Last-Event-ID", Kind::ANY_NUMBER, "The id of the last event seen: the stream goes on after it.");
+const LAST_EVENT_ID: Parameter = Parameter::new(
+    "Last-Event-ID",
+    Kind::ANY_NUMBER,
+    "The id of the last event seen: the stream goes on after it.",
+);
 
 const TASK: &[Content] = &[Content::Json(schema::<Task>)];
 const WAITED: &[Content] = &[Content::Json(schema::<WaitAnswer>)];
@@ -43,7 +49,11 @@ const fn route(
 pub(crate) static ROUTES: &[Route] = &[
     Route {
         headers: &[OWNER, IDEMPOTENCY_KEY],
-        takes: Some(Taken { contents: &[Content::Json(schema::<Spec>)], required: true, limit: tasks::LIMIT }),
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<Spec>)],
+            required: true,
+            limit: tasks::LIMIT,
+        }),
         gives: &[
             Given::new(201, "Accepted: durable, and on its way.", TASK),
             Given::new(200, "It was there before: the same `key`, or the same request again.", TASK),
@@ -54,7 +64,13 @@ pub(crate) static ROUTES: &[Route] = &[
         query: tasks::LIST,
         headers: &[],
         gives: &[Given::new(200, "A page.", &[Content::Json(schema::<Page<Task>>)])],
-        ..route(Verb::Get, "/v1/tasks", "list", "List tasks: live ones first, then ended ones, each newest first", |call| Box::pin(tasks::list(call)))
+        ..route(
+            Verb::Get,
+            "/v1/tasks",
+            "list",
+            "List tasks: live ones first, then ended ones, each newest first",
+            |call| Box::pin(tasks::list(call)),
+        )
     },
     Route {
         gives: &[Given::new(200, "The task; past retention with `forgotten` and its outcome.", TASK)],
@@ -62,50 +78,103 @@ pub(crate) static ROUTES: &[Route] = &[
     },
     Route {
         gives: &[Given::new(200, "What is left of it.", TASK)],
-        ..route(Verb::Delete, "/v1/tasks/{ref}", "forget", "Forget a task that has ended; 409 while it is live", |call| Box::pin(task::forget(call)))
+        ..route(
+            Verb::Delete,
+            "/v1/tasks/{ref}",
+            "forget",
+            "Forget a task that has ended; 409 while it is live",
+            |call| Box::pin(task::forget(call)),
+        )
     },
     Route {
         query: output::QUERY,
         gives: &[Given { headers: output::HEADERS, ..Given::new(200, "The bytes.", &[Content::Bytes]) }],
-        ..route(Verb::Get, "/v1/tasks/{ref}/output", "output", "Read a stretch of output; 410 once it is gone", |call| Box::pin(output::read(call)))
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}/output",
+            "output",
+            "Read a stretch of output; 410 once it is gone",
+            |call| Box::pin(output::read(call)),
+        )
     },
     Route {
         query: output_index::QUERY,
-        gives: &[Given::new(200, "Where the bytes came from.", &[Content::Json(schema::<output_index::OutputIndex>)])],
-        ..route(Verb::Get, "/v1/tasks/{ref}/output/index", "output_index", "Which stream the output came from, and when", |call| Box::pin(output_index::read(call)))
+        gives: &[Given::new(
+            200,
+            "Where the bytes came from.",
+            &[Content::Json(schema::<output_index::OutputIndex>)],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}/output/index",
+            "output_index",
+            "Which stream the output came from, and when",
+            |call| Box::pin(output_index::read(call)),
+        )
     },
     Route {
         query: follow::QUERY,
         headers: &[OWNER, LAST_EVENT_ID],
-        gives: &[Given::new(200, "Output, gaps, and the task at its end. Ids are offsets.", &[Content::Events(&[
-            ("output", schema::<OutputChunk>),
-            ("gap", schema::<OutputGap>),
-            ("end", schema::<Task>),
-            ("problem", schema::<Problem>),
-        ])])],
-        ..route(Verb::Get, "/v1/tasks/{ref}/follow", "follow", "Follow the output to the end of the task", |call| Box::pin(follow::follow(call)))
+        gives: &[Given::new(
+            200,
+            "Output, gaps, and the task at its end. Ids are offsets.",
+            &[Content::Events(&[
+                ("output", schema::<OutputChunk>),
+                ("gap", schema::<OutputGap>),
+                ("end", schema::<Task>),
+                ("problem", schema::<Problem>),
+            ])],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}/follow",
+            "follow",
+            "Follow the output to the end of the task",
+            |call| Box::pin(follow::follow(call)),
+        )
     },
     Route {
         query: wait::ONE,
-        gives: &[Given::new(200, "It has ended.", TASK), Given::new(202, "It goes on; this is no error.", TASK)],
-        ..route(Verb::Get, "/v1/tasks/{ref}/wait", "wait_one", "Wait for a task to end", |call| Box::pin(wait::one(call)))
+        gives: &[
+            Given::new(200, "It has ended.", TASK),
+            Given::new(202, "It goes on; this is no error.", TASK),
+        ],
+        ..route(Verb::Get, "/v1/tasks/{ref}/wait", "wait_one", "Wait for a task to end", |call| {
+            Box::pin(wait::one(call))
+        })
     },
     Route {
         query: wait::SEVERAL,
         gives: &[Given::new(200, "All, or any, have ended.", WAITED), Given::new(202, "Not yet.", WAITED)],
-        ..route(Verb::Get, "/v1/wait", "wait", "Wait for all or any of several tasks to end", |call| Box::pin(wait::several(call)))
+        ..route(Verb::Get, "/v1/wait", "wait", "Wait for all or any of several tasks to end", |call| {
+            Box::pin(wait::several(call))
+        })
     },
     Route {
-        takes: Some(Taken { contents: &[Content::Json(schema::<StopRequest>)], required: false, limit: SMALL }),
-        gives: &[Given::new(200, "Under way, or `stopping` is false: it had ended before.", &[Content::Json(
-            schema::<StopAnswer>,
-        )])],
-        ..route(Verb::Post, "/v1/tasks/{ref}/stop", "stop", "End the whole tree of a task", |call| Box::pin(stop::stop(call)))
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<StopRequest>)],
+            required: false,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(
+            200,
+            "Under way, or `stopping` is false: it had ended before.",
+            &[Content::Json(schema::<StopAnswer>)],
+        )],
+        ..route(Verb::Post, "/v1/tasks/{ref}/stop", "stop", "End the whole tree of a task", |call| {
+            Box::pin(stop::stop(call))
+        })
     },
     Route {
-        takes: Some(Taken { contents: &[Content::Json(schema::<SignalRequest>)], required: true, limit: SMALL }),
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<SignalRequest>)],
+            required: true,
+            limit: SMALL,
+        }),
         gives: &[Given::new(200, "It was sent.", TASK)],
-        ..route(Verb::Post, "/v1/tasks/{ref}/signal", "signal", "Send a signal to a task", |call| Box::pin(signal::signal(call)))
+        ..route(Verb::Post, "/v1/tasks/{ref}/signal", "signal", "Send a signal to a task", |call| {
+            Box::pin(signal::signal(call))
+        })
     },
     Route {
         query: input::QUERY,
@@ -115,23 +184,35 @@ pub(crate) static ROUTES: &[Route] = &[
             limit: input::LIMIT,
         }),
         gives: &[Given::new(200, "The task took it.", &[Content::Json(schema::<InputAnswer>)])],
-        ..route(Verb::Post, "/v1/tasks/{ref}/input", "input", "Write to a task's input; at most 1 MiB at once", |call| Box::pin(input::write(call)))
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/input",
+            "input",
+            "Write to a task's input; at most 1 MiB at once",
+            |call| Box::pin(input::write(call)),
+        )
     },
     Route {
         query: events::QUERY,
         headers: &[LAST_EVENT_ID],
         gives: &[Given {
             headers: events::HEADERS,
-            ..Given::new(200, "As server-sent events, named by type, or with `follow=false` as JSON lines.", &[
-                Content::Events(&[
-                    ("*", schema::<Event>),
-                    ("reset", schema::<events::EventsReset>),
-                    ("problem", schema::<Problem>),
-                ]),
-                Content::Lines(schema::<Event>),
-            ])
+            ..Given::new(
+                200,
+                "As server-sent events, named by type, or with `follow=false` as JSON lines.",
+                &[
+                    Content::Events(&[
+                        ("*", schema::<Event>),
+                        ("reset", schema::<events::EventsReset>),
+                        ("problem", schema::<Problem>),
+                    ]),
+                    Content::Lines(schema::<Event>),
+                ],
+            )
         }],
-        ..route(Verb::Get, "/v1/events", "events", "The event log, as it is or as it grows", |call| Box::pin(events::read(call)))
+        ..route(Verb::Get, "/v1/events", "events", "The event log, as it is or as it grows", |call| {
+            Box::pin(events::read(call))
+        })
     },
     Route {
         headers: &[],
@@ -141,17 +222,27 @@ pub(crate) static ROUTES: &[Route] = &[
     Route {
         headers: &[],
         gives: &[Given::new(200, "What was dropped.", &[Content::Json(schema::<GcAnswer>)])],
-        ..route(Verb::Post, "/v1/gc", "gc", "Drop what is past its retention now", |call| Box::pin(gc::gc(call)))
+        ..route(Verb::Post, "/v1/gc", "gc", "Drop what is past its retention now", |call| {
+            Box::pin(gc::gc(call))
+        })
     },
     Route {
         headers: &[],
         gives: &[Given::new(202, "It will.", &[Content::Json(schema::<daemon_stop::DaemonStopAnswer>)])],
-        ..route(Verb::Post, "/v1/daemon/stop", "daemon_stop", "End the daemon on purpose; tasks run on", |call| Box::pin(daemon_stop::stop(call)))
+        ..route(
+            Verb::Post,
+            "/v1/daemon/stop",
+            "daemon_stop",
+            "End the daemon on purpose; tasks run on",
+            |call| Box::pin(daemon_stop::stop(call)),
+        )
     },
     Route {
         headers: &[],
         gives: &[Given::new(200, "It serves.", &[Content::Json(schema::<health::Health>)])],
-        ..route(Verb::Get, "/healthz", "healthy", "Whether anybody serves", |call| Box::pin(health::show(call)))
+        ..route(Verb::Get, "/healthz", "healthy", "Whether anybody serves", |call| {
+            Box::pin(health::show(call))
+        })
     },
     Route {
         headers: &[],

@@ -10,13 +10,14 @@ use homing_engine::Engine;
 use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::confine::Confinement;
 use crate::connection::{self, Admission};
+use crate::leaving::switch;
 use crate::router::router;
 use crate::socket::{self, BindError};
 
@@ -60,7 +61,7 @@ impl Server {
 
     /// Serves until `told` is done or a caller asks for the end. Requests that change something are finished; the rest is cut off.
     pub async fn serve(self, told: impl Future<Output = ()>) -> Ended {
-        let (leave, leaving) = watch::channel(false);
+        let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
         let app = App { engine: self.engine.clone(), asked: Arc::clone(&asked), leaving: leaving.clone() };
         let router = TowerToHyperService::new(router(app));
@@ -91,7 +92,7 @@ impl Server {
             }
         };
         drop(self.listener);
-        leave.send_replace(true);
+        leave.begin();
         let all = async { while connections.join_next().await.is_some() {} };
         if timeout(GRACE, all).await.is_err() {
             tracing::warn!(connections = connections.len(), "requests were cut off");

@@ -135,7 +135,10 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             let dir = tempfile::tempdir().unwrap();
             std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
-            assert!(matches!(bind(dir.path()), Err(BindError::Hostile { why: "belongs to another user", .. })));
+            assert!(matches!(
+                bind(dir.path()),
+                Err(BindError::Hostile { why: "belongs to another user", .. })
+            ));
         }
     }
 

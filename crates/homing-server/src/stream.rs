@@ -11,7 +11,8 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_core::Stream;
-use tokio::sync::watch;
+
+use crate::leaving::Leaving;
 
 /// Where pieces come from.
 pub(crate) trait Source: Send + Sized + 'static {
@@ -23,15 +24,15 @@ type Next<S> = Pin<Box<dyn Future<Output = Option<(io::Result<Bytes>, S)>> + Sen
 
 struct Pull<S> {
     next: Option<Next<S>>,
-    leaving: watch::Receiver<bool>,
+    leaving: Leaving,
 }
 
 /// Futures do nothing until they are polled: this one is polled when the client wants more.
-fn next<S: Source>(source: S, mut leaving: watch::Receiver<bool>) -> Next<S> {
+fn next<S: Source>(source: S, mut leaving: Leaving) -> Next<S> {
     Box::pin(async move {
         tokio::select! {
             biased;
-            _ = leaving.wait_for(|leaving| *leaving) => None,
+            () = leaving.begun() => None,
             piece = source.next() => piece,
         }
     })
@@ -50,7 +51,7 @@ impl<S: Source> Stream for Pull<S> {
 }
 
 /// A body of what `source` gives, until its end or the server's.
-pub(crate) fn body<S: Source>(source: S, leaving: watch::Receiver<bool>) -> Body {
+pub(crate) fn body<S: Source>(source: S, leaving: Leaving) -> Body {
     Body::from_stream(Pull { next: Some(next(source, leaving.clone())), leaving })
 }
 
@@ -62,6 +63,7 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
+    use crate::leaving::switch;
 
     struct Count(u32, Arc<AtomicU32>);
 
@@ -74,7 +76,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_read_before_it_is_wanted() {
-        let (_sender, leaving) = watch::channel(false);
+        let (_leave, leaving) = switch();
         let asked = Arc::new(AtomicU32::new(0));
         let mut body = body(Count(0, Arc::clone(&asked)), leaving);
         assert_eq!(asked.load(Ordering::Relaxed), 0);
@@ -91,9 +93,9 @@ mod tests {
                 std::future::pending().await
             }
         }
-        let (sender, leaving) = watch::channel(false);
+        let (leave, leaving) = switch();
         let body = body(Never, leaving);
-        sender.send_replace(true);
+        leave.begin();
         assert!(body.collect().await.unwrap().to_bytes().is_empty());
     }
 }

@@ -1,40 +1,81 @@
 //! The seam to the other processes of homing: keeper, shim and daemon.
-//!
-//! A stand-in until those crates are there; every function keeps its shape.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
-use homing_model::{Code, Problem};
+use homing_engine::{Config, OpenError};
+use homing_model::{Code, Problem, units};
+use homing_server::Options;
+use homing_shim::{keeper, process};
 
-/// First thing in `main`: this binary may have been called again as keeper or shim, and then never returns from here.
-pub(crate) fn dispatch() {}
+use crate::home;
+use crate::surroundings::Surroundings;
+
+/// How long a daemon may take until it answers; a large database that was cut off is checked first.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// First thing in `main`: this binary may have been called again as keeper (then it never returns), or as the daemon.
+pub(crate) fn dispatch() -> Option<ExitCode> {
+    homing_shim::dispatch();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != homing_shim::DAEMON {
+        return None;
+    }
+    Some(arguments.next().map_or(ExitCode::FAILURE, |home| run_daemon(Path::new(&home), false)))
+}
 
 /// Makes sure that a daemon serves `home`; blocks until it answers or says why it cannot.
-pub(crate) fn start_daemon(home: &Path, _exe: &Path) -> Result<(), Problem> {
-    let detail = format!("this build has no daemon to start for {}", home.display());
-    Err(Problem::new(Code::DaemonUnreachable, detail))
+pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
+    homing_engine::prepare_home(home).map_err(|error| Problem::from(OpenError::Home(error)))?;
+    if let Some(reason) = homing_server::confinement_beyond_init() {
+        let detail = format!("a confined process never starts the daemon: {reason}");
+        return Err(Problem::new(Code::Confined, detail));
+    }
+    keeper::request_start(home, Some(program), START_PATIENCE)
+        .map_err(|error| Problem::new(Code::DaemonUnreachable, format!("the daemon could not be started: {error}")))
 }
 
 /// `homing daemon run`: serves until it is told to end.
 pub(crate) fn run_daemon_in_foreground(home: &Path) -> ExitCode {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "homing: this build has no daemon to run for {}", home.display());
-    ExitCode::FAILURE
+    run_daemon(home, true)
 }
 
-/// Whether this process runs inside a task.
+fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
+    let surroundings = Surroundings::of_this_process();
+    // The home was chosen by name unless it is the one that nobody chooses.
+    let usual = surroundings.get("HOMING_HOME").is_none()
+        && home::resolve(None, &surroundings).is_ok_and(|usual| usual == home);
+    let config = home::configuration((!usual).then_some(home), &surroundings);
+    let (Ok(config), Ok(program)) = (config, executable()) else { return ExitCode::FAILURE };
+    let interval = surroundings.text("HOMING_RECONCILE_INTERVAL").and_then(|text| units::duration(text).ok());
+    homing_server::run(&Options {
+        home: home.to_owned(),
+        program,
+        config,
+        reconcile_interval: interval.map(|interval| interval.max(Duration::from_millis(100))),
+        log: surroundings.text("HOMING_LOG").map(str::to_owned),
+        foreground,
+    })
+}
+
+/// Whether this process runs inside a task: found by its ancestors, not by its environment.
 pub(crate) fn inside_task() -> bool {
+    let mut pid = std::process::id();
+    while let Some(found) = process::stat(pid).filter(|found| found.pid > 1) {
+        if found.name == "homing-shim" {
+            return true;
+        }
+        pid = found.parent;
+    }
     false
 }
 
 /// The effective configuration as TOML, defaults included, or what is wrong with the file.
 pub(crate) fn effective_configuration(path: &Path) -> Result<String, Problem> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(Problem::new(Code::BadConfig, format!("{}: {error}", path.display()))),
-    }
+    let broken = |text: String| Problem::new(Code::BadConfig, text);
+    let config = Config::load(path).map_err(|error| broken(error.to_string()))?;
+    toml::to_string(&config).map_err(|error| broken(error.to_string()))
 }
 
 /// This program, also when it was replaced by a newer one while it ran.

@@ -33,7 +33,9 @@ mod variables;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    entry::dispatch();
+    if let Some(code) = entry::dispatch() {
+        return code;
+    }
     completion::answer_shell();
     cli::run()
 }

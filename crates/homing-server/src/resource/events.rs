@@ -28,7 +28,11 @@ const PAGE: u32 = 128;
 
 /// Which events.
 pub(crate) const QUERY: &[Parameter] = &[
-    Parameter::new("after", Kind::ANY_NUMBER, "After this event; `Last-Event-ID` wins over it. Absent: from now on, or with `follow=false` from the beginning."),
+    Parameter::new(
+        "after",
+        Kind::ANY_NUMBER,
+        "After this event; `Last-Event-ID` wins over it. Absent: from now on, or with `follow=false` from the beginning.",
+    ),
     Parameter::new("owner", Kind::Text, "Only events of this owner."),
     Parameter::new("types", Kind::Words, "Only events of these types, separated by commas."),
     Parameter::new("follow", Kind::Flag, "`false`: the log so far, as JSON lines."),
@@ -60,7 +64,10 @@ pub(crate) async fn read(call: Call) -> Answer {
     };
     let log = Log { engine, filter, cursor };
     if follow {
-        return Ok(sse::response(stream::body(Follower { log, news, over: false }, call.app.leaving.clone())));
+        return Ok(sse::response(stream::body(
+            Follower { log, news, over: false },
+            call.app.leaving.clone(),
+        )));
     }
     lines(log, after.is_some(), &call).await
 }

@@ -25,7 +25,14 @@ pub(crate) const QUERY: &[Parameter] =
 pub(crate) async fn follow(call: Call) -> Answer {
     let id = call.task().await?;
     let offset = call.last_event_id()?.or_else(|| call.query.number("offset")).unwrap_or(0);
-    let mut follower = Follower { engine: call.app.engine.clone(), id, asked: offset, held: Held::default(), first: None, over: false };
+    let mut follower = Follower {
+        engine: call.app.engine.clone(),
+        id,
+        asked: offset,
+        held: Held::default(),
+        first: None,
+        over: false,
+    };
     // The first stretch is read before the answer begins, so that a task that is not there is a refusal.
     follower.first = Some(follower.read(false).await?);
     Ok(sse::response(stream::body(follower, call.app.leaving.clone())))

@@ -66,7 +66,11 @@ mod tests {
         assert_eq!(decode(request(Some("hé"), None, false)).unwrap(), ("hé".as_bytes().to_vec(), false));
         assert_eq!(decode(request(None, Some("/wA="), true)).unwrap(), (vec![0xff, 0], true));
         assert_eq!(decode(request(None, None, true)).unwrap(), (vec![], true));
-        for wrong in [request(None, None, false), request(Some("a"), Some("YQ=="), false), request(None, Some("%"), false)] {
+        for wrong in [
+            request(None, None, false),
+            request(Some("a"), Some("YQ=="), false),
+            request(None, Some("%"), false),
+        ] {
             assert_eq!(decode(wrong).unwrap_err().problem().code, "HM0003");
         }
     }

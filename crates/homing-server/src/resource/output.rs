@@ -57,7 +57,8 @@ fn parse(query: &Query) -> Result<OutputQuery, Refusal> {
     if offset.is_some() && tail.is_some() {
         return Err(Refusal::invalid("`offset` and `tail` are both given: choose one"));
     }
-    let stream = query.text("stream").map(|name| if name == "stderr" { Stream::Stderr } else { Stream::Stdout });
+    let stream =
+        query.text("stream").map(|name| if name == "stderr" { Stream::Stderr } else { Stream::Stdout });
     let limit = usize::try_from(query.number("limit").unwrap_or(MOST)).unwrap_or(usize::MAX);
     Ok(OutputQuery { offset, tail, limit, stream, wait: query.millis("wait_ms") })
 }

@@ -14,7 +14,11 @@ const MOST: u64 = 10_000;
 /// Which spans.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("offset", Kind::ANY_NUMBER, "From this byte on; from the first if absent."),
-    Parameter::new("limit", Kind::Number { least: 1, most: MOST }, "At most so many spans; 10,000 if absent."),
+    Parameter::new(
+        "limit",
+        Kind::Number { least: 1, most: MOST },
+        "At most so many spans; 10,000 if absent.",
+    ),
 ];
 
 /// Bytes of one stream, from `offset` to the next span.

@@ -28,7 +28,12 @@ const PAGE: u32 = 100;
 pub(crate) const LIST: &[Parameter] = &[
     Parameter::new("owner", Kind::Text, "Only tasks of this owner."),
     Parameter::new("status", Kind::Words, "Only tasks in one of these states, separated by commas."),
-    Parameter::new("label", Kind::Text, "Only tasks with this label, `K=V`; repeat it to ask for several at once.").repeated(),
+    Parameter::new(
+        "label",
+        Kind::Text,
+        "Only tasks with this label, `K=V`; repeat it to ask for several at once.",
+    )
+    .repeated(),
     Parameter::new("limit", Kind::Number { least: 1, most: 1000 }, "At most so many; 100 if absent."),
     Parameter::new("cursor", Kind::Text, "`next_cursor` of the last page."),
 ];
@@ -76,7 +81,9 @@ fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, S
             return Err(Refusal::invalid(format!("`label` is `{text}`, but must be K=V")));
         };
         if labels.insert(name.to_owned(), value.to_owned()).is_some_and(|earlier| earlier != value) {
-            return Err(Refusal::invalid(format!("`label` asks for two values of `{name}`, and no task has both")));
+            return Err(Refusal::invalid(format!(
+                "`label` asks for two values of `{name}`, and no task has both"
+            )));
         }
     }
     Ok(labels)
