@@ -1,0 +1,30 @@
+//! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
+
+mod crash_daemon;
+mod crash_keeper;
+mod crash_shim;
+mod environment;
+mod events;
+mod exec;
+mod faults;
+mod guarantees;
+mod http;
+mod isolation;
+mod keys;
+mod leftovers;
+mod limits;
+mod output_capture;
+mod pty_input;
+mod readme;
+mod reboot;
+mod retention;
+mod security;
+mod stop;
+mod submit_race;
+
+use homing_testkit::Home;
+
+/// A home for the binary under test.
+fn home() -> Home {
+    Home::new(env!("CARGO_BIN_EXE_homing"))
+}
