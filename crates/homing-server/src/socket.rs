@@ -145,10 +145,12 @@ mod tests {
     #[test]
     fn the_socket_replaces_an_old_one_and_stays_behind() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(home::SOCKET);
-        let first = bind(dir.path()).unwrap();
+        let home = dir.path().join("home");
+        folder(&home, 0o700);
+        let path = home.join(home::SOCKET);
+        let first = bind(&home).unwrap();
         let before = fs::metadata(&path).unwrap().ino();
-        let second = bind(dir.path()).unwrap();
+        let second = bind(&home).unwrap();
         let found = fs::metadata(&path).unwrap();
         assert!(found.file_type().is_socket());
         assert_eq!(found.mode() & 0o777, 0o600);
@@ -156,7 +158,7 @@ mod tests {
         drop(first);
         assert!(UnixStream::connect(&path).is_ok());
         drop(second);
-        assert_eq!(names(dir.path()), [home::SOCKET]);
+        assert_eq!(names(&home), [home::SOCKET]);
     }
 
     #[test]

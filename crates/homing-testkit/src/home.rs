@@ -9,12 +9,15 @@ use homing_shim::process::{self, Process};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::mount::Mount;
 use crate::output::Output;
 use crate::wait::wait_for;
 
 /// A state folder of its own, with its daemon, keeper and shims; all of it is gone when this is dropped.
 #[derive(Debug)]
 pub struct Home {
+    // Before the folder that it is in.
+    _mount: Option<Mount>,
     _dir: tempfile::TempDir,
     path: PathBuf,
     program: PathBuf,
@@ -32,7 +35,15 @@ impl Home {
     pub fn named(program: impl Into<PathBuf>, name: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("homing-test-").tempdir().expect("a temporary folder");
         let path = dir.path().join(name);
-        Self { _dir: dir, path, program: program.into() }
+        Self { _mount: None, _dir: dir, path, program: program.into() }
+    }
+
+    /// A new home that is a disk of `size` bytes of its own; none where that is not allowed.
+    #[must_use]
+    pub fn on_tmpfs(program: impl Into<PathBuf>, size: u64) -> Option<Self> {
+        let mut home = Self::new(program);
+        home._mount = Some(Mount::new(&home.path, size)?);
+        Some(home)
     }
 
     /// Where it is.

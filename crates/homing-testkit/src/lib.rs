@@ -5,10 +5,16 @@
 
 #![expect(clippy::missing_panics_doc, reason = "a test helper says by panicking that the test failed")]
 
+mod ground;
 mod home;
+mod http;
+mod mount;
 mod output;
+mod terminal;
 mod wait;
 
+pub use ground::{alive, drift, freeze, gate, thaw};
 pub use home::Home;
+pub use http::{Answer, Reply, Sse};
 pub use output::Output;
 pub use wait::{PATIENCE, wait_for, wait_until};

@@ -1,1 +1,245 @@
-//! To be.
+//! The daemon is killed with SIGKILL, at every kind of moment: nothing is lost, nothing runs twice, nobody has to look.
+
+use std::time::Duration;
+
+use homing_testkit::{Home, alive, drift, freeze, gate, wait_for};
+
+use super::home;
+
+/// The events of one task, by kind.
+fn events(home: &Home, id: &str, kind: &str) -> usize {
+    let log = home.cli(["events"]).ok();
+    let lines = log.text();
+    let of_task = |line: &&str| line.contains(&format!("\"{id}\"")) && line.contains(&format!("\"{kind}\""));
+    lines.lines().filter(of_task).count()
+}
+
+#[test]
+fn p3_exit_code_survives_daemon_sigkill() {
+    let home = home();
+    let id = home.submit(&[], &format!("echo run >> ran; {}; exit 37", gate("go")));
+    let before = home.until_status(&id, "running");
+    let old = home.kill_daemon();
+    assert_eq!(home.task(&id)["status"], "running");
+    home.open("go");
+    let task = home.ended(&id);
+    assert_ne!(home.daemon_pid(), old);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &37.into()), "{task}");
+    assert_eq!((&task["started_at"], &task["pid"]), (&before["started_at"], &before["pid"]));
+    assert_eq!(home.truth("ran"), "run\n");
+    home.nothing_left();
+}
+
+#[test]
+fn p3_signal_survives_daemon_sigkill() {
+    let home = home();
+    let id = home.submit(&[], &format!("{}; kill -USR1 $$", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let _ = home.kill_daemon();
+    home.open("go");
+    let task = home.ended(&id);
+    assert_eq!(task["status"], "failed");
+    assert_eq!((&task["outcome"]["exit_code"], &task["outcome"]["signal"]), (&().into(), &10.into()), "{task}");
+    assert_eq!(home.cli(["wait", &id]).code, 128 + 10);
+}
+
+#[test]
+fn p3_timings_are_those_of_the_task_and_not_of_the_daemon() {
+    let home = home();
+    let line = format!("date +%s%3N > began; {}; date +%s%3N > ended", gate("go"));
+    let id = home.submit(&[], &line);
+    let _ = home.told("began");
+    home.cli(["daemon", "stop"]).ok().text();
+    home.open("go");
+    wait_for("the shim's end", || home.processes("homing-shim").is_empty().then_some(()));
+    // Only a later daemon records the end; it is still the moment that the shim saw.
+    let task = home.ended(&id);
+    let truth = |name: &str| home.told(name).parse::<u64>().unwrap();
+    let ran = truth("ended") - truth("began");
+    let duration = task["duration_ms"].as_u64().unwrap();
+    assert!(duration + 2 >= ran && duration < ran + 500, "it ran {ran} ms: {task}");
+}
+
+#[test]
+fn p3_output_written_while_the_daemon_dies_again_and_again_is_whole() {
+    let home = home();
+    let line = "for i in $(seq 40); do seq $((i * 1000)) $((i * 1000 + 999)); echo warn $i >&2; sleep 0.02; done; exit 3";
+    let id = home.submit(&[], line);
+    let mut old = 0;
+    for _ in 0..6 {
+        let pid = home.next_daemon(old);
+        drift(Duration::from_millis(60));
+        home.kill_at_once(&[pid]);
+        old = pid;
+    }
+    let task = home.ended(&id);
+    assert_eq!(task["outcome"]["exit_code"], 3);
+    let output = home.output(&id);
+    let text = String::from_utf8(output.clone()).unwrap();
+    let (warnings, numbers): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("warn"));
+    assert!(numbers.iter().map(|line| line.parse::<u32>().unwrap()).eq(1000..41_000));
+    assert!(warnings.iter().copied().eq((1..=40).map(|i| format!("warn {i}"))));
+    assert_eq!(task["output"]["bytes"], output.len());
+    assert_eq!(std::fs::read(task["output"]["path"].as_str().unwrap()).unwrap(), output);
+}
+
+#[test]
+fn p3_binary_output_is_kept_byte_for_byte_without_a_daemon() {
+    let home = home();
+    let line = format!("{}; head -c 3000000 /dev/urandom | tee copy", gate("go"));
+    let id = home.submit(&[], &line);
+    let _ = home.until_status(&id, "running");
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    home.kill_at_once(&[daemon, keeper]);
+    home.open("go");
+    let _ = home.next_daemon(daemon);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    let copy = std::fs::read(home.scratch().join("copy")).unwrap();
+    assert!(home.output(&id) == copy && copy.len() == 3_000_000);
+}
+
+#[test]
+fn p1_a_kill_around_the_exit_gives_one_true_end() {
+    let home = home();
+    for round in 0..12_u32 {
+        let (go, ran) = (format!("go{round}"), format!("ran{round}"));
+        let id = home.submit(&[], &format!("echo run >> {ran}; {}; exit {}", gate(&go), round + 1));
+        assert_eq!(home.told(&ran), "run");
+        let daemon = home.find_daemon().unwrap().pid;
+        // From just before the exit to just after it was recorded.
+        home.open(&go);
+        drift(Duration::from_millis(u64::from(round) * 2));
+        home.kill_at_once(&[daemon]);
+        let task = home.ended(&id);
+        assert_eq!(task["outcome"]["exit_code"], round + 1, "{task}");
+        assert_eq!(home.truth(&ran), "run\n");
+        assert_eq!(events(&home, &id, "task.completed"), 1);
+        assert_eq!(events(&home, &id, "task.started"), 1);
+    }
+    home.nothing_left();
+}
+
+#[test]
+fn p4_a_killed_daemon_comes_back_by_itself() {
+    let home = home();
+    let first = home.daemon_pid();
+    home.kill_at_once(&[first]);
+    let second = home.next_daemon(first);
+    home.kill_at_once(&[second]);
+    let third = home.next_daemon(second);
+    assert_eq!(home.daemon_pid(), third);
+}
+
+#[test]
+fn p4_a_task_that_ends_while_the_daemon_is_dead_is_recorded_without_a_reader() {
+    let home = home();
+    let id = home.submit(&[], &format!("{}; echo over > over; exit 9", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let shim = home.shim_pid(&id);
+    // A frozen keeper brings nobody back, so the end falls into the gap.
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    freeze(keeper);
+    home.kill_at_once(&[daemon]);
+    home.open("go");
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+    homing_testkit::thaw(keeper);
+    let _ = home.next_daemon(daemon);
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &9.into()), "{task}");
+    assert_eq!(events(&home, &id, "task.completed"), 1);
+}
+
+#[test]
+fn p4_a_daemon_stopped_on_purpose_is_not_revived_and_has_the_result_at_its_next_start() {
+    let home = home();
+    let id = home.submit(&[], &format!("{}; echo done; exit 5", gate("go")));
+    let _ = home.until_status(&id, "running");
+    home.cli(["daemon", "stop"]).ok().text();
+    assert!(home.find_daemon().is_none());
+    home.open("go");
+    wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
+    assert_eq!(home.cli(["daemon", "status"]).code, 1);
+    assert!(home.all_processes().is_empty());
+    home.cli(["daemon", "start"]).ok().text();
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &5.into()), "{task}");
+    assert_eq!(home.output(&id), b"done\n");
+}
+
+#[test]
+fn p3_a_waiting_client_survives_daemon_sigkill() {
+    let home = home();
+    let id = home.submit(&[], &format!("{}; exit 7", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let waiting = home.spawn(["wait", &id]);
+    for _ in 0..2 {
+        drift(Duration::from_millis(50));
+        let old = home.kill_daemon();
+        let _ = home.next_daemon(old);
+    }
+    home.open("go");
+    let output = waiting.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn p3_a_follower_survives_daemon_sigkill_and_misses_no_byte() {
+    let home = home();
+    let line = format!("for i in $(seq 30); do seq 500; sleep 0.02; done; {}; seq 10000", gate("go"));
+    let id = home.submit(&[], &line);
+    let following = home.spawn(["output", "-f", "--raw", &id]);
+    // Read it all along, so that a full pipe never holds the follower up.
+    let reader = std::thread::spawn(move || following.wait_with_output().unwrap());
+    for _ in 0..3 {
+        drift(Duration::from_millis(100));
+        let old = home.kill_daemon();
+        let _ = home.next_daemon(old);
+    }
+    home.open("go");
+    let followed = reader.join().unwrap();
+    assert_eq!(followed.status.code(), Some(0), "{}", String::from_utf8_lossy(&followed.stderr));
+    let part: String = (1..=500).map(|n| format!("{n}\n")).collect();
+    let whole = part.repeat(30) + &(1..=10_000).map(|n| format!("{n}\n")).collect::<String>();
+    assert!(followed.stdout == whole.as_bytes() && home.output(&id) == whole.as_bytes());
+}
+
+#[test]
+fn p10_an_attempt_that_was_never_begun_is_begun_once_by_the_next_daemon() {
+    let home = home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    // The launch never leaves the keeper's socket.
+    freeze(keeper);
+    let id = home.submit(&["--env", "WORD=kept"], "echo $WORD >> ran");
+    home.kill_at_once(&[daemon, keeper]);
+    assert_eq!(home.truth("ran"), "");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.truth("ran"), "kept\n");
+}
+
+#[test]
+fn p10_a_late_launch_and_the_next_daemon_run_the_attempt_once() {
+    for _ in 0..4 {
+        let home = home();
+        let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+        freeze(keeper);
+        let id = home.submit(&[], "echo run >> ran");
+        home.kill_at_once(&[daemon]);
+        // It finds the launch of the dead daemon and the death of it at once.
+        homing_testkit::thaw(keeper);
+        assert_eq!(home.ended(&id)["status"], "succeeded");
+        assert_eq!(home.truth("ran"), "run\n");
+    }
+}
+
+#[test]
+fn p2_a_secret_that_died_with_the_daemon_is_a_start_failure_and_says_so() {
+    let home = home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    freeze(keeper);
+    let id = home.submit(&["--secret", "TOKEN=hunter2"], "echo run >> ran");
+    home.kill_at_once(&[daemon, keeper]);
+    let task = home.ended(&id);
+    assert_eq!(task["status"], "start_failed", "{task}");
+    assert!(task["outcome"]["reason"].as_str().unwrap().contains("secret unavailable"), "{task}");
+    assert_eq!((home.truth("ran"), home.cli(["wait", &id]).code), (String::new(), 126));
+}

@@ -1,1 +1,67 @@
-//! To be.
+//! Kills in the middle of a submit: an acknowledged task ran exactly once, any other at most once.
+
+use std::time::Duration;
+
+use homing_testkit::{drift, wait_for};
+
+use super::home;
+
+const ROUNDS: u64 = 20;
+
+#[test]
+fn p9_every_acknowledged_submit_runs_once_though_the_daemon_dies_meanwhile() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let mut acknowledged = Vec::new();
+    for round in 0..ROUNDS {
+        let submitting = home.spawn(["run", "-c", &format!("echo run >> ran{round}; exit {round}")]);
+        drift(Duration::from_micros(round * 3_100 % 23_000));
+        let _ = home.kill_daemon();
+        let output = submitting.wait_with_output().unwrap();
+        assert!(output.status.success(), "round {round}: {}", String::from_utf8_lossy(&output.stderr));
+        acknowledged.push(String::from_utf8(output.stdout).unwrap().trim().to_owned());
+    }
+    for (round, id) in acknowledged.iter().enumerate() {
+        assert_eq!(home.ended(id)["outcome"]["exit_code"], round);
+        assert_eq!(home.truth(&format!("ran{round}")), "run\n", "round {round}");
+    }
+    // No submit that was repeated left a second task behind.
+    let all = home.cli(["list", "--all", "--json"]).ok().json();
+    assert_eq!(all["items"].as_array().unwrap().len(), acknowledged.len());
+}
+
+#[test]
+fn p10_a_submit_whose_client_and_daemon_die_together_runs_at_most_once() {
+    let home = home();
+    let _ = home.daemon_pid();
+    for round in 0..ROUNDS {
+        let mut submitting = home.spawn(["run", "-c", &format!("echo run >> ran{round}")]);
+        drift(Duration::from_micros(round * 2_300 % 23_000));
+        let daemon = wait_for("the daemon", || home.find_daemon()).pid;
+        home.kill_at_once(&[submitting.id(), daemon]);
+        submitting.wait().unwrap();
+    }
+    // What was committed is run; what was not has left nothing, not even a folder.
+    let list = || home.cli(["list", "--all", "--json", "--limit", "100"]).ok().json();
+    let items = wait_for("every task's end", || {
+        let items = list()["items"].as_array().unwrap().clone();
+        items.iter().all(|task| !task["ended_at"].is_null()).then_some(items)
+    });
+    assert!(items.iter().all(|task| task["status"] == "succeeded"), "{items:?}");
+    let ran: Vec<_> = (0..ROUNDS).map(|round| home.truth(&format!("ran{round}"))).collect();
+    assert!(ran.iter().all(|lines| lines.is_empty() || lines == "run\n"), "{ran:?}");
+    assert_eq!(ran.iter().filter(|lines| !lines.is_empty()).count(), items.len());
+    assert_eq!(std::fs::read_dir(home.path().join("tasks")).unwrap().count(), items.len());
+}
+
+#[test]
+fn p9_an_acknowledged_submit_survives_the_death_of_everybody() {
+    let home = home();
+    for round in 0..6 {
+        let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+        let id = home.submit(&[], &format!("echo run >> ran{round}"));
+        home.kill_at_once(&[daemon, keeper]);
+        assert_eq!(home.ended(&id)["status"], "succeeded");
+        assert_eq!(home.truth(&format!("ran{round}")), "run\n");
+    }
+}

@@ -1,0 +1,89 @@
+//! Measures homing against baselines in the same run.
+//!
+//! `cargo xtask bench` builds the release binary and calls this with its path. Absolute times move from machine to machine, so every
+//! figure stands beside a baseline that was measured in the same run. Nothing here is a test: a missed figure is printed, not failed.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and waits in real time")]
+
+mod adopt;
+mod idle;
+mod latency;
+mod listing;
+mod pipeline;
+mod report;
+mod submit;
+mod throughput;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use homing_client::Client;
+use homing_testkit::Home;
+
+use crate::report::Report;
+
+/// What one measurement works with.
+pub(crate) struct Bench {
+    program: PathBuf,
+    runs: usize,
+}
+
+impl Bench {
+    /// A home of its own, with its daemon running.
+    fn home(&self) -> Home {
+        let home = Home::new(&self.program);
+        let _ = home.daemon_pid();
+        home
+    }
+
+    /// This program, as a task that stamps the time of its end.
+    fn stamper() -> Result<PathBuf> {
+        std::env::current_exe().context("the benchmark's own path")
+    }
+}
+
+fn client(home: &Home) -> Client {
+    Client::new(home.path(), "bench")
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["stamp", file, millis] => latency::stamp(file, millis),
+        ["soak", ..] => anyhow::bail!("`cargo xtask soak` has a program of its own"),
+        [program, only @ ..] => measure(program.as_ref(), only),
+        [] => anyhow::bail!("usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"),
+    }
+}
+
+fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
+    let bench = Bench { program: program.canonicalize().context("the homing binary")?, runs: 3 };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut report = Report::default();
+    let wanted = |name: &str| only.is_empty() || only.contains(&name);
+    let _enter = runtime.enter();
+    if wanted("throughput") {
+        throughput::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("submit") {
+        submit::measure(&bench, &mut report)?;
+    }
+    if wanted("latency") {
+        latency::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("idle") {
+        idle::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("list") {
+        listing::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("output") {
+        pipeline::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("adopt") {
+        adopt::measure(&bench, &runtime, &mut report)?;
+    }
+    report.print();
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! What holds for every address, and the few that are about the daemon.
+
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+
+use homing_server::{Ended, openapi_json};
+use serde_json::{Value, json};
+
+use crate::served::Served;
+
+#[test]
+fn every_route_refuses_a_parameter_that_it_does_not_know() {
+    let served = Served::start();
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    let mut count = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let target = format!("{}?nonsense=1", path.replace("{ref}", "x"));
+            let answer = served.ask(&method.to_uppercase(), &target, &[], b"");
+            assert_eq!(answer.problem(), (422, "HM0003".into()), "{method} {path}");
+            assert!(answer.text().contains("nonsense"));
+            count += 1;
+        }
+    }
+    assert!(count >= 18, "{count}");
+}
+
+#[test]
+fn every_route_that_names_a_task_says_when_there_is_none() {
+    let served = Served::start();
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    for (path, item) in
+        document["paths"].as_object().unwrap().iter().filter(|(path, _)| path.contains("{ref}"))
+    {
+        for (method, operation) in item.as_object().unwrap() {
+            let body = match operation["operationId"].as_str().unwrap() {
+                "signal" => r#"{"signal":"TERM"}"#,
+                "input" => r#"{"text":"x"}"#,
+                _ => "",
+            };
+            for reference in ["t-2222222222", "nobody", "%2E%2E%2Fetc", "a%20b"] {
+                let target = path.replace("{ref}", reference);
+                let answer = served.ask(&method.to_uppercase(), &target, &[], body.as_bytes());
+                assert_eq!(answer.problem(), (404, "HM0001".into()), "{method} {target}: {}", answer.text());
+            }
+            let broken =
+                served.ask(&method.to_uppercase(), &path.replace("{ref}", "%FF"), &[], body.as_bytes());
+            assert_eq!(broken.problem(), (422, "HM0003".into()), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn other_addresses_and_methods_are_problems_too() {
+    let served = Served::start();
+    for target in ["/", "/v1", "/v1/nothing", "/v1/tasks/", "/v1/tasks/x/y/z"] {
+        assert_eq!(served.get(target).problem(), (404, "HM0026".into()), "{target}");
+    }
+    let wrong = served.ask("PUT", "/v1/tasks", &[], b"");
+    assert_eq!(wrong.problem(), (405, "HM0026".into()));
+    let mut allowed: Vec<_> = wrong.header("allow").split(',').collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+}
+
+#[test]
+fn the_daemon_describes_itself() {
+    let served = Served::start();
+    assert_eq!(served.get("/healthz").json(), json!({ "ok": true }));
+    assert_eq!(served.get("/openapi.json").text(), openapi_json());
+    served.run_to_end("true");
+    let status = served.get("/v1/status").json();
+    assert_eq!(status["daemon"]["home"], served.home().to_str().unwrap());
+    assert_eq!(status["tasks"]["finished"], 1);
+    assert_eq!(served.post("/v1/gc", "").json()["forgotten"], 0);
+    assert_eq!(served.socket().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn requests_in_a_row_share_a_connection_and_a_stop_ends_the_server_on_purpose() {
+    let served = Served::start();
+    let socket = served.socket();
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    for _ in 0..3 {
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: homing\r\n\r\n").unwrap();
+        let mut answer = [0; 4096];
+        let count = stream.read(&mut answer).unwrap();
+        assert!(answer[..count].starts_with(b"HTTP/1.1 200"));
+    }
+    // Its shim ends it; the server does not.
+    let waiting = served.run("sleep 60", json!({ "timeout_ms": 3000 }));
+    let mut wait = UnixStream::connect(&socket).unwrap();
+    write!(wait, "GET /v1/tasks/{waiting}/wait HTTP/1.1\r\nhost: homing\r\n\r\n").unwrap();
+    assert_eq!(served.post("/v1/daemon/stop", "").status, 202);
+    assert_eq!(served.ended(), Ended::Asked);
+    let mut answer = Vec::new();
+    let _ = wait.read_to_end(&mut answer);
+    assert!(answer.is_empty(), "a wait is cut off, not answered");
+    assert!(UnixStream::connect(&socket).is_err());
+}

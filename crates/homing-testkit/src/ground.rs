@@ -1,0 +1,102 @@
+//! Ground truth: what tasks themselves wrote, gates that hold them, and deaths that happen at one moment.
+//!
+//! Tasks run in [`Home::scratch`], so a name in a shell line is a file there.
+
+use std::time::Duration;
+
+use homing_shim::process;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::home::Home;
+use crate::wait::wait_for;
+
+/// Whether a process runs: a zombie does not.
+#[must_use]
+pub fn alive(pid: u32) -> bool {
+    process::stat(pid).is_some_and(|process| !process.zombie)
+}
+
+/// A shell line that waits until the gate of this name is opened.
+#[must_use]
+pub fn gate(name: &str) -> String {
+    format!("until [ -e {name} ]; do sleep 0.01; done")
+}
+
+/// Lets some time pass, to hit a process at an arbitrary point of its work. Nothing may depend on how long it was.
+#[expect(clippy::disallowed_methods, reason = "this is not a wait for something: the moment itself is what is tested")]
+pub fn drift(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn send(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Stops a process where it is; [`thaw`] lets it go on.
+pub fn freeze(pid: u32) {
+    send(pid, Signal::STOP);
+}
+
+/// Lets a frozen process go on.
+pub fn thaw(pid: u32) {
+    send(pid, Signal::CONT);
+}
+
+impl Home {
+    /// What a task wrote into this file; empty if it is not there.
+    #[must_use]
+    pub fn truth(&self, name: &str) -> String {
+        std::fs::read(self.scratch().join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+
+    /// Waits until a task has written a whole line into this file; answers it without the line feed.
+    #[must_use]
+    pub fn told(&self, name: &str) -> String {
+        wait_for(&format!("a line in {name}"), || self.truth(name).strip_suffix('\n').map(str::to_owned))
+    }
+
+    /// The pid that a task wrote into this file.
+    #[must_use]
+    pub fn told_pid(&self, name: &str) -> u32 {
+        self.told(name).trim().parse().expect("a pid")
+    }
+
+    /// Opens a gate.
+    pub fn open(&self, name: &str) {
+        std::fs::write(self.scratch().join(name), b"").expect("the scratch folder can be written");
+    }
+
+    /// `kill -9` of several at one moment: none of them sees another's death. Returns when all are gone.
+    pub fn kill_at_once(&self, pids: &[u32]) {
+        for pid in pids {
+            freeze(*pid);
+        }
+        for pid in pids {
+            self.kill(*pid);
+        }
+        for pid in pids {
+            wait_for(&format!("the death of {pid}"), || (!alive(*pid)).then_some(()));
+        }
+    }
+
+    /// `kill -9` of the daemon, found without asking it; answers its pid once it is gone.
+    #[must_use]
+    pub fn kill_daemon(&self) -> u32 {
+        let pid = wait_for("the daemon", || self.find_daemon()).pid;
+        self.kill_at_once(&[pid]);
+        pid
+    }
+
+    /// Waits for a daemon that is not this one, without asking for it.
+    #[must_use]
+    pub fn next_daemon(&self, old: u32) -> u32 {
+        wait_for("the next daemon", || self.find_daemon().map(|daemon| daemon.pid).filter(|pid| *pid != old))
+    }
+
+    /// Waits until nothing that the tasks of this home started is left.
+    pub fn nothing_left(&self) {
+        wait_for("the end of every task's process", || self.task_processes().is_empty().then_some(()));
+    }
+}
