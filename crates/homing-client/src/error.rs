@@ -50,11 +50,11 @@ impl Error {
         matches!(self, Self::Unreachable { .. } | Self::Broken(_))
     }
 
-    /// Whether nobody listens: no socket, or one that its daemon left behind.
+    /// Whether nobody listens: no socket, one that its daemon left behind, or no folder where one could be.
     #[must_use]
     pub fn is_nobody_there(&self) -> bool {
         matches!(self, Self::Unreachable { source, .. }
-            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused))
+            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory))
     }
 
     /// The kind of problem that the daemon named.

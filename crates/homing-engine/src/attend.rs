@@ -184,12 +184,12 @@ impl Attendant {
         };
         // P10: whoever makes the marker decides. If a shim was faster, the facts are looked at anew.
         match folder::mark(&folder) {
-            Ok(true) => {
+            Ok(Some(_)) => {
                 let _ = folder::remove(&folder, folder::ENVIRONMENT);
                 self.finish(Ending::never_started(verdict, reason, self.inner.now())).await;
                 None
             }
-            Ok(false) => match self.judge().await {
+            Ok(None) => match self.judge().await {
                 Judged::Alive(link) => Some(link),
                 Judged::Ended(ending) => {
                     self.finish(*ending).await;

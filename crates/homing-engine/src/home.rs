@@ -70,7 +70,14 @@ pub fn prepare(path: &Path) -> Result<(), HomeError> {
 #[derive(Debug)]
 pub(crate) struct Home {
     path: PathBuf,
-    _lock: OwnedFd,
+    lock: OwnedFd,
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread is just forking holds a copy of the descriptor until it executes.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl Home {
@@ -95,7 +102,7 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(HomeError::Io { path: tasks, source }),
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
     }
 
     /// Where it is.

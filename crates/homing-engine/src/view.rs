@@ -12,7 +12,8 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
     let mut bytes = record.output_bytes;
     let mut dropped = record.output_dropped;
-    if !record.status.is_terminal()
+    if record.status.is_active()
+        && record.started_at.is_some()
         && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
         && let Ok(extent) = output::extent(folder)
     {

@@ -4,6 +4,7 @@
 //! command of ours is ever executed. The daemon makes the same marker before it declares an unstarted attempt ended. So whoever
 //! comes second, a late shim or a hasty daemon, is told by the kernel. The marker stays for as long as the folder does.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -39,15 +40,15 @@ pub fn lock(folder: impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// Makes the start marker; false if it was there.
+/// Makes the start marker; none if it was there. The file is empty; a shim keeps its exit record in it.
 ///
 /// # Errors
 /// If it could not be made for another reason.
-pub fn mark(folder: impl AsFd) -> io::Result<bool> {
+pub fn mark(folder: impl AsFd) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match fs::openat(folder, MARKER, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(_) => Ok(true),
-        Err(Errno::EXIST) => Ok(false),
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::EXIST) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -84,8 +85,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = open(dir.path()).unwrap();
         assert!(!is_marked(&folder).unwrap());
-        assert!(mark(&folder).unwrap());
-        assert!(!mark(&folder).unwrap());
+        assert!(mark(&folder).unwrap().is_some());
+        assert!(mark(&folder).unwrap().is_none());
         assert!(is_marked(&folder).unwrap());
     }
 

@@ -1,19 +1,21 @@
 //! The exit record: how an attempt ended, durable before anybody is told that nobody else could tell.
 //!
 //! Keeps P2, P3 and P9. The bytes are `HMEX`, a format version, a length, one CBOR value and a checksum over all of it. The space is
-//! reserved when the attempt starts, so that the record fits on a full disk. It is written, synced, renamed to `exit`, and the
-//! folder is synced. A reader that finds anything else finds no record.
+//! reserved in the start marker when the attempt starts, so that the record fits on a full disk and costs no file of its own. It is
+//! written, synced, given its name `exit` by a link (as atomic as a rename, and the marker stays), and the folder is synced. A reader
+//! that finds anything else finds no record.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use minicbor::{Decode, Encode};
-use rustix::fs::{self, FallocateFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
+
+use crate::folder;
 
 /// The name of the finished record.
 pub const NAME: &str = "exit";
-/// The name of the space reserved for it.
-const RESERVED: &str = "exit.new";
 /// No record is longer.
 pub const MAX_BYTES: usize = 4096;
 /// At most so many survivors are named, so that the record stays within its space.
@@ -168,20 +170,17 @@ impl ExitRecord {
     }
 }
 
-/// Reserves the space for a record in an attempt's folder.
-pub(crate) fn reserve(folder: BorrowedFd<'_>) -> io::Result<std::fs::File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = fs::openat(folder, RESERVED, flags, Mode::RUSR | Mode::WUSR)?;
+/// Reserves the space for a record in the attempt's start marker.
+pub(crate) fn reserve(marker: &File) {
     // A filesystem that cannot reserve keeps the promise all the same unless it is full at the end.
-    let _ = fs::fallocate(&file, FallocateFlags::empty(), 0, MAX_BYTES as u64);
-    Ok(file.into())
+    let _ = fs::fallocate(marker, FallocateFlags::empty(), 0, MAX_BYTES as u64);
 }
 
-/// Makes a record durable: write, sync, rename, sync the folder.
-pub(crate) fn commit(folder: BorrowedFd<'_>, mut reserved: &std::fs::File, bytes: &[u8]) -> io::Result<()> {
-    reserved.write_all(bytes)?;
-    fs::fdatasync(reserved)?;
-    fs::renameat(folder, RESERVED, folder, NAME)?;
+/// Makes a record durable: write, sync, name it, sync the folder.
+pub(crate) fn commit(folder: BorrowedFd<'_>, mut marker: &File, bytes: &[u8]) -> io::Result<()> {
+    marker.write_all(bytes)?;
+    fs::fdatasync(marker)?;
+    fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty())?;
     // The descriptor that locks the folder was opened for reading; it can be synced all the same.
     fs::fsync(folder)?;
     Ok(())
@@ -199,7 +198,7 @@ pub fn read(folder: impl AsFd) -> Result<Option<ExitRecord>, Error> {
         Err(error) => return Err(Error::Io(error.into())),
     };
     let mut bytes = Vec::new();
-    std::fs::File::from(file).take(2 * MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    File::from(file).take(2 * MAX_BYTES as u64).read_to_end(&mut bytes)?;
     ExitRecord::decode(&bytes).map(Some)
 }
 
@@ -257,14 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn p9_commit_leaves_exactly_one_file_with_the_record() {
+    fn p9_commit_names_the_record_and_the_marker_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = std::fs::File::open(dir.path()).unwrap();
-        let reserved = reserve(folder.as_fd()).unwrap();
+        let folder = File::open(dir.path()).unwrap();
+        let marker = folder::mark(&folder).unwrap().unwrap();
+        reserve(&marker);
         assert!(read(&folder).unwrap().is_none());
-        commit(folder.as_fd(), &reserved, &sample().encode()).unwrap();
+        commit(folder.as_fd(), &marker, &sample().encode()).unwrap();
         assert_eq!(read(&folder).unwrap(), Some(sample()));
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(folder::is_marked(&folder).unwrap());
     }
 
     proptest! {

@@ -10,10 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::home::Home;
 use crate::wait::wait_for;
 
-/// Whether a process runs: a zombie does not.
+/// Whether a process runs. A zombie does not, once its threads are gone too.
 #[must_use]
 pub fn alive(pid: u32) -> bool {
-    process::stat(pid).is_some_and(|process| !process.zombie)
+    let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    process::stat(pid).is_some_and(|process| !process.zombie || threads() > 1)
 }
 
 /// A shell line that waits until the gate of this name is opened.

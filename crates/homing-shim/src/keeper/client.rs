@@ -81,8 +81,12 @@ pub fn spawn(home: &Path, program: &Path, mode: Mode) -> Result<(), StartError> 
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     #[expect(clippy::disallowed_methods, reason = "what a detached process is given must come from its starter's environment")]
     command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    let spawned = command.output();
-    let output = spawned.map_err(|source| StartError::Spawn { program: program.to_owned(), source })?;
+    let output = match command.output() {
+        Ok(output) => output,
+        // Where our own starter ignores SIGCHLD nobody can be waited for: it has ended, and whether it listens is seen by connecting.
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Ok(()),
+        Err(source) => return Err(StartError::Spawn { program: program.to_owned(), source }),
+    };
     match output.status.code() {
         Some(0 | EXIT_HELD) => Ok(()),
         _ => Err(StartError::Keeper(String::from_utf8_lossy(&output.stderr).trim().to_owned())),

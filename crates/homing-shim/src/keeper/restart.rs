@@ -2,6 +2,8 @@
 
 /// Failed starts in a row after which nobody tries any more until asked.
 const GIVE_UP: u32 = 10;
+/// Failed starts in a row that are taken for bad luck: a kill in the wrong moment.
+const BAD_LUCK: u32 = 2;
 const FIRST_PAUSE_MS: i64 = 50;
 const LONGEST_PAUSE_MS: i64 = 30_000;
 /// A daemon that served for less than this, so many times in a row, gets a pause too.
@@ -28,6 +30,11 @@ impl Restart {
         self.failed = 0;
         self.short = if lived_ms < SHORT_LIFE_MS { self.short + 1 } else { 0 };
         Some(if self.short > SHORT_LIVES { SHORT_LIFE_MS } else { 0 })
+    }
+
+    /// Whether starts fail so often that whoever waits should be told.
+    pub(super) const fn is_failing(&self) -> bool {
+        self.failed > BAD_LUCK
     }
 
     /// Somebody asked: the past is forgiven.
@@ -57,5 +64,12 @@ mod tests {
         assert_eq!(pauses.last(), Some(&None));
         restart.forgive();
         assert_eq!(restart.after_death(false, 1), Some(FIRST_PAUSE_MS));
+    }
+
+    #[test]
+    fn one_start_that_failed_is_bad_luck_and_three_are_not() {
+        let mut restart = Restart::default();
+        let told: Vec<_> = (0..3).map(|_| (restart.after_death(false, 1), restart.is_failing()).1).collect();
+        assert_eq!(told, [false, false, true]);
     }
 }

@@ -17,7 +17,7 @@ use super::client::{EXIT_HELD, Mode};
 use super::connection::Connection;
 use super::restart::Restart;
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{cgroup, clock, dispatch, folder, home, process, shim, sys};
+use crate::{boot, cgroup, clock, dispatch, folder, home, process, shim, sys};
 
 /// Somebody connected.
 struct Peer {
@@ -63,10 +63,13 @@ struct Keeper {
     orphans: bool,
     /// Somebody has connected since we began.
     visited: bool,
+    boot_id: String,
 }
 
 /// Runs as the keeper of a home; the process's whole life. The exit code says what became of it.
 pub(crate) fn run(home: &Path, mode: Mode) -> i32 {
+    // A descriptor that the starter forgot to mark (a lock, a pipe somebody reads to its end) must not live as long as we do.
+    sys::close_range(3, u32::MAX, false);
     let keeper = match Keeper::open(home, mode) {
         Ok(Some(keeper)) => keeper,
         Ok(None) => return EXIT_HELD,
@@ -97,6 +100,7 @@ fn complain(text: &str) {
 impl Keeper {
     /// Takes the lock and the socket; none if another keeper has them.
     fn open(home: &Path, mode: Mode) -> io::Result<Option<Self>> {
+        sys::reset_signals();
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
         let folder = folder::open(home)?;
@@ -123,6 +127,7 @@ impl Keeper {
             restart_at: None,
             orphans: false,
             visited: false,
+            boot_id: boot::id(),
         }))
     }
 
@@ -354,14 +359,15 @@ impl Keeper {
             }
             return;
         }
-        if !daemon.ready && waiting {
+        let stopped = home::is_stopped(&self.home);
+        let pause = if stopped { None } else { self.restart.after_death(daemon.ready, lived) };
+        self.restart_at = pause.map(|pause| clock::monotonic() + pause);
+        // One that was killed as it started is tried again before anybody is told; one that said why it cannot is believed.
+        let hopeless = daemon.complaint.is_some() || pause.is_none() || self.restart.is_failing();
+        if !daemon.ready && waiting && hopeless {
             let reason = daemon.complaint.unwrap_or_else(|| "it died while it started; daemon.log may say why".into());
             self.answer_waiting(&FromKeeper::NotRunning(reason));
         }
-        if home::is_stopped(&self.home) {
-            return;
-        }
-        self.restart_at = self.restart.after_death(daemon.ready, lived).map(|pause| clock::monotonic() + pause);
     }
 
     // ---- shims --------------------------------------------------------------------------------------------------------------
@@ -377,7 +383,7 @@ impl Keeper {
                 let _ = rustix::process::setsid();
                 let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
                 let _ = rustix::thread::set_name(c"homing-shim");
-                shim::run(socket, folder);
+                shim::run(socket, folder, &self.boot_id);
                 sys::exit_now(0)
             }
         }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
@@ -78,8 +79,14 @@ impl Writer {
 
     /// Moves what a non-blocking pipe holds into the file.
     pub(crate) fn take_pipe(&mut self, source: BorrowedFd<'_>, stream: Stream, now: i64) -> Taken {
+        // How much there is, first: an index entry is made for bytes, not for their absence.
+        let there = match rustix::io::ioctl_fionread(source) {
+            Ok(0) => return if is_over(source) { Taken::End } else { Taken::Nothing },
+            Ok(there) => usize::try_from(there).unwrap_or(CHUNK),
+            Err(_) => CHUNK,
+        };
         let Ok(segment) = self.room(stream, now) else { return self.discard(source) };
-        let room = usize::try_from(segment.limit - segment.len).unwrap_or(CHUNK).min(CHUNK);
+        let room = usize::try_from(segment.limit - segment.len).unwrap_or(CHUNK).min(CHUNK).min(there);
         let mut at = segment.len;
         match splice(source, None, segment.log.as_fd(), Some(&mut at), room, SpliceFlags::NONBLOCK) {
             Ok(0) => Taken::End,
@@ -211,6 +218,14 @@ impl Writer {
             Err(_) => Taken::End,
         }
     }
+}
+
+/// Whether a pipe is empty and nobody can write to it any more.
+fn is_over(pipe: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
+    let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    // Bytes that came since the last look show as IN beside the hang-up.
+    looked.is_ok() && fds.iter().all(|fd| fd.revents().contains(PollFlags::HUP) && !fd.revents().contains(PollFlags::IN))
 }
 
 /// Makes a pipe large, once its writer has shown that it needs it. Pages of pipes are a shared good.

@@ -198,7 +198,7 @@ fn become_command(
     script: &mut [*const libc::c_char],
 ) -> (Step, i32) {
     let _ = rustix::process::setsid();
-    sys::reset_signals();
+    sys::reset_ignored_signals();
     if ends.terminal
         && let Err(error) = rustix::process::ioctl_tiocsctty(ends.stdin.as_fd())
     {

@@ -23,7 +23,7 @@ use crate::clock::{self, Wall};
 use crate::output::{Stream, Taken, Writer};
 use crate::record::{self, ExitRecord, Survivor, Verdict};
 use crate::wire::{FromShim, Launch, Refusal, Standing, ToShim};
-use crate::{boot, folder, output, sys};
+use crate::{folder, output, sys};
 
 /// After the main process's end, a pipe that is silent this long is considered drained.
 const QUIET_MS: i64 = 100;
@@ -65,12 +65,13 @@ enum Phase {
 struct Service {
     folder: OwnedFd,
     launch: Launch,
+    boot_id: String,
     channel: Option<Channel>,
     listener: Option<OwnedFd>,
     signals: OwnedFd,
     group: Option<Group>,
     output: Writer,
-    reserved: Option<File>,
+    marker: Option<File>,
     sources: Vec<Source>,
     input: Input,
     /// The pipe that tells whether the command was executed.
@@ -91,23 +92,23 @@ struct Service {
 }
 
 /// Runs one attempt over the socket and folder that the keeper handed over. Returns when there is nothing left to do.
-pub(crate) fn run(socket: OwnedFd, folder: OwnedFd) {
+pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     let mut channel = Channel::new(socket);
     let Some(launch) = receive_launch(&mut channel) else { return };
-    match begin(&folder) {
-        Ok(None) => {}
-        Ok(Some(refusal)) => {
+    let marker = match begin(&folder) {
+        Ok(Ok(marker)) => marker,
+        Ok(Err(refusal)) => {
             let _ = channel.send(&FromShim::Refused(refusal));
             return;
         }
         Err(error) => {
             let failure = StartFailure { reason: format!("the attempt's folder could not be used: {error}") };
-            Service::new(channel, folder, launch, None).serve_failed(failure);
+            Service::new(channel, folder, launch, None, boot_id).serve_failed(failure);
             return;
         }
-    }
-    let reserved = record::reserve(folder.as_fd()).ok();
-    let mut service = Service::new(channel, folder, launch, reserved);
+    };
+    record::reserve(&marker);
+    let mut service = Service::new(channel, folder, launch, Some(marker), boot_id);
     service.start();
     service.serve();
     service.leave();
@@ -130,31 +131,33 @@ fn receive_launch(channel: &mut Channel) -> Option<Launch> {
 }
 
 /// Lock, then marker: from here on the attempt is this shim's, or it is not run. Keeps P10.
-fn begin(folder: &OwnedFd) -> io::Result<Option<Refusal>> {
+fn begin(folder: &OwnedFd) -> io::Result<Result<File, Refusal>> {
     if !folder::lock(folder)? {
-        return Ok(Some(Refusal::Held));
+        return Ok(Err(Refusal::Held));
     }
-    if !folder::mark(folder)? {
-        return Ok(Some(Refusal::AlreadyStarted));
-    }
+    let Some(marker) = folder::mark(folder)? else { return Ok(Err(Refusal::AlreadyStarted)) };
     // It can no longer start a second time, so its environment is no longer needed.
     let _ = folder::remove(folder, folder::ENVIRONMENT);
-    Ok(None)
+    Ok(Ok(marker))
 }
 
 /// The socket at which a later daemon finds this shim. Named through the folder's descriptor: no path is too long.
 fn listen(folder: &OwnedFd) -> io::Result<OwnedFd> {
-    folder::remove(folder, folder::SOCKET)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), folder::SOCKET);
-    net::bind(&listener, &SocketAddrUnix::new(path)?)?;
+    let address = SocketAddrUnix::new(path)?;
+    if net::bind(&listener, &address) == Err(Errno::ADDRINUSE) {
+        // Of a shim that was killed before its marker: the lock is ours now.
+        folder::remove(folder, folder::SOCKET)?;
+        net::bind(&listener, &address)?;
+    }
     net::listen(&listener, 4)?;
     Ok(listener)
 }
 
 impl Service {
-    fn new(channel: Channel, folder: OwnedFd, launch: Launch, reserved: Option<File>) -> Self {
+    fn new(channel: Channel, folder: OwnedFd, launch: Launch, marker: Option<File>, boot_id: &str) -> Self {
         let wall = Wall::read();
         let now = clock::monotonic();
         // The writer gets its own descriptor; with none to be had, output is counted and let go.
@@ -169,7 +172,8 @@ impl Service {
             channel: Some(channel),
             listener: None,
             group: None,
-            reserved,
+            marker,
+            boot_id: boot_id.to_owned(),
             sources: Vec::new(),
             input: Input::new(None, false),
             status: None,
@@ -282,7 +286,7 @@ impl Service {
         }
         let [signals, channel, listener, status, input, first, second] = ready;
         // Output before the end: what was written before an exit is taken before the exit is seen.
-        self.take_output(!first.is_empty(), !second.is_empty());
+        self.take_output([first, second]);
         if !status.is_empty() {
             self.read_status();
         }
@@ -312,16 +316,15 @@ impl Service {
         [stop, timeout, drain].into_iter().flatten().min()
     }
 
-    fn take_output(&mut self, first: bool, second: bool) {
+    fn take_output(&mut self, ready: [PollFlags; 2]) {
         let now = self.wall.now();
         let mut any = false;
         let mut number = 0;
-        let readable = [first, second];
         let output = &mut self.output;
         self.sources.retain_mut(|source| {
-            let ready = readable.get(number).copied().unwrap_or(false);
+            let ready = ready.get(number).copied().unwrap_or(PollFlags::empty());
             number += 1;
-            if !ready {
+            if ready.is_empty() {
                 return true;
             }
             for _ in 0..TURNS {
@@ -574,7 +577,7 @@ impl Service {
                 let answers = self.input.close();
                 self.tell_all(&answers);
                 self.phase = Phase::Draining { since: now, last_output: now };
-                self.take_output(true, true);
+                self.take_output([PollFlags::IN; 2]);
             }
         }
         if let Phase::Draining { since, last_output } = self.phase {
@@ -595,10 +598,10 @@ impl Service {
         let record = self.exit_record().encode();
         self.tell(&FromShim::Exited(ByteVec::from(record.clone())));
         let durable = self
-            .reserved
+            .marker
             .as_ref()
-            .is_some_and(|reserved| record::commit(self.folder.as_fd(), reserved, &record).is_ok());
-        self.reserved = None;
+            .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, &record).is_ok());
+        self.marker = None;
         self.phase = Phase::Told { record, durable, confirmed: false };
     }
 
@@ -625,7 +628,7 @@ impl Service {
             task: self.launch.task.clone(),
             attempt: self.launch.attempt,
             nonce: self.launch.nonce,
-            boot_id: boot::id(),
+            boot_id: self.boot_id.clone(),
             verdict,
             exit_code,
             signal,

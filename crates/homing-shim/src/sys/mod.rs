@@ -128,17 +128,30 @@ pub(crate) fn child_signal() -> io::Result<OwnedFd> {
     }
 }
 
-/// Ignores what a terminal or a stray `kill` may send: only SIGKILL ends a keeper or shim.
+/// What a terminal or a stray `kill` may send, and what a file limit does.
+const IGNORED: [libc::c_int; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU, libc::SIGXFSZ];
+
+/// Only SIGKILL ends a keeper or shim.
 pub(crate) fn ignore_signals() {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU, libc::SIGXFSZ] {
+    for signal in IGNORED {
         // SAFETY: SIG_IGN is a valid disposition for these signals.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
 }
 
-/// Every disposition back to the default, and nothing blocked; for the side of a fork that will exec.
+/// Every disposition back to the default, whatever our starter ignored, and nothing blocked.
 pub(crate) fn reset_signals() {
-    for signal in 1..=64 {
+    reset_dispositions(1..=64);
+}
+
+/// For the side of a fork that will exec: an exec itself resets all that is not ignored, and only [`IGNORED`] are.
+pub(crate) fn reset_ignored_signals() {
+    reset_dispositions(IGNORED);
+}
+
+fn reset_dispositions(signals: impl IntoIterator<Item = libc::c_int>) {
+    for signal in signals {
         // SAFETY: SIG_DFL is valid for every signal; those that cannot be changed answer with an error that changes nothing.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }

@@ -1,1 +1,314 @@
-//! To be.
+//! Nobody enters where they do not belong, and nobody leaves a sandbox through us.
+//!
+//! Another user, a namespace or a cgroup can only be had by root; where the tests run as somebody else, those that need one say so and pass.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use homing_testkit::{Home, Output, alive, wait_for};
+
+const NOBODY: u32 = 65534;
+
+/// A filter that allows everything, which is still one filter more than the daemon has.
+const FILTER: &str = r"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    struct sock_filter allow[] = {{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW }};
+    struct sock_fprog program = { 1, allow };
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 99;
+    execv(argv[1], argv + 1);
+    return 98;
+}
+";
+
+/// Whether we are root; says what is left out if not.
+fn root(what: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("left out, because only root can try it: {what}");
+    }
+    root
+}
+
+/// A call of the command line behind other words, such as `unshare -n`.
+fn behind(home: &Home, words: &[&str], arguments: &[&str]) -> Output {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(home.program()).args(arguments);
+    command.env("HOMING_HOME", home.path()).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(home.scratch());
+    let output = command.output().expect("util-linux is there");
+    Output {
+        code: output.status.code().unwrap_or(-1),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn filtered(home: &Home) -> String {
+    let (source, program) = (home.scratch().join("filter.c"), home.scratch().join("filter"));
+    std::fs::write(&source, FILTER).unwrap();
+    assert!(Command::new("cc").arg("-o").args([&program, &source]).status().expect("a C compiler").success());
+    program.display().to_string()
+}
+
+fn assert_confined(refused: &Output, reason: &str) {
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(refused.stderr.contains("HM0016") && refused.stderr.contains(reason), "{refused:?}");
+    assert!(refused.stderr.contains("[confined] allow"), "the setting is named: {refused:?}");
+}
+
+/// A process that waits, as a task; answers its pid.
+fn waiting(home: &Home, options: &[&str]) -> u32 {
+    let mut arguments = vec!["run"];
+    arguments.extend(options);
+    arguments.extend(["--", "sleep", "1000"]);
+    let id = home.cli(arguments).ok().text();
+    wait_for("sleep itself", || {
+        let pid = u32::try_from(home.task(&id)["pid"].as_u64()?).ok()?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (name.trim() == "sleep").then_some(pid)
+    })
+}
+
+fn descriptors(pid: u32) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+    let named = entries.map(|entry| {
+        let target = std::fs::read_link(entry.path()).unwrap_or_default();
+        (entry.file_name().into_string().unwrap(), target)
+    });
+    let mut found: Vec<_> = named.collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn p11_everything_in_the_home_is_for_its_user_alone() {
+    let home = super::home();
+    let id = home.submit(&["--max-output", "64KiB"], "umask 0; head -c 300000 /dev/zero");
+    let _ = home.ended(&id);
+    let mut folders = vec![home.path().to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        assert_eq!(std::fs::metadata(&folder).unwrap().mode() & 0o777, 0o700, "{}", folder.display());
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let found = entry.metadata().unwrap();
+            assert_eq!(found.mode() & 0o077, 0, "{}", entry.path().display());
+            seen += 1;
+            folders.extend(found.is_dir().then(|| entry.path()));
+        }
+    }
+    assert!(seen > 8, "{seen}");
+    assert_eq!(std::fs::metadata(home.path().join("homing.sock")).unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn p11_another_user_is_refused_by_the_folder_and_by_the_daemon() {
+    if !root("calling as another user") {
+        return;
+    }
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    // The binary where anybody can run it.
+    let program = home.scratch().join("homing");
+    std::fs::copy(home.program(), &program).unwrap();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    open(home.scratch(), 0o755);
+    open(&program, 0o755);
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let call = |path: &Path| {
+        let mut command = Command::new(user[0]);
+        command.args(&user[1..]).arg(path).arg("list").env("HOMING_HOME", home.path());
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert!(call(&program).contains("Permission denied"), "{}", call(&program));
+    // Even if somebody opens all doors on disk, the daemon asks the kernel who calls.
+    open(home.path(), 0o755);
+    open(&home.path().join("homing.sock"), 0o666);
+    let refused = call(&program);
+    assert!(refused.contains("HM0017") && refused.contains("user 65534"), "{refused}");
+    open(home.path(), 0o700);
+    assert_eq!(home.cli(["list", "--json"]).ok().json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn p11_a_caller_that_is_more_confined_is_refused_with_the_reason() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let submit = ["run", "-c", "touch escaped"];
+    assert_confined(&behind(&home, &["setpriv", "--no-new-privs"], &submit), "no_new_privs");
+    if root("namespaces and seccomp filters") {
+        assert_confined(&behind(&home, &[&filtered(&home)], &submit), "seccomp");
+        assert_confined(&behind(&home, &["unshare", "-m"], &submit), "mount namespace");
+        assert_confined(&behind(&home, &["unshare", "-n"], &submit), "network namespace");
+        assert_confined(&behind(&home, &["unshare", "-p", "-f"], &submit), "pid namespace");
+        assert_confined(&behind(&home, &["unshare", "-U", "-r"], &submit), "user namespace");
+    }
+    // Reading is refused as well: the output of others is none of their business.
+    assert_confined(&behind(&home, &["setpriv", "--no-new-privs"], &["list"]), "no_new_privs");
+    assert_eq!(home.cli(["list", "--all", "--json"]).ok().json()["items"], serde_json::json!([]));
+    assert!(behind(&home, &["env"], &["list"]).code == 0, "anybody else is served");
+}
+
+#[test]
+fn p11_a_person_may_allow_confined_callers() {
+    let home = super::home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[confined]\nallow = true\n").unwrap();
+    let _ = home.daemon_pid();
+    let _ = behind(&home, &["setpriv", "--no-new-privs"], &["run", "--wait", "--", "true"]).ok();
+}
+
+#[test]
+fn p11_a_confined_process_never_starts_the_daemon() {
+    let home = super::home();
+    let mut cages = vec![vec!["setpriv".to_owned(), "--no-new-privs".to_owned()]];
+    if root("seccomp filters") {
+        cages.push(vec![filtered(&home)]);
+    }
+    for cage in cages {
+        let words: Vec<_> = cage.iter().map(String::as_str).collect();
+        for arguments in [&["run", "--", "true"][..], &["list"], &["daemon", "start"]] {
+            let refused = behind(&home, &words, arguments);
+            assert!(refused.code != 0 && refused.stderr.contains("HM0016"), "{arguments:?}: {refused:?}");
+            assert!(refused.stderr.contains("never starts the daemon"), "{arguments:?}: {refused:?}");
+        }
+    }
+    assert_eq!(home.all_processes(), []);
+}
+
+#[test]
+fn p11_a_home_that_others_could_tamper_with_is_refused_and_left_alone() {
+    let refused = |home: &Home, why: &str| {
+        for arguments in [&["run", "--", "true"][..], &["status"]] {
+            let refused = home.cli(arguments);
+            assert_ne!(refused.code, 0);
+            assert!(refused.stderr.contains("HM0018") && refused.stderr.contains(why), "{refused:?}");
+        }
+        assert_eq!(home.all_processes(), []);
+    };
+    let linked = super::home();
+    let target = linked.scratch().join("target");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::set_permissions(&target, PermissionsExt::from_mode(0o700)).unwrap();
+    symlink(&target, linked.path()).unwrap();
+    refused(&linked, "not a real folder");
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
+    let open = super::home();
+    std::fs::create_dir(open.path()).unwrap();
+    std::fs::set_permissions(open.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    refused(&open, "open to other users");
+    assert_eq!(std::fs::read_dir(open.path()).unwrap().count(), 0);
+    let plain = super::home();
+    std::fs::write(plain.path(), "").unwrap();
+    refused(&plain, "not a real folder");
+    if root("a folder of another user") {
+        let foreign = super::home();
+        std::fs::create_dir(foreign.path()).unwrap();
+        std::fs::set_permissions(foreign.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        chown(foreign.path(), Some(NOBODY), None).unwrap();
+        refused(&foreign, "belongs to another user");
+    }
+}
+
+#[test]
+fn p11_no_descriptor_but_the_three_reaches_a_task_and_none_of_the_callers_reaches_the_daemon() {
+    let home = super::home();
+    let line = "exec 7</etc/passwd 8>held 9<>held; exec \"$0\" status";
+    let started = behind(&home, &["bash", "-c", line], &[]).ok();
+    assert!(started.text().contains("pid"));
+    for options in [&[][..], &["--pty"], &["--stdin", "pipe"]] {
+        let found = descriptors(waiting(&home, options));
+        let numbers: Vec<_> = found.iter().map(|(number, _)| number.as_str()).collect();
+        assert_eq!(numbers, ["0", "1", "2"], "{options:?}: {found:?}");
+    }
+    for process in home.all_processes() {
+        let strange = |path: &Path| path == Path::new("/etc/passwd") || path.ends_with("held");
+        let leaked: Vec<_> = descriptors(process.pid).into_iter().filter(|(_, path)| strange(path)).collect();
+        assert_eq!(leaked, [], "{process:?}");
+    }
+}
+
+#[test]
+fn signals_are_as_a_login_leaves_them_whatever_the_caller_ignores() {
+    let home = super::home();
+    let line = "trap '' HUP INT QUIT PIPE TERM USR1 CHLD; exec \"$0\" status";
+    let _ = behind(&home, &["bash", "-c", line], &[]).ok();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", waiting(&home, &[]))).unwrap();
+    for field in ["SigBlk", "SigIgn", "SigCgt", "SigPnd"] {
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+        assert_eq!(line.trim_start_matches(':').trim(), "0000000000000000", "{field}");
+    }
+}
+
+#[test]
+fn p3_the_daemon_outlives_the_session_the_group_and_the_cgroup_of_whoever_started_it() {
+    let home = super::home();
+    let cgroup = PathBuf::from(format!("/sys/fs/cgroup/unified/homing-test-{}", std::process::id()));
+    let caged = root("a cgroup") && cgroup.parent().is_some_and(Path::exists) && std::fs::create_dir(&cgroup).is_ok();
+    let enter = if caged { format!("echo $$ > {}/cgroup.procs; ", cgroup.display()) } else { String::new() };
+    let mut starter = Command::new("setsid");
+    let line = format!("{enter}\"$0\" run -- sleep 1000 > id; echo ready > ready; sleep 1000");
+    starter.args(["--wait", "bash", "-c", &line]).arg(home.program()).current_dir(home.scratch());
+    let mut starter = starter.env("HOMING_HOME", home.path()).process_group(0).spawn().unwrap();
+    assert_eq!(home.told("ready"), "ready");
+    let processes = home.all_processes();
+    let task = u32::try_from(home.task(&home.told("id"))["pid"].as_u64().unwrap()).unwrap();
+    assert_eq!(processes.len(), 3, "keeper, daemon and shim: {processes:?}");
+    // Everything that is left of the starter, the way a terminal or an agent's sandbox is torn down.
+    let shell = homing_shim::process::descendants(starter.id());
+    for process in shell.iter().filter(|process| process.pid != starter.id()) {
+        let _ = rustix::process::kill_process_group(pid(process.pid), rustix::process::Signal::KILL);
+    }
+    if caged {
+        std::fs::write(cgroup.join("cgroup.kill"), "1").unwrap();
+        wait_for("an empty cgroup", || std::fs::remove_dir(&cgroup).ok());
+    }
+    let _ = starter.kill();
+    starter.wait().unwrap();
+    for process in processes {
+        assert!(alive(process.pid), "{process:?}");
+        let session = rustix::process::getsid(Some(pid(process.pid))).unwrap();
+        assert!(!shell.iter().any(|process| pid(process.pid) == session), "{process:?} is in the starter's session");
+    }
+    assert!(alive(task));
+}
+
+fn pid(number: u32) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
+}
+
+#[test]
+fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
+    let home = super::home();
+    let (secret, value) = ("canary-1f2e3d4c", "canary-5b6a7988");
+    let mut starting = home.command();
+    let started = starting.env("HOMING_LOG", "trace").args(["status"]).output().unwrap();
+    assert!(started.status.success());
+    let line = "echo ${#TOKEN} ${#VISIBLE}; exec sleep 1000";
+    let id = home.submit(&["--secret", &format!("TOKEN={secret}"), "--env", &format!("VISIBLE={value}")], line);
+    wait_for("its words", || (home.output(&id) == b"15 15\n").then_some(()));
+    let seen = format!("{} {}", home.cli(["show", &id, "--json"]).text(), home.cli(["events"]).text());
+    assert!(seen.contains("TOKEN") && seen.contains("VISIBLE") && !seen.contains("canary-"), "{seen}");
+    let _ = home.kill_daemon();
+    let _ = home.until_status(&id, "running");
+    let mut folders = vec![home.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let kind = entry.file_type().unwrap();
+            folders.extend(kind.is_dir().then(|| entry.path()));
+            let bytes = if kind.is_file() { std::fs::read(entry.path()).unwrap() } else { Vec::new() };
+            let found = bytes.windows(7).any(|window| window == b"canary-");
+            assert!(!found, "a value is in {}", entry.path().display());
+        }
+    }
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let ours = line.windows(secret.len()).any(|window| window == secret.as_bytes() || window == value.as_bytes());
+        assert!(!ours, "{}", String::from_utf8_lossy(&line));
+    }
+}

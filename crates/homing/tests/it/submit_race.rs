@@ -42,7 +42,7 @@ fn p10_a_submit_whose_client_and_daemon_die_together_runs_at_most_once() {
         submitting.wait().unwrap();
     }
     // What was committed is run; what was not has left nothing, not even a folder.
-    let list = || home.cli(["list", "--all", "--json", "--limit", "100"]).ok().json();
+    let list = || home.cli(["list", "--all", "--json"]).ok().json();
     let items = wait_for("every task's end", || {
         let items = list()["items"].as_array().unwrap().clone();
         items.iter().all(|task| !task["ended_at"].is_null()).then_some(items)
