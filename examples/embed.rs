@@ -23,11 +23,20 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         ExecOutcome::Backgrounded { task, output_so_far, next_offset } => {
             let running = engine.snapshot().running().len();
             let seen = output_so_far.len();
-            writeln!(std::io::stdout(), "[{running} in the background; {seen} bytes so far, more from {next_offset}]")?;
+            writeln!(
+                std::io::stdout(),
+                "[{running} in the background; {seen} bytes so far, more from {next_offset}]"
+            )?;
             engine.wait(&[task.id], WaitMode::All, None).await?.items.remove(0)
         }
     };
-    writeln!(std::io::stdout(), "[{} after {} ms, {} bytes]", task.status, task.duration_ms.unwrap_or(0), task.output.bytes)?;
+    writeln!(
+        std::io::stdout(),
+        "[{} after {} ms, {} bytes]",
+        task.status,
+        task.duration_ms.unwrap_or(0),
+        task.output.bytes
+    )?;
     drop(engine);
     Ok(std::fs::remove_dir_all(home)?)
 }

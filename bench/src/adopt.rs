@@ -37,9 +37,17 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
             std::thread::sleep(Duration::from_millis(1));
         };
         times.push(began.elapsed().as_secs_f64());
-        ensure!(status.tasks.running == RUNNING && status.reconcile.adopted == RUNNING, "not all were adopted");
+        ensure!(
+            status.tasks.running == RUNNING && status.reconcile.adopted == RUNNING,
+            "not all were adopted"
+        );
     }
     let seconds = crate::report::median(&mut times);
-    report.figure("1,000 live tasks adopted after kill -9", &format!("{seconds:.2} s"), "at most 0.5 s", seconds <= 0.5);
+    report.figure(
+        "1,000 live tasks adopted after kill -9",
+        &format!("{seconds:.2} s"),
+        "at most 0.5 s",
+        seconds <= 0.5,
+    );
     Ok(())
 }

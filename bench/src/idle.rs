@@ -42,23 +42,35 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     std::thread::sleep(Duration::from_secs(1));
     let resident = field(daemon, "status", "VmRSS:")? as f64 / 1024.0;
     let figure = format!("{resident:.1} MB");
-    report.figure("daemon, 10,000 finished and 200 running, resident", &figure, "at most 30 MB", resident <= 30.0);
+    report.figure(
+        "daemon, 10,000 finished and 200 running, resident",
+        &figure,
+        "at most 30 MB",
+        resident <= 30.0,
+    );
     let shims = home.processes("homing-shim");
     ensure!(!shims.is_empty(), "no shim was found");
     let mut private = Vec::new();
     for shim in &shims {
-        let kb = field(shim.pid, "smaps_rollup", "Private_Clean:")? + field(shim.pid, "smaps_rollup", "Private_Dirty:")?;
+        let kb = field(shim.pid, "smaps_rollup", "Private_Clean:")?
+            + field(shim.pid, "smaps_rollup", "Private_Dirty:")?;
         private.push(kb as f64);
     }
     let private = crate::report::median(&mut private);
-    report.figure("a running task's shim, private memory", &format!("{private:.0} kB"), "at most 120 kB", private <= 120.0);
+    report.figure(
+        "a running task's shim, private memory",
+        &format!("{private:.0} kB"),
+        "at most 120 kB",
+        private <= 120.0,
+    );
     Ok(())
 }
 
 /// A number of kilobytes, or a count, from a file of `/proc`.
 fn field(pid: u32, file: &str, name: &str) -> Result<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}"))?;
-    let line = text.lines().find(|line| line.starts_with(name)).with_context(|| format!("{name} in {file}"))?;
+    let line =
+        text.lines().find(|line| line.starts_with(name)).with_context(|| format!("{name} in {file}"))?;
     Ok(line.split_ascii_whitespace().nth(1).context("a number")?.parse()?)
 }
 
@@ -67,7 +79,8 @@ fn switches(pid: u32) -> Result<u64> {
     let mut total = 0;
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = std::fs::read_to_string(thread?.path().join("status"))?;
-        let line = text.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).context("switches")?;
+        let line =
+            text.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).context("switches")?;
         total += line.split_ascii_whitespace().nth(1).context("a number")?.parse::<u64>()?;
     }
     Ok(total)

@@ -49,7 +49,14 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     match theirs {
         Some(theirs) => {
             let baseline = format!("`tsp -w` p50 {theirs:.2} ms");
-            report.ratio("exit to waiting client, p50 / p99", &figure, &baseline, p50 / theirs, "2 ms / 6 ms", met);
+            report.ratio(
+                "exit to waiting client, p50 / p99",
+                &figure,
+                &baseline,
+                p50 / theirs,
+                "2 ms / 6 ms",
+                met,
+            );
         }
         None => report.figure("exit to waiting client, p50 / p99", &figure, "2 ms / 6 ms", met),
     }
@@ -64,7 +71,11 @@ fn spooler(home: &homing_testkit::Home) -> Result<Option<f64>> {
     let socket = home.scratch().join("tsp.sock");
     let tsp = || {
         let mut command = std::process::Command::new("tsp");
-        command.env("TS_SOCKET", &socket).env("TMPDIR", home.scratch()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .env("TS_SOCKET", &socket)
+            .env("TMPDIR", home.scratch())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command
     };
     let program = Bench::stamper()?;

@@ -53,7 +53,9 @@ fn main() -> Result<()> {
         ["stamp", file, millis] => latency::stamp(file, millis),
         ["soak", ..] => anyhow::bail!("`cargo xtask soak` has a program of its own"),
         [program, only @ ..] => measure(program.as_ref(), only),
-        [] => anyhow::bail!("usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"),
+        [] => anyhow::bail!(
+            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"
+        ),
     }
 }
 

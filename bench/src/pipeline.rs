@@ -26,10 +26,24 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     let (plain, ours, followed) = (median(&mut plain), median(&mut ours), median(&mut followed));
     let baseline = format!("redirect {plain:.2} s");
     let ratio = plain / ours;
-    report.ratio("1 GiB of output, rate", &format!("{ours:.2} s"), &baseline, ratio, "at least 1.0", ratio >= 1.0);
+    report.ratio(
+        "1 GiB of output, rate",
+        &format!("{ours:.2} s"),
+        &baseline,
+        ratio,
+        "at least 1.0",
+        ratio >= 1.0,
+    );
     let ratio = plain / followed;
     let figure = format!("{followed:.2} s");
-    report.ratio("the same with a follower attached", &figure, &baseline, ratio, "at least 0.7", ratio >= 0.7);
+    report.ratio(
+        "the same with a follower attached",
+        &figure,
+        &baseline,
+        ratio,
+        "at least 0.7",
+        ratio >= 0.7,
+    );
     Ok(())
 }
 
@@ -52,7 +66,11 @@ async fn task(client: &Client, follow: bool) -> Result<f64> {
     let ended = client.wait(std::slice::from_ref(&id), Mode::All, None).await?;
     let took = began.elapsed().as_secs_f64();
     let task = ended.items.first().context("the task")?;
-    ensure!(task.status == Status::Succeeded && task.output.bytes == 1 << 30, "{}", serde_json::to_string(task)?);
+    ensure!(
+        task.status == Status::Succeeded && task.output.bytes == 1 << 30,
+        "{}",
+        serde_json::to_string(task)?
+    );
     if let Some(follower) = follower {
         follower.await??;
     }

@@ -21,7 +21,15 @@ pub(crate) struct Report {
 
 impl Report {
     /// A figure with a baseline: `ratio` is ours over theirs.
-    pub(crate) fn ratio(&mut self, what: &str, figure: &str, baseline: &str, ratio: f64, target: &str, met: bool) {
+    pub(crate) fn ratio(
+        &mut self,
+        what: &str,
+        figure: &str,
+        baseline: &str,
+        ratio: f64,
+        target: &str,
+        met: bool,
+    ) {
         self.add(what, figure, baseline, &format!("{ratio:.2}"), target, Some(met));
     }
 
@@ -35,7 +43,15 @@ impl Report {
         self.add(what, figure, baseline, "", "", None);
     }
 
-    fn add(&mut self, what: &str, figure: &str, baseline: &str, ratio: &str, target: &str, met: Option<bool>) {
+    fn add(
+        &mut self,
+        what: &str,
+        figure: &str,
+        baseline: &str,
+        ratio: &str,
+        target: &str,
+        met: Option<bool>,
+    ) {
         eprintln!("  {what}: {figure} {baseline} {ratio}");
         self.lines.push(Line {
             what: what.into(),
@@ -68,7 +84,12 @@ impl Report {
 /// The value below which this share of the samples lies.
 pub(crate) fn percentile(samples: &mut [f64], share: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
     let at = ((samples.len() as f64 * share).ceil() as usize).saturating_sub(1);
     samples.get(at).copied().unwrap_or(f64::NAN)
 }

@@ -76,7 +76,11 @@ struct Attendant {
 
 /// Attends one task to its end. `settled` is told as soon as the task's state is known for certain.
 pub(crate) async fn attend(
-    inner: Arc<Inner>, record: Record, attendance: Attendance, begin: Begin, settled: Option<oneshot::Sender<()>>,
+    inner: Arc<Inner>,
+    record: Record,
+    attendance: Attendance,
+    begin: Begin,
+    settled: Option<oneshot::Sender<()>>,
 ) {
     let id = record.id.clone();
     let mut attendant = Attendant {
@@ -303,8 +307,7 @@ impl Attendant {
                 Ok(false)
             }
             FromShim::Exited(bytes) => {
-                self.exited(&bytes).await;
-                stream.write_all(&wire::frame(&ToShim::Recorded)).await?;
+                self.record_exit(&bytes, stream).await?;
                 Ok(true)
             }
             FromShim::Standing(standing) => {
@@ -314,14 +317,17 @@ impl Attendant {
                     self.started(pid, at);
                 }
                 if let Some(bytes) = standing.ended {
-                    self.exited(&bytes).await;
+                    self.record_exit(&bytes, stream).await?;
                     self.settle();
-                    stream.write_all(&wire::frame(&ToShim::Recorded)).await?;
                     return Ok(true);
                 }
                 if self.record.status == Status::Stopping {
                     // The stop was recorded, and perhaps never sent: a second one never slows the first.
-                    let stop = wire::Stop { grace_ms: None, signal: None, by: self.record.stop_requested_by.clone() };
+                    let stop = wire::Stop {
+                        grace_ms: None,
+                        signal: None,
+                        by: self.record.stop_requested_by.clone(),
+                    };
                     stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
                 }
                 self.settle();
@@ -363,49 +369,71 @@ impl Attendant {
                 }
                 // Known already, or over already: adopted twice, or stopped meanwhile.
                 Ok(Applied::Rejected(_) | Applied::Unknown) => {}
-                Err(error) => tracing::warn!(task = %id, %error, "a start could not be recorded; the end will say when it was"),
+                Err(error) => {
+                    tracing::warn!(task = %id, %error, "a start could not be recorded; the end will say when it was");
+                }
             }
         });
     }
 
-    async fn exited(&mut self, bytes: &[u8]) {
+    /// Records what a shim says of the end, and only then tells it so: it may leave after that.
+    async fn record_exit(&mut self, bytes: &[u8], stream: &mut UnixStream) -> io::Result<()> {
         self.values = None;
-        match ExitRecord::decode(bytes) {
-            Ok(record) => self.finish(ending(record)).await,
+        let ending = match ExitRecord::decode(bytes) {
+            Ok(record) => ending(record),
             Err(error) => {
                 tracing::error!(task = %self.record.id, %error, "a shim sent an exit record that cannot be read");
-                let reason = "its exit record cannot be read";
-                self.finish(Ending::lost(reason, Vec::new(), self.inner.now())).await;
+                Ending::lost("its exit record cannot be read", Vec::new(), self.inner.now())
             }
+        };
+        if !self.finish(ending).await {
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
+        stream.write_all(&wire::frame(&ToShim::Recorded)).await
     }
 
-    /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written.
-    async fn finish(&mut self, ending: Ending) {
+    /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the
+    /// engine ends first.
+    async fn finish(&mut self, ending: Ending) -> bool {
         let mut shutdown = self.inner.shutdown.clone();
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone()).await {
                 Ok(Applied::Done(record)) => {
                     self.inner.set_degraded(None);
                     self.inner.announce(&record);
+                    self.forget_environment(&record);
                     self.record = record;
-                    return;
+                    return true;
                 }
+                // The first finisher won, or a later attempt did.
                 Ok(Applied::Rejected(record)) => {
-                    self.inner.ends.announce(&record);
+                    if record.status.is_terminal() {
+                        self.inner.ends.announce(&record);
+                    }
                     self.record = record;
-                    return;
+                    return true;
                 }
-                Ok(Applied::Unknown) | Err(store::Error::Closed) => return,
+                Ok(Applied::Unknown) => return true,
+                Err(store::Error::Closed) => return false,
                 Err(error) => {
                     tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
                     self.inner.set_degraded(Some(error.to_string()));
                     tokio::select! {
-                        () = shutdown.over() => return,
+                        () = shutdown.over() => return false,
                         () = tokio::time::sleep(RECORD_RETRY) => {}
                     }
                 }
             }
+        }
+    }
+
+    /// A task that never began has left its environment behind; one that did begin removed it then.
+    fn forget_environment(&self, record: &Record) {
+        if record.started_at.is_none()
+            && let Ok(attempt) = folder::open(&self.inner.home.attempt(&record.attempt()))
+            && let Err(error) = folder::remove(attempt, folder::ENVIRONMENT)
+        {
+            tracing::warn!(task = %record.id, %error, "its environment could not be removed");
         }
     }
 }
@@ -446,7 +474,8 @@ fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
     if !record.volatile_secrets.is_empty() {
         return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
     }
-    let mut values = launch::read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
+    let mut values =
+        launch::read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
     values.extend(file_secrets(record)?);
     Ok(values)
 }
@@ -457,7 +486,8 @@ pub(crate) fn file_secrets(record: &Record) -> Result<Values, String> {
     for (name, secret) in &record.spec.secrets {
         if let homing_model::Secret::File(path) = secret {
             let value = launch::read_secret(path);
-            values.insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
+            values
+                .insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
         }
     }
     Ok(values)

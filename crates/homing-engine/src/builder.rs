@@ -46,7 +46,9 @@ impl OpenError {
         match self {
             Self::Home(HomeError::Hostile { .. }) => Code::HostileHome,
             Self::Home(HomeError::InUse(_)) => Code::HomeInUse,
-            Self::Home(HomeError::NoLocks(_)) | Self::Store(store::Error::Filesystem { .. }) => Code::UnsupportedFilesystem,
+            Self::Home(HomeError::NoLocks(_)) | Self::Store(store::Error::Filesystem { .. }) => {
+                Code::UnsupportedFilesystem
+            }
             Self::Store(store::Error::Corrupt(_) | store::Error::Foreign(_)) => Code::StorageCorrupt,
             Self::Store(store::Error::TooNew { .. }) => Code::SchemaTooNew,
             Self::Store(store::Error::Full) => Code::StorageFull,
@@ -77,7 +79,15 @@ pub struct Builder {
 impl Builder {
     pub(crate) fn new(home: PathBuf) -> Self {
         let clock = Arc::new(SystemClock);
-        Self { home, program: None, mode: Mode::Embedded, config: Config::default(), clock, store: None, boot_id: None }
+        Self {
+            home,
+            program: None,
+            mode: Mode::Embedded,
+            config: Config::default(),
+            clock,
+            store: None,
+            boot_id: None,
+        }
     }
 
     /// Serve as the home's daemon: the keeper restarts it from this program, and shims that find nobody revive it.
@@ -183,7 +193,9 @@ fn default_env() -> Values {
     #[expect(clippy::disallowed_methods, reason = "who the user is, read once when the engine is opened")]
     let of = |name: &str| std::env::var_os(name).map(OsText::from);
     let mut values = BTreeMap::from([("PATH".to_owned(), OsText::from("/usr/local/bin:/usr/bin:/bin"))]);
-    for (name, otherwise) in [("HOME", Some("/")), ("USER", None), ("SHELL", Some("/bin/sh")), ("LANG", Some("C.UTF-8"))] {
+    for (name, otherwise) in
+        [("HOME", Some("/")), ("USER", None), ("SHELL", Some("/bin/sh")), ("LANG", Some("C.UTF-8"))]
+    {
         if let Some(value) = of(name).or_else(|| otherwise.map(OsText::from)) {
             values.insert(name.to_owned(), value);
         }

@@ -249,7 +249,11 @@ impl Config {
             line: error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1),
             message: error.message().to_owned(),
         })?;
-        let wrong = |message: &str| ConfigError::Parse { path: path.to_owned(), line: None, message: message.to_owned() };
+        let wrong = |message: &str| ConfigError::Parse {
+            path: path.to_owned(),
+            line: None,
+            message: message.to_owned(),
+        };
         if config.reconcile.interval.0 < Duration::from_millis(100) {
             return Err(wrong("reconcile.interval must be at least 100ms"));
         }
@@ -274,7 +278,9 @@ mod tests {
     #[test]
     fn nothing_is_the_default_and_every_key_is_read() {
         assert_eq!(parse("").unwrap(), Config::default());
-        let config = parse("[reconcile]\ninterval = \"2s\"\n[output]\nmax = \"1MiB\"\n[retention]\nbytes = 5").unwrap();
+        let config =
+            parse("[reconcile]\ninterval = \"2s\"\n[output]\nmax = \"1MiB\"\n[retention]\nbytes = 5")
+                .unwrap();
         assert_eq!(config.reconcile.interval.0, Duration::from_secs(2));
         assert_eq!((config.output.max.0, config.retention.bytes.0), (1 << 20, 5));
     }

@@ -69,9 +69,12 @@ impl Exec {
         let mut so_far = Vec::new();
         let mut next = 0;
         loop {
-            let wait = until.map_or(LOOK, |at| at.saturating_duration_since(tokio::time::Instant::now()).min(LOOK));
-            let query = OutputQuery { offset: Some(next), limit: CHUNK, wait: Some(wait), ..OutputQuery::default() };
-            let OutputPart { bytes, next: after, complete, .. } = self.engine.read_output(&task.id, query).await?;
+            let wait =
+                until.map_or(LOOK, |at| at.saturating_duration_since(tokio::time::Instant::now()).min(LOOK));
+            let query =
+                OutputQuery { offset: Some(next), limit: CHUNK, wait: Some(wait), ..OutputQuery::default() };
+            let OutputPart { bytes, next: after, complete, .. } =
+                self.engine.read_output(&task.id, query).await?;
             next = after;
             if let Some(print) = &mut self.on_output
                 && !bytes.is_empty()
@@ -80,7 +83,8 @@ impl Exec {
             }
             so_far.extend_from_slice(&bytes);
             so_far.drain(..so_far.len().saturating_sub(CHUNK));
-            let task = if complete || bytes.is_empty() { self.engine.task(&task.id).await? } else { continue };
+            let task =
+                if complete || bytes.is_empty() { self.engine.task(&task.id).await? } else { continue };
             if complete {
                 return Ok(ExecOutcome::Completed(task));
             }

@@ -87,7 +87,8 @@ impl Home {
         let io = |source: Errno| HomeError::Io { path: path.to_owned(), source: source.into() };
         let held = folder::open(path).map_err(|source| HomeError::Io { path: path.to_owned(), source })?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = rustix::fs::openat(&held, home::DAEMON_LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
+        let lock =
+            rustix::fs::openat(&held, home::DAEMON_LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(HomeError::InUse(path.to_owned())),

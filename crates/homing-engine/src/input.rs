@@ -35,7 +35,8 @@ impl Engine {
         let last = parts.len() - 1;
         let mut written = 0;
         for (number, part) in parts.into_iter().enumerate() {
-            let taken = send(&commands, part, eof && number == last).await.ok_or_else(|| Error::Ended(id.clone()))?;
+            let taken =
+                send(&commands, part, eof && number == last).await.ok_or_else(|| Error::Ended(id.clone()))?;
             written += taken.bytes;
             if taken.bytes == part.len() as u64 {
                 continue;

@@ -125,7 +125,8 @@ async fn greet(mut stream: UnixStream) -> Judged {
 /// Ends what a killed shim left, before anybody is told that the task is lost.
 async fn end_orphans(inner: &Inner, record: &Record) -> Vec<Survivor> {
     let (task, attempt, cgroups) = (record.id.to_string(), record.attempt, inner.cgroups.clone());
-    let ended = tokio::task::spawn_blocking(move || tree::end_orphans(&task, attempt, cgroups.as_deref())).await;
+    let ended =
+        tokio::task::spawn_blocking(move || tree::end_orphans(&task, attempt, cgroups.as_deref())).await;
     let survivors = ended.unwrap_or_default();
     survivors.into_iter().map(|process| Survivor { pid: process.pid, name: process.name }).collect()
 }

@@ -185,7 +185,11 @@ fn open(options: &Options) -> Result<std::os::unix::net::UnixStream, StartError>
     Ok(connect(&options.home)?)
 }
 
-async fn write(connection: &UnixStream, message: &ToKeeper, fds: &[std::os::fd::BorrowedFd<'_>]) -> io::Result<()> {
+async fn write(
+    connection: &UnixStream,
+    message: &ToKeeper,
+    fds: &[std::os::fd::BorrowedFd<'_>],
+) -> io::Result<()> {
     loop {
         connection.writable().await?;
         match connection.try_io(Interest::WRITABLE, || keeper::send(connection, message, fds)) {

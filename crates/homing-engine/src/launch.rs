@@ -84,7 +84,12 @@ fn bytes(path: &Path) -> ByteVec {
 }
 
 /// The message.
-pub(crate) fn message(record: &Record, nonce: u64, values: &Values, around: &Surroundings<'_>) -> wire::Launch {
+pub(crate) fn message(
+    record: &Record,
+    nonce: u64,
+    values: &Values,
+    around: &Surroundings<'_>,
+) -> wire::Launch {
     let spec = &record.spec;
     let own = [
         ("HOMING_TASK_ID", record.id.as_str().as_bytes().to_vec()),
@@ -139,7 +144,8 @@ pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
     let mut stored = spec.clone();
     stored.env = None;
     let volatile = |secret: &Secret| matches!(secret, Secret::Value(_));
-    let missing = spec.secrets.iter().filter(|(_, secret)| volatile(secret)).map(|(name, _)| name.clone()).collect();
+    let missing =
+        spec.secrets.iter().filter(|(_, secret)| volatile(secret)).map(|(name, _)| name.clone()).collect();
     stored.secrets.retain(|_, secret| !volatile(secret));
     (stored, missing)
 }
@@ -163,7 +169,8 @@ mod tests {
             ("TOKEN".into(), Secret::Value("hunter2".into())),
             ("KEY".into(), Secret::File("/run/key".into())),
         ]);
-        let spec = Spec { env: Some(BTreeMap::from([("A".into(), "canary".into())])), secrets, ..Spec::default() };
+        let spec =
+            Spec { env: Some(BTreeMap::from([("A".into(), "canary".into())])), secrets, ..Spec::default() };
         let (stored, missing) = storable(&spec);
         let json = serde_json::to_string(&stored).unwrap();
         assert!(!json.contains("hunter2") && !json.contains("canary") && json.contains("/run/key"), "{json}");

@@ -117,12 +117,9 @@ fn read(inner: &Inner, record: &Record, query: &OutputQuery) -> Result<OutputPar
     let chunk = output::read(&folder, asked, query.limit.max(1)).map_err(failed)?;
     let next = chunk.offset + chunk.bytes.len() as u64;
     let over = record.status.is_terminal();
-    // A read that filled its limit may not be at the end; only then is the end worth a look.
-    let at_end = chunk.bytes.len() < query.limit.max(1) && {
-        let extent = output::extent(&folder).map_err(failed)?;
-        next >= extent.end
-    };
-    let dropped = if over { record.output_dropped } else { 0 };
+    // Of an ended task the ledger knows; of a live one the files do.
+    let extent = output::extent(&folder).map_err(failed)?;
+    let dropped = record.output_dropped.max(extent.end.saturating_sub(extent.kept));
     let bytes = match query.stream {
         None => chunk.bytes,
         Some(stream) => {
@@ -131,7 +128,7 @@ fn read(inner: &Inner, record: &Record, query: &OutputQuery) -> Result<OutputPar
         }
     };
     let gap = if query.tail.is_some() { 0 } else { chunk.offset - asked.min(chunk.offset) };
-    Ok(OutputPart { offset: chunk.offset, next, gap, dropped, bytes, complete: over && at_end })
+    Ok(OutputPart { offset: chunk.offset, next, gap, dropped, bytes, complete: over && next >= extent.end })
 }
 
 /// The bytes of one stream; those of a mixed stretch belong to both.
@@ -143,7 +140,8 @@ fn only(stream: Stream, spans: &[Span], offset: u64, bytes: &[u8]) -> Vec<u8> {
         let from = span.offset.max(offset);
         let wanted = span.stream == stream || matches!(span.stream, Stream::Mixed | Stream::Pty);
         if wanted && from < until {
-            let range = usize::try_from(from - offset).unwrap_or(0)..usize::try_from(until - offset).unwrap_or(0);
+            let range =
+                usize::try_from(from - offset).unwrap_or(0)..usize::try_from(until - offset).unwrap_or(0);
             kept.extend_from_slice(bytes.get(range).unwrap_or_default());
         }
     }

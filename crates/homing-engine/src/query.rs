@@ -112,8 +112,11 @@ impl Snapshot {
     /// Starting, running, paused and stopping tasks, by start time, then id.
     #[must_use]
     pub fn running(&self) -> Vec<Task> {
-        let mut records: Vec<_> = self.records.iter().filter(|record| record.status.is_active()).cloned().collect();
-        records.sort_by(|a, b| (a.started_at.unwrap_or(a.created_at), &a.id).cmp(&(b.started_at.unwrap_or(b.created_at), &b.id)));
+        let mut records: Vec<_> =
+            self.records.iter().filter(|record| record.status.is_active()).cloned().collect();
+        records.sort_by(|a, b| {
+            (a.started_at.unwrap_or(a.created_at), &a.id).cmp(&(b.started_at.unwrap_or(b.created_at), &b.id))
+        });
         records.into_iter().map(|record| view::task(&self.engine.inner, record)).collect()
     }
 }

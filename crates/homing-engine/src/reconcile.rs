@@ -96,6 +96,10 @@ async fn mend(inner: &Arc<Inner>, record: Record) {
 pub(crate) fn note_error(inner: &Inner, task: &TaskId, code: &str, message: &str) {
     let mut info = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner);
     if info.errors.len() < ERRORS {
-        info.errors.push(ReconcileError { task_id: task.clone(), code: code.into(), message: message.into() });
+        info.errors.push(ReconcileError {
+            task_id: task.clone(),
+            code: code.into(),
+            message: message.into(),
+        });
     }
 }

@@ -35,7 +35,8 @@ pub(crate) async fn step(inner: &Arc<Inner>) -> Result<GcAnswer, store::Error> {
 
 async fn remove_folder(inner: &Arc<Inner>, id: TaskId) {
     let inner = Arc::clone(inner);
-    let removed = tokio::task::spawn_blocking(move || inner.home.remove_task(&id).map_err(|error| (id, error))).await;
+    let removed =
+        tokio::task::spawn_blocking(move || inner.home.remove_task(&id).map_err(|error| (id, error))).await;
     if let Ok(Err((id, error))) = removed {
         tracing::warn!(task = %id, %error, "the folder of a forgotten task could not be removed");
     }

@@ -56,7 +56,10 @@ impl Engine {
     /// # Errors
     /// If it makes no sense or cannot be recorded; nothing was started then.
     pub async fn submit(
-        &self, spec: Spec, caller: Caller, idempotency: Option<IdempotencyKey>,
+        &self,
+        spec: Spec,
+        caller: Caller,
+        idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
         let (record, joined) = submit(&self.inner, spec, caller, idempotency).await?;
         Ok(Submission { task: view::task(&self.inner, record), joined })
@@ -64,7 +67,10 @@ impl Engine {
 }
 
 async fn submit(
-    inner: &Arc<Inner>, mut spec: Spec, caller: Caller, idempotency: Option<IdempotencyKey>,
+    inner: &Arc<Inner>,
+    mut spec: Spec,
+    caller: Caller,
+    idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
     spec.validate()?;
     let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| "user".to_owned());
@@ -151,7 +157,9 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
         all.insert(name.clone(), value);
     }
     // A caller on the socket may pass what it has; only an agent's session tokens never reach a task unnamed.
-    debug_assert!(!all.keys().any(|name| name.starts_with("HOMING_")) || environment::is_denied("HOMING_HOME"));
+    debug_assert!(
+        !all.keys().any(|name| name.starts_with("HOMING_")) || environment::is_denied("HOMING_HOME")
+    );
     Ok(LaunchValues { all, written })
 }
 

@@ -27,7 +27,11 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         name: record.spec.name.clone(),
         description: record.spec.description.clone(),
         labels: record.spec.labels.clone(),
-        argv: if record.forgotten { Vec::new() } else { crate::launch::argv(&record.spec).iter().map(lossy).collect() },
+        argv: if record.forgotten {
+            Vec::new()
+        } else {
+            crate::launch::argv(&record.spec).iter().map(lossy).collect()
+        },
         cwd: record.spec.cwd.as_ref().map(lossy),
         group: "default".into(),
         priority: 0,

@@ -28,7 +28,12 @@ impl Engine {
     ///
     /// # Errors
     /// If one of them does not exist.
-    pub async fn wait(&self, ids: &[TaskId], mode: WaitMode, timeout: Option<Duration>) -> Result<WaitAnswer, Error> {
+    pub async fn wait(
+        &self,
+        ids: &[TaskId],
+        mode: WaitMode,
+        timeout: Option<Duration>,
+    ) -> Result<WaitAnswer, Error> {
         let inner = &self.inner;
         // Subscribed before the ledger is asked, so that no end falls in between.
         let mut ends: Vec<_> = ids.iter().map(|id| inner.ends.subscribe(id)).collect();
@@ -60,7 +65,9 @@ fn first_ended(records: &[Record]) -> Option<TaskId> {
 
 /// Waits, replacing records as they end. Answers which ended first, if one did while waiting.
 async fn settle(
-    records: &mut [Record], ends: &mut [watch::Receiver<Option<Record>>], mode: WaitMode,
+    records: &mut [Record],
+    ends: &mut [watch::Receiver<Option<Record>>],
+    mode: WaitMode,
 ) -> Option<TaskId> {
     let mut first = None;
     loop {

@@ -10,6 +10,7 @@ use crate::app::App;
 use crate::body;
 use crate::query::Query;
 use crate::refusal::Refusal;
+use crate::route::{Kind, Parameter};
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +18,20 @@ pub(crate) struct Peer {
     /// The process that connected.
     pub(crate) pid: Option<u32>,
 }
+
+/// Who calls.
+pub(crate) const OWNER: Parameter = Parameter::new(
+    "Homing-Owner",
+    Kind::Text,
+    "Who calls: whose task a submit is, and whose `@last`; `user` if absent.",
+);
+
+/// Where a stream was left.
+pub(crate) const LAST_EVENT_ID: Parameter = Parameter::new(
+    "Last-Event-ID",
+    Kind::ANY_NUMBER,
+    "The id of the last event seen: the stream goes on after it.",
+);
 
 /// Whose tasks are meant where nobody says.
 const DEFAULT_OWNER: &str = "user";
@@ -46,12 +61,12 @@ impl Call {
 
     /// Who calls, as far as the engine wants to know.
     pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
-        Ok(Caller { owner: self.header("homing-owner")?.map(str::to_owned), pid: self.peer.pid })
+        Ok(Caller { owner: self.header(OWNER.name)?.map(str::to_owned), pid: self.peer.pid })
     }
 
     /// Whose tasks `@last` means.
     pub(crate) fn owner(&self) -> Result<&str, Refusal> {
-        Ok(self.header("homing-owner")?.unwrap_or(DEFAULT_OWNER))
+        Ok(self.header(OWNER.name)?.unwrap_or(DEFAULT_OWNER))
     }
 
     /// The task that the path names.
@@ -77,7 +92,7 @@ impl Call {
 
     /// Where a stream was left: `Last-Event-ID`, if it is there.
     pub(crate) fn last_event_id(&self) -> Result<Option<u64>, Refusal> {
-        let Some(text) = self.header("last-event-id")? else { return Ok(None) };
+        let Some(text) = self.header(LAST_EVENT_ID.name)? else { return Ok(None) };
         text.parse().map(Some).map_err(|_| {
             Refusal::invalid(format!("`Last-Event-ID` is `{text}`, which is not a cursor of ours"))
         })

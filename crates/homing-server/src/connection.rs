@@ -17,9 +17,9 @@ use tokio::net::UnixStream;
 
 use crate::call::Peer;
 use crate::caught::caught;
-use crate::confine::Confinement;
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
+use homing_shim::confine::Confinement;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -79,12 +79,12 @@ struct CutOff;
 async fn answer(
     router: TowerToHyperService<Router>,
     peer: Peer,
-    mut request: Request<Incoming>,
+    mut request: Request<Body>,
     mut leaving: Leaving,
 ) -> Result<Response, CutOff> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(peer);
-    let answered = caught(router.call(request.map(Body::new)));
+    let answered = caught(router.call(request));
     let result = if method == Method::GET || method == Method::HEAD {
         tokio::select! {
             biased;
@@ -120,7 +120,7 @@ pub(crate) async fn serve(
         .max_header_size(HEAD_SIZE)
         .max_buf_size(BUFFER);
     http.keep_alive(matches!(admission, Admission::Welcome(_)));
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         let (router, leaving) = (router.clone(), leaving.clone());
         let admitted = match &admission {
             Admission::Welcome(peer) => Ok(*peer),
@@ -128,7 +128,7 @@ pub(crate) async fn serve(
         };
         async move {
             match admitted {
-                Ok(peer) => answer(router, peer, request, leaving).await,
+                Ok(peer) => answer(router, peer, request.map(Body::new), leaving).await,
                 Err(refusal) => Ok(refusal.into_response()),
             }
         }
@@ -145,5 +145,44 @@ pub(crate) async fn serve(
     if let Err(error) = result {
         // A client that went away, or that speaks something else.
         tracing::debug!(%error, "a connection broke");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+
+    use super::*;
+    use crate::leaving::switch;
+
+    async fn ask(method: Method, path: &str, leaving: Leaving) -> Result<Response, CutOff> {
+        let router = Router::new()
+            .route(
+                "/panic",
+                get(|| async { [0; 1].iter().position(|_| panic!("by mistake")).map_or("", |_| "") }),
+            )
+            .route("/wait", get(std::future::pending::<()>))
+            .route("/change", post(|| async { tokio::task::yield_now().await }));
+        let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+        answer(TowerToHyperService::new(router), Peer { pid: None }, request, leaving).await
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_for() {
+        let (_leave, leaving) = switch();
+        let response = ask(Method::GET, "/panic", leaving).await.unwrap();
+        assert_eq!(response.status(), 500);
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+        let problem: Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem.code, "HM0029");
+        assert!(problem.detail.contains("by mistake"), "{problem}");
+    }
+
+    #[tokio::test]
+    async fn on_leaving_a_wait_is_cut_off_and_a_change_is_finished() {
+        let (leave, leaving) = switch();
+        leave.begin();
+        assert!(ask(Method::GET, "/wait", leaving.clone()).await.is_err());
+        assert_eq!(ask(Method::POST, "/change", leaving).await.unwrap().status(), 200);
     }
 }

@@ -5,7 +5,7 @@
 //! ```text
 //! socket   binds homing.sock in a home that was checked
 //! server   accepts, and serves one connection per task
-//! confine  decides, once per connection, whether the caller may come in (P11)
+//! connection decides, once per connection, whether the caller may come in (P11)
 //! router   one table of routes becomes the axum router; openapi makes the document of the same table
 //! resource one file per address: reads the call, asks the engine, answers
 //! ```
@@ -19,7 +19,6 @@ mod app;
 mod body;
 mod call;
 mod caught;
-mod confine;
 mod connection;
 pub mod daemon;
 mod digest;
@@ -39,7 +38,6 @@ pub mod socket;
 mod sse;
 mod stream;
 
-pub use confine::confinement_beyond_init;
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;
 pub use server::{Ended, Server};

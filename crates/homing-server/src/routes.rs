@@ -7,27 +7,12 @@ use homing_model::api::{
 use homing_model::{Event, Problem, Spec, Task};
 use serde_json::Value;
 
+use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
     daemon_stop, events, follow, gc, health, input, openapi, output, output_index, signal, status, stop,
     task, tasks, wait,
 };
-use crate::route::{Content, Given, Handler, Kind, Parameter, Route, Taken, Verb, schema};
-
-const OWNER: Parameter = Parameter::new(
-    "Homing-Owner",
-    Kind::Text,
-    "Who calls: whose task a submit is, and whose `@last`; `user` if absent.",
-);
-const IDEMPOTENCY_KEY: Parameter = Parameter::new(
-    "Idempotency-Key",
-    Kind::Text,
-    "Same key and same body: the same task, for 24 hours. Same key and another body is refused.",
-);
-const LAST_EVENT_ID: Parameter = Parameter::new(
-    "Last-Event-ID",
-    Kind::ANY_NUMBER,
-    "The id of the last event seen: the stream goes on after it.",
-);
+use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
 const TASK: &[Content] = &[Content::Json(schema::<Task>)];
 const WAITED: &[Content] = &[Content::Json(schema::<WaitAnswer>)];
@@ -48,7 +33,7 @@ const fn route(
 /// The table.
 pub(crate) static ROUTES: &[Route] = &[
     Route {
-        headers: &[OWNER, IDEMPOTENCY_KEY],
+        headers: &[OWNER, tasks::IDEMPOTENCY_KEY],
         takes: Some(Taken {
             contents: &[Content::Json(schema::<Spec>)],
             required: true,

@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::app::App;
-use crate::confine::Confinement;
 use crate::connection::{self, Admission};
 use crate::leaving::switch;
 use crate::router::router;
 use crate::socket::{self, BindError};
+use homing_shim::confine::Confinement;
 
 /// Connections served at once; more wait in the kernel's queue.
 const MOST: usize = 4096;

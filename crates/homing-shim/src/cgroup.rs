@@ -20,7 +20,8 @@ fn own() -> Option<(PathBuf, PathBuf)> {
     let (root, point) = mount?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let relative = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/').to_owned();
+    let relative =
+        path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path).trim_start_matches('/').to_owned();
     Some((point.clone(), point.join(relative)))
 }
 

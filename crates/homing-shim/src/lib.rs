@@ -9,6 +9,7 @@
 pub mod boot;
 pub mod cgroup;
 mod clock;
+pub mod confine;
 mod dispatch;
 pub mod folder;
 pub mod home;

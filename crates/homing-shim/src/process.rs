@@ -56,7 +56,8 @@ pub fn descendants(root: u32) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
-        let (children, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|process| process.parent == parent);
+        let (children, others): (Vec<_>, Vec<_>) =
+            rest.into_iter().partition(|process| process.parent == parent);
         rest = others;
         parents.extend(children.iter().map(|child| child.pid));
         found.extend(children.into_iter().filter(|child| !child.zombie));
@@ -136,7 +137,10 @@ pub fn signal_number(text: &str) -> io::Result<i32> {
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
     let by_name = NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number);
     by_name.or_else(|| name.parse().ok().filter(|number| (1..=31).contains(number))).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` is not a signal: write TERM, INT, KILL, … or 1 to 31"))
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("`{text}` is not a signal: write TERM, INT, KILL, … or 1 to 31"),
+        )
     })
 }
 

@@ -24,7 +24,10 @@ pub fn gate(name: &str) -> String {
 }
 
 /// Lets some time pass, to hit a process at an arbitrary point of its work. Nothing may depend on how long it was.
-#[expect(clippy::disallowed_methods, reason = "this is not a wait for something: the moment itself is what is tested")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is not a wait for something: the moment itself is what is tested"
+)]
 pub fn drift(time: Duration) {
     std::thread::sleep(time);
 }
@@ -49,7 +52,9 @@ impl Home {
     /// What a task wrote into this file; empty if it is not there.
     #[must_use]
     pub fn truth(&self, name: &str) -> String {
-        std::fs::read(self.scratch().join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        std::fs::read(self.scratch().join(name))
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// Waits until a task has written a whole line into this file; answers it without the line feed.
@@ -94,6 +99,17 @@ impl Home {
     #[must_use]
     pub fn next_daemon(&self, old: u32) -> u32 {
         wait_for("the next daemon", || self.find_daemon().map(|daemon| daemon.pid).filter(|pid| *pid != old))
+    }
+
+    /// Calls the command line, which must go well.
+    pub fn does<const N: usize>(&self, arguments: [&str; N]) {
+        let _ = self.cli(arguments).ok();
+    }
+
+    /// `daemon stop`. Returns when its process is gone, not only its socket.
+    pub fn stop_daemon(&self) {
+        self.does(["daemon", "stop"]);
+        wait_for("the daemon to leave", || self.find_daemon().is_none().then_some(()));
     }
 
     /// Waits until nothing that the tasks of this home started is left.

@@ -68,7 +68,11 @@ impl Home {
     #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_remove("HOMING_OWNER").env_remove("HOMING_TASK_ID").env("HOMING_HOME", &self.path).env("NO_COLOR", "1");
+        command
+            .env_remove("HOMING_OWNER")
+            .env_remove("HOMING_TASK_ID")
+            .env("HOMING_HOME", &self.path)
+            .env("NO_COLOR", "1");
         command.stdin(Stdio::null()).current_dir(self.scratch());
         command
     }
@@ -119,7 +123,9 @@ impl Home {
     /// Waits until a task has this status; answers the task.
     #[must_use]
     pub fn until_status(&self, id: &str, status: &str) -> Value {
-        wait_for(&format!("task {id} to be {status}"), || Some(self.task(id)).filter(|task| task["status"] == status))
+        wait_for(&format!("task {id} to be {status}"), || {
+            Some(self.task(id)).filter(|task| task["status"] == status)
+        })
     }
 
     /// Everything a task printed.
@@ -153,7 +159,9 @@ impl Home {
     /// The daemon, looked for without asking it.
     #[must_use]
     pub fn find_daemon(&self) -> Option<Process> {
-        self.all_processes().into_iter().find(|process| first_argument(process.pid).as_deref() == Some("__homing-daemon"))
+        self.all_processes()
+            .into_iter()
+            .find(|process| first_argument(process.pid).as_deref() == Some("__homing-daemon"))
     }
 
     /// The shim of a running task: the parent of its main process.
@@ -182,7 +190,10 @@ impl Home {
     pub fn task_processes(&self) -> Vec<Process> {
         process::with_variable("HOMING_HOME", &self.path.to_string_lossy())
             .into_iter()
-            .filter(|found| std::fs::read(format!("/proc/{}/environ", found.pid)).is_ok_and(|e| contains(&e, b"HOMING_TASK_ID=")))
+            .filter(|found| {
+                std::fs::read(format!("/proc/{}/environ", found.pid))
+                    .is_ok_and(|e| contains(&e, b"HOMING_TASK_ID="))
+            })
             .collect()
     }
 
@@ -223,7 +234,10 @@ impl Drop for Home {
             for process in found {
                 self.kill(process.pid);
             }
-            #[expect(clippy::disallowed_methods, reason = "the kernel gives no event for the end of processes that are not ours")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the kernel gives no event for the end of processes that are not ours"
+            )]
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
     }

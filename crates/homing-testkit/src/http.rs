@@ -64,7 +64,8 @@ impl Reply {
     #[must_use]
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON ({error}): {} {text}", self.status))
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {} {text}", self.status))
     }
 }
 
@@ -113,9 +114,13 @@ impl Home {
     #[must_use]
     pub fn http(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let folder = std::fs::File::open(self.path()).expect("the home");
-        let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/homing.sock", folder.as_raw_fd())).expect("a daemon");
+        let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/homing.sock", folder.as_raw_fd()))
+            .expect("a daemon");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
-        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        let mut head = format!(
+            "{method} {target} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -134,7 +139,8 @@ impl Home {
     /// Sends JSON.
     #[must_use]
     pub fn post(&self, target: &str, body: &Value) -> Reply {
-        self.http("POST", target, &[("content-type", "application/json")], body.to_string().as_bytes()).whole()
+        self.http("POST", target, &[("content-type", "application/json")], body.to_string().as_bytes())
+            .whole()
     }
 }
 
@@ -155,9 +161,13 @@ fn read_head(mut stream: BufReader<UnixStream>) -> io::Result<Answer> {
         }
         lines.push(line);
     }
-    let status = lines.first().and_then(|line| line.split(' ').nth(1)?.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
+    let status = lines
+        .first()
+        .and_then(|line| line.split(' ').nth(1)?.parse().ok())
+        .ok_or(io::ErrorKind::InvalidData)?;
     let headers: Vec<_> = lines[1..].iter().filter_map(|line| line.split_once(':')).collect();
-    let headers: Vec<_> = headers.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
+    let headers: Vec<_> =
+        headers.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
     let chunked = find(&headers, "transfer-encoding") == "chunked";
     let left = if chunked { 0 } else { find(&headers, "content-length").parse().unwrap_or(u64::MAX) };
     Ok(Answer { status, headers, body: Body { stream, chunked, left, over: false } })

@@ -12,7 +12,8 @@ impl Mount {
     pub(crate) fn new(path: &Path, size: u64) -> Option<Self> {
         std::fs::create_dir(path).expect("a folder to mount on");
         let options = format!("size={size},mode=0700");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "homing-test"]).arg(path).status();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "homing-test"]).arg(path).status();
         if mounted.is_ok_and(|status| status.success()) {
             return Some(Self(path.to_owned()));
         }

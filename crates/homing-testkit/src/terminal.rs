@@ -12,7 +12,8 @@ impl Home {
     /// What a call of the command line writes to a terminal, to the last byte.
     #[must_use]
     pub fn on_terminal<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Vec<u8> {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
         let name = ptsname(&master, Vec::new()).expect("a terminal").into_string().expect("a name");
         let slave = std::fs::File::options().read(true).write(true).open(name).expect("a terminal");

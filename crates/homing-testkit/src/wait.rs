@@ -12,14 +12,19 @@ pub fn wait_for<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Looks until `probe` succeeds, and panics with `what` and its last error if it does not within `patience`.
-#[expect(clippy::disallowed_methods, reason = "tests wait for real processes in real time; this is the one place that does")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests wait for real processes in real time; this is the one place that does"
+)]
 pub fn wait_until<T, E: Debug>(what: &str, patience: Duration, mut probe: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + patience;
     let mut pause = Duration::from_millis(1);
     loop {
         match probe() {
             Ok(found) => return found,
-            Err(last) if Instant::now() >= deadline => panic!("waited {patience:?} for {what}; last seen: {last:?}"),
+            Err(last) if Instant::now() >= deadline => {
+                panic!("waited {patience:?} for {what}; last seen: {last:?}")
+            }
             Err(_) => {}
         }
         std::thread::sleep(pause);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use homing_engine::{Config, OpenError};
 use homing_model::{Code, Problem, units};
 use homing_server::Options;
-use homing_shim::{keeper, process};
+use homing_shim::{confine, keeper, process};
 
 use crate::home;
 use crate::surroundings::Surroundings;
@@ -28,7 +28,7 @@ pub(crate) fn dispatch() -> Option<ExitCode> {
 /// Makes sure that a daemon serves `home`; blocks until it answers or says why it cannot.
 pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
     homing_engine::prepare_home(home).map_err(|error| Problem::from(OpenError::Home(error)))?;
-    if let Some(reason) = homing_server::confinement_beyond_init() {
+    if let Some(reason) = confine::beyond_init() {
         let detail = format!("a confined process never starts the daemon: {reason}");
         return Err(Problem::new(Code::Confined, detail));
     }

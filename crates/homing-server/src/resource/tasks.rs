@@ -21,6 +21,13 @@ pub(crate) const LIMIT: usize = 8 << 20;
 /// The longest `Idempotency-Key`.
 const LONGEST_KEY: usize = 255;
 
+/// What makes a submit repeatable.
+pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter::new(
+    "Idempotency-Key",
+    Kind::Text,
+    "Same key and same body: the same task, for 24 hours. Same key and another body is refused.",
+);
+
 /// Tasks on a page, where nobody says.
 const PAGE: u32 = 100;
 
@@ -44,7 +51,7 @@ pub(crate) async fn submit(call: Call) -> Answer {
     let caller = call.caller()?;
     // Whichever owner it is, it is checked with the rest of the spec.
     spec.owner = spec.owner.or_else(|| caller.owner.clone());
-    let idempotency = match call.header("idempotency-key")? {
+    let idempotency = match call.header(IDEMPOTENCY_KEY.name)? {
         Some(key) if key.len() > LONGEST_KEY => {
             return Err(Refusal::invalid(format!("`Idempotency-Key` is longer than {LONGEST_KEY} bytes")));
         }

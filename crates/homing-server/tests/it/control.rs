@@ -7,7 +7,7 @@ use crate::served::Served;
 #[test]
 fn a_stop_ends_the_tree_and_a_second_one_says_so() {
     let served = Served::start();
-    let id = served.run("sleep 60 & sleep 60", json!({}));
+    let id = served.run("sleep 60 & sleep 60", &json!({}));
     let stopped = served.ask(
         "POST",
         &format!("/v1/tasks/{id}/stop"),
@@ -31,7 +31,7 @@ fn a_stop_ends_the_tree_and_a_second_one_says_so() {
 fn a_signal_reaches_the_task() {
     let served = Served::start();
     let id =
-        served.run("trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.05; done", json!({}));
+        served.run("trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.05; done", &json!({}));
     let ready = served.get(&format!("/v1/tasks/{id}/output?wait_ms=20000"));
     assert_eq!(ready.text(), "ready\n");
     assert_eq!(served.post(&format!("/v1/tasks/{id}/signal"), r#"{"signal":"SIGUSR1"}"#).status, 200);
@@ -50,7 +50,7 @@ fn a_signal_reaches_the_task() {
 #[test]
 fn input_is_text_bytes_or_raw() {
     let served = Served::start();
-    let id = served.run("cat", json!({ "stdin": "pipe" }));
+    let id = served.run("cat", &json!({ "stdin": "pipe" }));
     let path = format!("/v1/tasks/{id}/input");
     assert_eq!(served.post(&path, r#"{"text":"a\n"}"#).json()["written"], 2);
     assert_eq!(served.post(&path, r#"{"base64":"Yg=="}"#).json()["written"], 1);
@@ -61,7 +61,7 @@ fn input_is_text_bytes_or_raw() {
     assert_eq!(served.post(&path, r#"{"text":"x"}"#).problem(), (409, "HM0006".into()));
     let large = vec![b'x'; (1 << 20) + 1];
     assert_eq!(served.ask("POST", &path, &raw, &large).problem(), (413, "HM0027".into()));
-    let deaf = served.run("sleep 60", json!({}));
+    let deaf = served.run("sleep 60", &json!({}));
     assert_eq!(
         served.post(&format!("/v1/tasks/{deaf}/input"), r#"{"text":"x"}"#).problem(),
         (409, "HM0007".into())

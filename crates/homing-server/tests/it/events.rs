@@ -34,7 +34,7 @@ fn a_follower_sees_everything_once_and_in_order() {
     let before = served.run_to_end("true");
     let mut stream = served.open("GET", "/v1/events?after=0&types=task.queued,task.completed", &[], b"");
     let mut now_on = served.open("GET", "/v1/events", &[], b"");
-    let ids: Vec<_> = (0..200).map(|_| served.run("true", json!({}))).collect();
+    let ids: Vec<_> = (0..200).map(|_| served.run("true", &json!({}))).collect();
     let mut seen = Vec::new();
     while seen.len() < 402 {
         let event = stream.event().unwrap();

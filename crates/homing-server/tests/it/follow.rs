@@ -9,7 +9,7 @@ fn output_comes_as_it_is_made_and_then_the_task() {
     let served = Served::start();
     let id = served.run(
         "echo one; read line; printf 'grüß \\342'; read line; printf '\\202\\254'",
-        json!({ "stdin": "pipe" }),
+        &json!({ "stdin": "pipe" }),
     );
     let mut stream = served.open("GET", &format!("/v1/tasks/{id}/follow"), &[], b"");
     assert_eq!(stream.status, 200);
@@ -49,7 +49,8 @@ fn a_stream_resumes_after_its_last_event() {
 #[test]
 fn much_output_comes_whole_in_pieces() {
     let served = Served::start();
-    let id = served.run("i=0; while [ $i -lt 3000 ]; do echo \"$i é€😀 and then some text to fill the line\"; i=$((i+1)); done", json!({}));
+    let line = "i=0; while [ $i -lt 3000 ]; do echo \"$i é€😀 and some text to fill it\"; i=$((i+1)); done";
+    let id = served.run(line, &json!({}));
     let events = served.open("GET", &format!("/v1/tasks/{id}/follow"), &[], b"").events();
     let mut text = String::new();
     for event in &events[..events.len() - 1] {
@@ -66,7 +67,7 @@ fn much_output_comes_whole_in_pieces() {
 fn a_gap_is_told_with_its_size() {
     let served = Served::start();
     let id =
-        served.run("head -c 1000000 /dev/zero | tr '\\0' x; echo end", json!({ "max_output_bytes": 65536 }));
+        served.run("head -c 1000000 /dev/zero | tr '\\0' x; echo end", &json!({ "max_output_bytes": 65536 }));
     served.get(&format!("/v1/tasks/{id}/wait"));
     let events = served.open("GET", &format!("/v1/tasks/{id}/follow"), &[], b"").events();
     let mut reached = 0;

@@ -32,7 +32,7 @@ fn any_stretch_of_bytes_can_be_read() {
 #[test]
 fn a_read_waits_for_what_is_to_come() {
     let served = Served::start();
-    let id = served.run("read line; echo \"got $line\"", json!({ "stdin": "pipe" }));
+    let id = served.run("read line; echo \"got $line\"", &json!({ "stdin": "pipe" }));
     let path = format!("/v1/tasks/{id}/output?offset=0&wait_ms=20000");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| served.get(&path));
@@ -45,7 +45,7 @@ fn a_read_waits_for_what_is_to_come() {
 fn p12_a_forgotten_task_answers_and_its_output_is_gone() {
     let served = Served::start();
     let id = served.run_to_end("echo x; exit 3");
-    let live = served.run("sleep 60", json!({}));
+    let live = served.run("sleep 60", &json!({}));
     assert_eq!(
         served.ask("DELETE", &format!("/v1/tasks/{live}"), &[], b"").problem(),
         (409, "HM0005".into())

@@ -97,7 +97,7 @@ impl Served {
     }
 
     /// Submits a shell line with further fields, and gives its id.
-    pub(crate) fn run(&self, line: &str, more: Value) -> String {
+    pub(crate) fn run(&self, line: &str, more: &Value) -> String {
         let mut spec = serde_json::json!({ "argv": ["sh", "-c", line] });
         spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
         let answer = self.post("/v1/tasks", &spec.to_string());
@@ -107,7 +107,7 @@ impl Served {
 
     /// Runs a shell line to its end, and gives its id.
     pub(crate) fn run_to_end(&self, line: &str) -> String {
-        let id = self.run(line, Value::Null);
+        let id = self.run(line, &Value::Null);
         assert_eq!(self.get(&format!("/v1/tasks/{id}/wait?timeout_ms=30000")).status, 200);
         id
     }

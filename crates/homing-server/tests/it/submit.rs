@@ -87,7 +87,7 @@ fn lists_are_narrowed_and_paged() {
     let served = Served::start();
     for number in 0..5 {
         let labels = json!({ "labels": { "parity": (number % 2).to_string(), "set": "a=b" } });
-        let id = served.run("exit 0", labels);
+        let id = served.run("exit 0", &labels);
         served.get(&format!("/v1/tasks/{id}/wait"));
     }
     let count =

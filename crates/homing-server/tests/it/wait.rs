@@ -7,7 +7,7 @@ use crate::served::Served;
 #[test]
 fn an_expired_wait_is_no_error_and_an_end_is_told() {
     let served = Served::start();
-    let id = served.run("read line; exit 7", json!({ "stdin": "pipe" }));
+    let id = served.run("read line; exit 7", &json!({ "stdin": "pipe" }));
     let early = served.get(&format!("/v1/tasks/{id}/wait?timeout_ms=0"));
     assert_eq!((early.status, &early.json()["outcome"]), (202, &json!(null)));
     let several = served.get(&format!("/v1/wait?ids={id}&timeout_ms=1"));
@@ -24,8 +24,8 @@ fn an_expired_wait_is_no_error_and_an_end_is_told() {
 #[test]
 fn all_or_any_of_several() {
     let served = Served::start();
-    let long = served.run("sleep 60", json!({ "name": "long" }));
-    let short = served.run("true", json!({}));
+    let long = served.run("sleep 60", &json!({ "name": "long" }));
+    let short = served.run("true", &json!({}));
     let any = served.get(&format!("/v1/wait?ids=long,{short}&mode=any"));
     assert_eq!((any.status, &any.json()["first"]), (200, &json!(short)));
     let ids: Vec<_> = any.json()["items"].as_array().unwrap().iter().map(|task| task["id"].clone()).collect();

@@ -19,8 +19,22 @@ pub(crate) const EXIT_HELD: i32 = 3;
 
 /// Variables that keeper and daemon are given; nothing else of their starter's reaches them.
 const VARIABLES: &[&str] = &[
-    "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME",
-    "XDG_RUNTIME_DIR", "HOMING_HOME", "HOMING_RECONCILE_INTERVAL", "HOMING_LOG", "RUST_BACKTRACE",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "HOMING_HOME",
+    "HOMING_RECONCILE_INTERVAL",
+    "HOMING_LOG",
+    "RUST_BACKTRACE",
 ];
 
 /// What a keeper is for.
@@ -79,7 +93,10 @@ pub fn spawn(home: &Path, program: &Path, mode: Mode) -> Result<(), StartError> 
     let mut command = Command::new(program);
     command.arg(argument).arg(home).env_clear().current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    #[expect(clippy::disallowed_methods, reason = "what a detached process is given must come from its starter's environment")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what a detached process is given must come from its starter's environment"
+    )]
     command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     let output = match command.output() {
         Ok(output) => output,

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use minicbor::{Decode, Encode};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 
 use crate::wire::{self, Frames};

@@ -17,7 +17,10 @@ use super::client::{EXIT_HELD, Mode};
 use super::connection::Connection;
 use super::restart::Restart;
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{boot, cgroup, clock, dispatch, folder, home, process, shim, sys};
+use crate::{boot, cgroup, clock, confine, dispatch, folder, home, process, shim, sys};
+
+/// How long a new keeper waits for whoever started it: that process may have died meanwhile.
+const FIRST_VISIT_MS: i64 = 10_000;
 
 /// Somebody connected.
 struct Peer {
@@ -61,8 +64,8 @@ struct Keeper {
     restart_at: Option<i64>,
     /// A shim died unnaturally: its children may be ours now.
     orphans: bool,
-    /// Somebody has connected since we began.
-    visited: bool,
+    /// Until then somebody must have connected; none once somebody has.
+    expecting_until: Option<i64>,
     boot_id: String,
 }
 
@@ -126,7 +129,7 @@ impl Keeper {
             restart: Restart::default(),
             restart_at: None,
             orphans: false,
-            visited: false,
+            expecting_until: Some(clock::monotonic() + FIRST_VISIT_MS),
             boot_id: boot::id(),
         }))
     }
@@ -165,9 +168,13 @@ impl Keeper {
 
     /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.
     fn is_done(&self) -> bool {
-        // A keeper that was just started waits for its first visitor; one that had them leaves after the last.
-        let idle = self.shims.is_empty() && self.daemon.is_none() && self.restart_at.is_none() && self.peers.is_empty();
-        idle && (self.visited || !self.folder_is_there())
+        // A keeper that was just started waits for its first visitor, for a while; one that had them leaves after the last.
+        let expecting = self.expecting_until.is_some_and(|until| clock::monotonic() < until);
+        let idle = self.shims.is_empty()
+            && self.daemon.is_none()
+            && self.restart_at.is_none()
+            && self.peers.is_empty();
+        idle && (!expecting || !self.folder_is_there())
     }
 
     fn folder_is_there(&self) -> bool {
@@ -175,11 +182,12 @@ impl Keeper {
     }
 
     fn poll_once(&mut self) {
-        let timeout = self.restart_at.map(|at| {
+        let timeout = self.restart_at.or(self.expecting_until).map(|at| {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
         });
-        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
+        let mut fds =
+            vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let watched = self.daemon.as_ref().and_then(|daemon| daemon.pidfd.as_ref());
         if let Some(pidfd) = watched {
             fds.push(PollFd::new(pidfd, PollFlags::IN));
@@ -210,11 +218,14 @@ impl Keeper {
     }
 
     fn accept(&mut self) {
-        let Ok(socket) = net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else { return };
+        let Ok(socket) = net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+        else {
+            return;
+        };
         let Ok(peer) = net::sockopt::socket_peercred(&socket) else { return };
-        if peer.uid == rustix::process::geteuid() {
+        if confine::is_trusted(&socket) {
             let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-            self.visited = true;
+            self.expecting_until = None;
             self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
         }
     }
@@ -281,7 +292,10 @@ impl Keeper {
         if self.mode == Mode::Embedded || self.daemon.as_ref().is_some_and(|daemon| daemon.pid == pid) {
             return;
         }
-        let pidfd = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let pidfd = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         if pidfd.is_some() {
             self.restart_at = None;
             let since = clock::monotonic();
@@ -326,10 +340,13 @@ impl Keeper {
         match self.spawn_daemon() {
             Ok(pid) => {
                 let since = clock::monotonic();
-                self.daemon = Some(Daemon { pid, pidfd: None, since, ready: false, leaving: false, complaint: None });
+                self.daemon =
+                    Some(Daemon { pid, pidfd: None, since, ready: false, leaving: false, complaint: None });
             }
             Err(error) => {
-                self.answer_waiting(&FromKeeper::NotRunning(format!("the daemon could not be executed: {error}")));
+                self.answer_waiting(&FromKeeper::NotRunning(format!(
+                    "the daemon could not be executed: {error}"
+                )));
                 self.restart_at = self.restart.after_death(false, 0).map(|pause| clock::monotonic() + pause);
             }
         }
@@ -365,7 +382,8 @@ impl Keeper {
         // One that was killed as it started is tried again before anybody is told; one that said why it cannot is believed.
         let hopeless = daemon.complaint.is_some() || pause.is_none() || self.restart.is_failing();
         if !daemon.ready && waiting && hopeless {
-            let reason = daemon.complaint.unwrap_or_else(|| "it died while it started; daemon.log may say why".into());
+            let reason =
+                daemon.complaint.unwrap_or_else(|| "it died while it started; daemon.log may say why".into());
             self.answer_waiting(&FromKeeper::NotRunning(reason));
         }
     }

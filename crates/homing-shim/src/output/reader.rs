@@ -132,7 +132,9 @@ pub fn spans(folder: impl AsFd, from: u64, to: u64) -> io::Result<Vec<Span>> {
             }
             match spans.last_mut() {
                 // The later of two entries at one offset, or before the asked one, holds.
-                Some(last) if last.offset == span.offset.max(from) => *last = Span { offset: last.offset, ..span },
+                Some(last) if last.offset == span.offset.max(from) => {
+                    *last = Span { offset: last.offset, ..span }
+                }
                 _ => spans.push(Span { offset: span.offset.max(from), ..span }),
             }
         }

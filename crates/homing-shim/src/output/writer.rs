@@ -122,7 +122,8 @@ impl Writer {
         while !bytes.is_empty() {
             let written = match self.room(stream, now) {
                 Ok(segment) => {
-                    let room = usize::try_from(segment.limit - segment.len).unwrap_or(usize::MAX).min(bytes.len());
+                    let room =
+                        usize::try_from(segment.limit - segment.len).unwrap_or(usize::MAX).min(bytes.len());
                     let part = bytes.get(..room).unwrap_or(bytes);
                     rustix::io::pwrite(segment.log.as_fd(), part, segment.len).inspect(|count| {
                         segment.len += *count as u64;
@@ -225,7 +226,8 @@ fn is_over(pipe: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
     let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     // Bytes that came since the last look show as IN beside the hang-up.
-    looked.is_ok() && fds.iter().all(|fd| fd.revents().contains(PollFlags::HUP) && !fd.revents().contains(PollFlags::IN))
+    looked.is_ok()
+        && fds.iter().all(|fd| fd.revents().contains(PollFlags::HUP) && !fd.revents().contains(PollFlags::IN))
 }
 
 /// Makes a pipe large, once its writer has shown that it needs it. Pages of pipes are a shared good.
@@ -302,7 +304,8 @@ mod tests {
         writer.append(b"err", Stream::Stderr, 6);
         writer.append(b"more", Stream::Stdout, 7);
         let folder = crate::folder::open(dir.path()).unwrap();
-        let spans: Vec<_> = spans(&folder, 0, 10).unwrap().iter().map(|s| (s.offset, s.stream, s.at)).collect();
+        let spans: Vec<_> =
+            spans(&folder, 0, 10).unwrap().iter().map(|s| (s.offset, s.stream, s.at)).collect();
         assert_eq!(spans, [(0, Stream::Stdout, 5), (3, Stream::Stderr, 6), (6, Stream::Stdout, 7)]);
     }
 

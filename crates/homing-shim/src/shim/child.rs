@@ -79,7 +79,8 @@ struct Strings {
 impl Strings {
     fn new<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Result<Self, StartFailure> {
         let owned = texts.map(CString::new).collect::<Result<Vec<_>, _>>();
-        let owned = owned.map_err(|_| StartFailure { reason: "a NUL byte in the command or its environment".into() })?;
+        let owned = owned
+            .map_err(|_| StartFailure { reason: "a NUL byte in the command or its environment".into() })?;
         let mut pointers: Vec<_> = owned.iter().map(|text| text.as_ptr()).collect();
         pointers.push(std::ptr::null());
         Ok(Self { pointers, _owned: owned })
@@ -127,7 +128,8 @@ fn terminal() -> io::Result<Plumbing> {
     grantpt(&master)?;
     unlockpt(&master)?;
     let name = ptsname(&master, Vec::new())?;
-    let slave = rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    let slave =
+        rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
     let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
     rustix::termios::tcsetwinsize(&master, size)?;
     fcntl_setfl(&master, OFlags::NONBLOCK)?;
@@ -148,9 +150,10 @@ fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
         Stdin::File(path) => {
             // Opening a fifo must not hang the shim: it is opened without waiting for its writer.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-            let file = rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| StartFailure {
-                reason: format!("{}: {}", describe(&error.into()), String::from_utf8_lossy(path)),
-            })?;
+            let file =
+                rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| StartFailure {
+                    reason: format!("{}: {}", describe(&error.into()), String::from_utf8_lossy(path)),
+                })?;
             let _ = fcntl_setfl(&file, OFlags::empty());
             (file, None)
         }
@@ -165,7 +168,8 @@ fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
 pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<Child, StartFailure> {
     let argv = Strings::new(launch.argv.iter().map(|text| text.as_slice()))?;
     let env = Strings::new(launch.env.iter().map(|text| text.as_slice()))?;
-    let cwd = CString::new(launch.cwd.as_slice()).map_err(|_| StartFailure { reason: "a NUL byte in cwd".into() })?;
+    let cwd = CString::new(launch.cwd.as_slice())
+        .map_err(|_| StartFailure { reason: "a NUL byte in cwd".into() })?;
     let paths = candidates(launch);
     // For a script without `#!`, as execvp does: sh, the script, and the arguments behind it.
     let mut script = vec![SHELL.as_ptr(), std::ptr::null()];
@@ -194,7 +198,12 @@ pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<C
 
 /// The child's side: returns only if the command could not be executed.
 fn become_command(
-    launch: &Launch, ends: &Ends, cwd: &CStr, paths: &[CString], argv: &Strings, env: &Strings,
+    launch: &Launch,
+    ends: &Ends,
+    cwd: &CStr,
+    paths: &[CString],
+    argv: &Strings,
+    env: &Strings,
     script: &mut [*const libc::c_char],
 ) -> (Step, i32) {
     let _ = rustix::process::setsid();

@@ -89,7 +89,10 @@ impl Input {
     /// The sender gave up: what was not taken is forgotten, so that it can be sent again without coming twice.
     pub(super) fn cancel(&mut self) -> Vec<FromShim> {
         let closed = self.fd.is_none();
-        self.waiting.drain(..).map(|pending| FromShim::InputTaken(pending.seq, pending.written as u64, closed)).collect()
+        self.waiting
+            .drain(..)
+            .map(|pending| FromShim::InputTaken(pending.seq, pending.written as u64, closed))
+            .collect()
     }
 
     /// The command has ended: what was not read never will be.

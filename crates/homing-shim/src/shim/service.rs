@@ -23,7 +23,7 @@ use crate::clock::{self, Wall};
 use crate::output::{Stream, Taken, Writer};
 use crate::record::{self, ExitRecord, Survivor, Verdict};
 use crate::wire::{FromShim, Launch, Refusal, Standing, ToShim};
-use crate::{folder, output, sys};
+use crate::{confine, folder, output, sys};
 
 /// After the main process's end, a pipe that is silent this long is considered drained.
 const QUIET_MS: i64 = 100;
@@ -427,9 +427,7 @@ impl Service {
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         let Ok(socket) = net::accept_with(listener, SocketFlags::CLOEXEC) else { return };
-        let same_user = net::sockopt::socket_peercred(&socket)
-            .is_ok_and(|peer| peer.uid == rustix::process::geteuid());
-        if same_user {
+        if confine::is_trusted(&socket) {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
             self.channel = Some(Channel::new(socket));
@@ -484,7 +482,12 @@ impl Service {
             }
             ToShim::Resize(rows, columns) => {
                 if let Some(terminal) = self.input.terminal() {
-                    let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+                    let size = rustix::termios::Winsize {
+                        ws_row: rows,
+                        ws_col: columns,
+                        ws_xpixel: 0,
+                        ws_ypixel: 0,
+                    };
                     let _ = rustix::termios::tcsetwinsize(terminal, size);
                 }
             }
@@ -660,9 +663,7 @@ impl Service {
         }
         let _ = folder::remove(&self.folder, folder::SOCKET);
         let confirmed = matches!(self.phase, Phase::Told { confirmed: true, .. });
-        if !confirmed
-            && let Some(home) = &self.launch.revive
-        {
+        if !confirmed && let Some(home) = &self.launch.revive {
             revive::revive(Path::new(OsStr::from_bytes(home)));
         }
     }

@@ -97,7 +97,11 @@ pub(crate) fn wait() -> Wait {
         return Wait::Alive;
     }
     if pid < 0 {
-        return if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) { Wait::None } else { Wait::Alive };
+        return if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+            Wait::None
+        } else {
+            Wait::Alive
+        };
     }
     let end = if libc::WIFEXITED(status) {
         End::Code(libc::WEXITSTATUS(status))
@@ -184,7 +188,11 @@ pub(crate) fn set_rlimit(resource: u32, soft: Option<u64>, hard: Option<u64>) ->
         rlim_max: hard.unwrap_or(libc::RLIM_INFINITY),
     };
     // SAFETY: the structure is valid for the call; an unknown number is refused by the kernel.
-    if unsafe { libc::setrlimit(resource, &raw const limit) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if unsafe { libc::setrlimit(resource, &raw const limit) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Closes (or, with `on_exec`, marks to be closed on exec) every descriptor from `first` to `last`.

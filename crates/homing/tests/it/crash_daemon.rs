@@ -49,7 +49,7 @@ fn p3_timings_are_those_of_the_task_and_not_of_the_daemon() {
     let line = format!("date +%s%3N > began; {}; date +%s%3N > ended", gate("go"));
     let id = home.submit(&[], &line);
     let _ = home.told("began");
-    home.cli(["daemon", "stop"]).ok().text();
+    home.stop_daemon();
     home.open("go");
     wait_for("the shim's end", || home.processes("homing-shim").is_empty().then_some(()));
     // Only a later daemon records the end; it is still the moment that the shim saw.
@@ -154,13 +154,12 @@ fn p4_a_daemon_stopped_on_purpose_is_not_revived_and_has_the_result_at_its_next_
     let home = home();
     let id = home.submit(&[], &format!("{}; echo done; exit 5", gate("go")));
     let _ = home.until_status(&id, "running");
-    home.cli(["daemon", "stop"]).ok().text();
-    assert!(home.find_daemon().is_none());
+    home.stop_daemon();
     home.open("go");
     wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
     assert_eq!(home.cli(["daemon", "status"]).code, 1);
     assert!(home.all_processes().is_empty());
-    home.cli(["daemon", "start"]).ok().text();
+    home.does(["daemon", "start"]);
     let task = home.task(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &5.into()), "{task}");
     assert_eq!(home.output(&id), b"done\n");

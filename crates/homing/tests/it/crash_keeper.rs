@@ -104,12 +104,12 @@ fn p4_a_stop_on_purpose_is_remembered_when_the_keeper_dies_too() {
     let id = home.submit(&[], &format!("{}; exit 8", gate("go")));
     let _ = home.until_status(&id, "running");
     let (shim, keeper) = (home.shim_pid(&id), home.keeper_pid());
-    home.cli(["daemon", "stop"]).ok().text();
+    home.stop_daemon();
     home.kill_at_once(&[keeper]);
     home.open("go");
     wait_for("the shim to leave", || (!alive(shim)).then_some(()));
     assert!(home.all_processes().is_empty(), "{:?}", home.all_processes());
-    home.cli(["daemon", "start"]).ok().text();
+    home.does(["daemon", "start"]);
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 8);
 }
 

@@ -84,9 +84,9 @@ fn p2_a_shim_killed_while_the_daemon_was_stopped_is_lost_at_its_next_start() {
     let home = home();
     let (id, pids) = plant(&home);
     let shim = home.shim_pid(&id);
-    home.cli(["daemon", "stop"]).ok().text();
+    home.stop_daemon();
     home.kill_at_once(&[shim]);
-    home.cli(["daemon", "start"]).ok().text();
+    home.does(["daemon", "start"]);
     assert_lost(&home, &home.task(&id), &pids);
 }
 

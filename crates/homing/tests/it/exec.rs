@@ -1,1 +1,160 @@
-//! To be.
+//! Staying with a task, waiting for it, and what is returned.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use homing_testkit::{Home, gate, wait_for};
+
+use super::home;
+
+/// The id of the owner's last task, once there is one.
+fn last(home: &Home) -> String {
+    wait_for("a task", || {
+        let shown = home.cli(["show", "@last", "--json"]);
+        (shown.code == 0).then(|| shown.json()["id"].as_str().unwrap().to_owned())
+    })
+}
+
+fn interrupt(pid: u32) {
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
+fn exec_leaves_a_slow_task_to_the_background_and_the_task_goes_on() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let began = Instant::now();
+    let line = format!("echo first; {}; echo last; exit 0", gate("go"));
+    let output = home.cli(["exec", "--bg-after", "500ms", "-c", &line]);
+    let took = began.elapsed();
+    assert_eq!((output.code, output.text()), (123, "first".into()), "{}", output.stderr);
+    assert!(took >= Duration::from_millis(500) && took < Duration::from_millis(1500), "{took:?}");
+    let id = last(&home);
+    assert!(output.stderr.contains(&id), "{}", output.stderr);
+    assert_eq!(home.task(&id)["status"], "running");
+    home.open("go");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"first\nlast\n");
+}
+
+#[test]
+fn exec_returns_at_once_when_the_task_is_faster() {
+    let home = home();
+    let output = home.cli(["exec", "--bg-after", "30s", "-c", "echo out; echo err >&2; exit 9"]);
+    assert_eq!((output.code, output.text(), output.stderr.as_str()), (9, "out".into(), "err\n"));
+}
+
+#[test]
+fn a_task_outlives_the_client_that_ran_it_in_the_foreground() {
+    let home = home();
+    let mut client = home.spawn(["exec", "-c", &format!("echo $$ > pid; {}; exit 3", gate("go"))]);
+    let _ = home.told_pid("pid");
+    let id = last(&home);
+    home.kill_at_once(&[client.id()]);
+    client.wait().unwrap();
+    home.open("go");
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+}
+
+#[test]
+fn the_first_interrupt_goes_to_the_task_and_the_second_stops_it() {
+    let home = home();
+    let line = "trap 'echo int >> seen' INT; trap 'echo term >> seen; exit 8' TERM; echo up > up; while :; do sleep 0.01; done";
+    let client = home.spawn(["exec", "-c", line]);
+    let _ = home.told("up");
+    interrupt(client.id());
+    assert_eq!(home.told("seen"), "int");
+    interrupt(client.id());
+    let output = client.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(122), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(home.truth("seen"), "int\nterm\n");
+    let task = home.task(&last(&home));
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &8.into()), "{task}");
+}
+
+#[test]
+fn an_interrupted_task_that_ends_by_it_gives_its_signal() {
+    let home = home();
+    let client = home.spawn(["exec", "-c", "echo up > up; exec sleep 300"]);
+    let _ = home.told("up");
+    wait_for("sleep to be executed", || (home.task(&last(&home))["status"] == "running").then_some(()));
+    interrupt(client.id());
+    assert_eq!(client.wait_with_output().unwrap().status.code(), Some(130));
+}
+
+#[test]
+fn p2_every_end_has_its_exit_code() {
+    let home = home();
+    std::fs::write(home.scratch().join("plain"), "not a program").unwrap();
+    let of = |line: &[&str]| [home.cli([&["run", "--wait"], line].concat()).code, home.cli([&["exec"], line].concat()).code];
+    assert_eq!(of(&["--", "true"]), [0, 0]);
+    assert_eq!(of(&["-c", "exit 42"]), [42, 42]);
+    assert_eq!(of(&["-c", "exit 255"]), [255, 255]);
+    assert_eq!(of(&["-c", "kill -KILL $$"]), [137, 137]);
+    assert_eq!(of(&["-c", "kill -TERM $$"]), [143, 143]);
+    assert_eq!(of(&["--timeout", "50ms", "--", "sleep", "300"]), [124, 124]);
+    assert_eq!(of(&["--", "./not-there"]), [127, 127]);
+    assert_eq!(of(&["--", "./plain"]), [126, 126]);
+    assert_eq!(of(&["--cwd", "/not/there", "--", "true"]), [127, 127]);
+    assert_eq!(home.cli(["exec", "--no-such-flag"]).code, 125);
+    assert_eq!(home.cli(["wait", "t-zzzzzzzzzz"]).code, 125);
+    assert_eq!(home.cli(["show", "t-zzzzzzzzzz"]).code, 4);
+}
+
+#[test]
+fn a_start_that_failed_says_why_and_invents_no_code() {
+    let home = home();
+    let id = home.cli(["run", "--", "./not-there"]).ok().text();
+    let task = home.ended(&id);
+    assert_eq!(task["status"], "start_failed");
+    let outcome = &task["outcome"];
+    assert_eq!((&outcome["exit_code"], &outcome["signal"]), (&().into(), &().into()));
+    assert!(outcome["reason"].as_str().unwrap().contains("./not-there"), "{task}");
+    assert!(task["started_at"].is_null() && task["pid"].is_null(), "{task}");
+}
+
+#[test]
+fn follow_shows_the_whole_output_and_returns_the_code() {
+    let home = home();
+    let output = home.cli(["run", "--follow", "-c", "seq 20000; exit 5"]);
+    let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    assert!(output.stdout == whole.as_bytes());
+    assert_eq!(output.code, 5);
+}
+
+#[test]
+fn wait_for_all_gives_the_first_that_did_not_succeed_in_the_order_asked() {
+    let home = home();
+    let [good, bad, worse] = ["exit 0", "sleep 0.1; exit 3", "exit 4"].map(|line| home.submit(&[], line));
+    assert_eq!(home.cli(["wait", &good, &bad, &worse]).code, 3);
+    assert_eq!(home.cli(["wait", &good, &worse, &bad]).code, 4);
+    assert_eq!(home.cli(["wait", &good]).code, 0);
+}
+
+#[test]
+fn wait_for_any_gives_the_one_that_ended_first() {
+    let home = home();
+    let slow = home.submit(&[], &format!("{}; exit 3", gate("go")));
+    let waiting = {
+        let quick = home.submit(&[], &format!("{}; exit 4", gate("quick")));
+        home.spawn(["wait", "--any", &slow, &quick])
+    };
+    home.open("quick");
+    assert_eq!(waiting.wait_with_output().unwrap().status.code(), Some(4));
+    home.open("go");
+    assert_eq!(home.cli(["wait", "--any", &slow]).code, 3);
+}
+
+#[test]
+fn wait_gives_up_after_its_timeout_and_harms_nothing() {
+    let home = home();
+    let id = home.submit(&[], &gate("go"));
+    let other = home.submit(&[], "exit 1");
+    assert_eq!(home.cli(["wait", &id, "--timeout", "100ms"]).code, 123);
+    assert_eq!(home.cli(["wait", &other, &id, "--timeout", "100ms"]).code, 123);
+    assert_eq!(home.cli(["wait", "--any", &id, "--timeout", "0s"]).code, 123);
+    assert_eq!(home.until_status(&id, "running")["status"], "running");
+    home.open("go");
+    assert_eq!(home.cli(["wait", &id, "--timeout", "30s"]).code, 0);
+}

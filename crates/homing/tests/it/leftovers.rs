@@ -1,1 +1,107 @@
-//! To be.
+//! Children that outlive the main process: a server put into the background by a shell.
+
+use homing_testkit::{Home, alive, wait_for};
+
+use super::home;
+
+const SERVER: &str = "(echo $BASHPID > server; until [ -e say ]; do sleep 0.01; done; echo later; echo err >&2; sleep 300) & echo started";
+
+/// A task that has ended and its server that lives.
+fn serve(home: &Home) -> (String, u32) {
+    let id = home.submit(&[], SERVER);
+    let server = home.told_pid("server");
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"succeeded".into(), &0.into()), "{task}");
+    let survivors = task["outcome"]["survivors"].as_array().unwrap();
+    assert!(survivors.iter().any(|survivor| survivor["pid"] == server), "{task}");
+    assert!(alive(server));
+    (id, server)
+}
+
+fn until_output(home: &Home, id: &str, whole: &str) {
+    wait_for(&format!("the output to be {whole:?}"), || (home.output(id) == whole.as_bytes()).then_some(()));
+}
+
+#[test]
+fn p7_a_server_in_the_background_lives_and_its_later_output_is_kept() {
+    let home = home();
+    let (id, server) = serve(&home);
+    assert_eq!(home.output(&id), b"started\n");
+    home.open("say");
+    until_output(&home, &id, "started\nlater\nerr\n");
+    assert!(alive(server));
+}
+
+#[test]
+fn p8_stop_ends_what_a_finished_task_left_and_changes_nothing_else() {
+    let home = home();
+    let (id, server) = serve(&home);
+    let before = home.task(&id);
+    let stopped = home.cli(["stop", &id]).ok();
+    assert!(stopped.text().contains("already ended: succeeded"), "{}", stopped.text());
+    assert!(!alive(server), "stop returned before the server was gone");
+    home.nothing_left();
+    let after = home.task(&id);
+    assert_eq!((&after["status"], &after["outcome"], &after["ended_at"]), (&before["status"], &before["outcome"], &before["ended_at"]));
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+}
+
+#[test]
+fn p8_stop_ends_what_was_left_also_after_a_daemon_restart() {
+    let home = home();
+    let (id, server) = serve(&home);
+    let _ = home.kill_daemon();
+    home.open("say");
+    until_output(&home, &id, "started\nlater\nerr\n");
+    assert!(alive(server));
+    home.does(["stop", &id]);
+    assert!(!alive(server), "stop returned before the server was gone");
+    assert_eq!(home.task(&id)["status"], "succeeded");
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+}
+
+#[test]
+fn p3_a_server_keeps_its_output_while_nobody_but_its_shim_is_there() {
+    let home = home();
+    let (id, server) = serve(&home);
+    home.kill_at_once(&[home.daemon_pid(), home.keeper_pid()]);
+    home.open("say");
+    let path = home.path().join("tasks").join(&id).join("output.log");
+    wait_for("the later output", || std::fs::read(&path).unwrap().ends_with(b"later\nerr\n").then_some(()));
+    assert!(alive(server) && home.find_daemon().is_none());
+    until_output(&home, &id, "started\nlater\nerr\n");
+}
+
+#[test]
+fn a_stubborn_leftover_is_ended_after_the_grace() {
+    let home = home();
+    let line = "(trap '' TERM; echo $BASHPID > server; while :; do sleep 0.01; done) & until [ -s server ]; do sleep 0.01; done";
+    let id = home.submit(&["--grace", "200ms"], line);
+    let server = home.told_pid("server");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    home.does(["stop", &id]);
+    assert!(!alive(server));
+}
+
+#[test]
+fn p7_a_grandchild_that_still_writes_does_not_hold_the_end_up_nor_lose_its_bytes() {
+    let home = home();
+    let id = home.submit(&[], "(for i in $(seq 60); do echo $i; sleep 0.02; done) & exit 4");
+    let task = home.ended(&id);
+    assert_eq!(task["outcome"]["exit_code"], 4);
+    let whole: String = (1..=60).map(|n| format!("{n}\n")).collect();
+    until_output(&home, &id, &whole);
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    assert_eq!(home.task(&id)["outcome"]["exit_code"], 4);
+}
+
+#[test]
+fn a_leftover_that_ends_by_itself_lets_everything_go() {
+    let home = home();
+    let id = home.submit(&[], "(until [ -e say ]; do sleep 0.01; done; echo last) & echo first");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    home.open("say");
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    assert_eq!(home.output(&id), b"first\nlast\n");
+    home.nothing_left();
+}

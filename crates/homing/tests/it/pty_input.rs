@@ -1,1 +1,146 @@
-//! To be.
+//! What a task reads: nothing, a file, a pipe that is written to later, or a terminal.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use homing_testkit::{Home, wait_for};
+
+use super::home;
+
+fn until_output(home: &Home, id: &str, part: &str) {
+    wait_for(&format!("{part:?} in the output"), || {
+        String::from_utf8_lossy(&home.output(id)).contains(part).then_some(())
+    });
+}
+
+#[test]
+fn without_stdin_a_task_reads_the_end_at_once() {
+    let home = home();
+    let id = home.submit(&[], "cat; echo end");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"end\n");
+    let sent = home.cli(["input", &id, "x"]);
+    assert!(sent.code == 1 && sent.stderr.contains("HM0006"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_live_task_without_a_pipe_refuses_input_and_says_how_to_get_one() {
+    let home = home();
+    let id = home.submit(&[], "sleep 300");
+    let _ = home.until_status(&id, "running");
+    let sent = home.cli(["input", &id, "x"]);
+    assert!(sent.code == 1 && sent.stderr.contains("HM0007") && sent.stderr.contains("pipe"), "{}", sent.stderr);
+}
+
+#[test]
+fn a_file_is_read_byte_for_byte() {
+    let home = home();
+    let bytes: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(home.scratch().join("in"), &bytes).unwrap();
+    let id = home.submit(&["--stdin", "in"], "cat");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert!(home.output(&id) == bytes);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_a_start_failure() {
+    let home = home();
+    let output = home.cli(["run", "--wait", "--stdin", "missing", "-c", "echo run >> ran"]);
+    assert!(output.code == 127 && output.stderr.contains("missing"), "{} {}", output.code, output.stderr);
+    assert_eq!(home.truth("ran"), "");
+}
+
+#[test]
+fn a_pipe_is_written_in_order_and_closed_when_asked() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "while read -r line; do echo \"got $line\"; done; echo end");
+    home.does(["input", &id, "one", "--enter"]);
+    until_output(&home, &id, "got one\n");
+    home.does(["input", &id, "tw"]);
+    home.does(["input", &id, "o\n-x", "--enter"]);
+    home.does(["input", &id, "--eof"]);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"got one\ngot two\ngot -x\nend\n");
+}
+
+#[test]
+fn p3_a_pipe_stays_open_when_the_daemon_is_killed() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "while read -r line; do echo \"got $line\"; done; exit 3");
+    home.does(["input", &id, "before", "--enter"]);
+    until_output(&home, &id, "got before\n");
+    home.kill_at_once(&[home.daemon_pid(), home.keeper_pid()]);
+    home.does(["input", &id, "after", "--enter", "--eof"]);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+    assert_eq!(home.output(&id), b"got before\ngot after\n");
+}
+
+#[test]
+fn input_after_its_end_is_refused() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat > taken; echo end; sleep 300");
+    home.does(["input", &id, "last", "--eof"]);
+    until_output(&home, &id, "end");
+    assert_eq!(home.cli(["input", &id, "more"]).code, 1);
+    assert_eq!(home.truth("taken"), "last");
+}
+
+#[test]
+fn the_callers_own_stdin_reaches_the_task_whole() {
+    let home = home();
+    let bytes: Vec<u8> = (0..400_000_u32).flat_map(u32::to_be_bytes).collect();
+    let mut command = home.command();
+    command.args(["run", "--stdin", "-", "--follow", "-c", "cat > copy; echo copied"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let written = bytes.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&written).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"copied\n".to_vec()));
+    assert!(std::fs::read(home.scratch().join("copy")).unwrap() == bytes);
+}
+
+#[test]
+fn a_terminal_is_a_terminal_on_all_three_and_has_a_size() {
+    let home = home();
+    let line = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; stty size; tty; echo to-stderr >&2; : < /dev/tty && echo controlling";
+    let id = home.submit(&["--pty"], line);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    let output = String::from_utf8(home.output(&id)).unwrap();
+    let lines: Vec<_> = output.lines().collect();
+    assert_eq!((lines[0], lines[1], lines[3], lines[4]), ("all", "24 80", "to-stderr", "controlling"), "{output}");
+    assert!(lines[2].starts_with("/dev/pts/"), "{output}");
+}
+
+#[test]
+fn a_terminal_takes_lines_and_its_end_and_the_exit_code_is_kept() {
+    let home = home();
+    let id = home.submit(&["--pty"], "stty -echo; echo ready; read -r a; echo \"a=$a\"; cat; exit 14");
+    until_output(&home, &id, "ready");
+    home.does(["input", &id, "hello", "--enter"]);
+    until_output(&home, &id, "a=hello");
+    home.does(["input", &id, "--eof"]);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 14);
+    assert_eq!(home.output(&id), b"ready\r\na=hello\r\n");
+}
+
+#[test]
+fn a_terminal_passes_ctrl_c_on_as_a_signal() {
+    let home = home();
+    let id = home.submit(&["--pty"], "trap 'echo int; exit 15' INT; echo ready; while :; do sleep 0.01; done");
+    until_output(&home, &id, "ready");
+    home.does(["input", &id, "\u{3}"]);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 15);
+}
+
+#[test]
+fn p3_a_terminal_survives_daemon_and_keeper() {
+    let home = home();
+    let id = home.submit(&["--pty"], "stty -echo; echo ready; read -r a; echo \"a=$a\"; exit 4");
+    until_output(&home, &id, "ready");
+    home.kill_at_once(&[home.daemon_pid(), home.keeper_pid()]);
+    home.does(["input", &id, "still here", "--enter"]);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 4);
+    until_output(&home, &id, "a=still here");
+}

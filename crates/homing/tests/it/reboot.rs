@@ -49,7 +49,7 @@ fn p2_an_exit_that_was_recorded_before_the_reboot_is_the_truth_after_it() {
     let id = home.submit(&[], &format!("{}; echo out; exit 23", gate("go")));
     let _ = home.until_status(&id, "running");
     // The ledger does not hear of the end; the record on disk does.
-    home.cli(["daemon", "stop"]).ok().text();
+    home.stop_daemon();
     home.open("go");
     wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
     let task = after_boot(&home, &id);

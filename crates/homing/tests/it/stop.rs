@@ -1,1 +1,199 @@
-//! To be.
+//! Stop stops: the whole tree, escalating, verified; and it tells the truth about what ended by itself.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use homing_engine::{Caller, Engine};
+use homing_model::api::StopRequest;
+use homing_model::{Spec, Status};
+use homing_testkit::{alive, drift, freeze, gate, wait_for};
+
+use super::home;
+
+/// Everything a tree can do to get away, and each of them ignores the polite signal.
+const STUBBORN: &str = "trap '' TERM HUP INT
+setsid sh -c 'echo $$ > session; while :; do sleep 0.1; done' &
+(setsid sh -c '(echo $BASHPID; echo $$) > orphan; while :; do sleep 0.1; done' & ) &
+( ( (trap '' TERM; echo $BASHPID > double; while :; do sleep 0.1; done) & ) & )
+setsid env -i PATH=\"$PATH\" sh -c 'trap \"\" TERM; echo $$ > bare; while :; do sleep 0.1; done' &
+echo $$ > main
+while :; do sleep 0.1; done";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
+fn p8_a_tree_that_ignores_everything_is_gone_within_grace_and_a_second() {
+    let home = home();
+    let id = home.submit(&[], STUBBORN);
+    let pids: Vec<_> = ["main", "session", "double", "bare"].map(|name| home.told_pid(name)).to_vec();
+    let orphan: u32 = home.told("orphan").lines().last().unwrap().trim().parse().unwrap();
+    let began = Instant::now();
+    let stopped = home.cli(["stop", "--grace", "300ms", &id]).ok();
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(300) && took < Duration::from_millis(1300), "{took:?}");
+    let left: Vec<_> = pids.iter().chain([&orphan]).filter(|pid| alive(**pid)).collect();
+    assert!(left.is_empty(), "{left:?} after {}", stopped.text());
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["signal"]), (&"stopped".into(), &9.into()), "{task}");
+    assert_eq!(task["outcome"]["survivors"], serde_json::json!([]));
+    assert_eq!((&task["outcome"]["stopped_by"], home.cli(["wait", &id]).code), (&"user".into(), 122));
+    home.nothing_left();
+}
+
+#[test]
+fn p8_a_tree_that_listens_ends_at_once_and_keeps_its_own_code() {
+    let home = home();
+    let id = home.submit(&[], "trap 'echo bye; exit 21' TERM; echo up > up; while :; do sleep 0.01; done");
+    let _ = home.told("up");
+    home.does(["stop", &id]);
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &21.into()), "{task}");
+    assert_eq!(home.output(&id), b"bye\n");
+}
+
+#[test]
+fn p8_a_frozen_tree_hears_the_stop() {
+    let home = home();
+    let id = home.submit(&[], "trap 'exit 20' TERM; echo $$ > main; while :; do sleep 0.01; done");
+    freeze(home.told_pid("main"));
+    home.does(["stop", &id]);
+    assert_eq!(home.task(&id)["outcome"]["exit_code"], 20);
+}
+
+#[test]
+fn the_polite_signal_can_be_chosen_and_the_last_one_comes_at_once_without_grace() {
+    let home = home();
+    let line = "trap 'exit 22' INT; trap '' TERM; echo $$ > NAME; while :; do sleep 0.01; done";
+    let first = home.submit(&[], &line.replace("NAME", "first"));
+    let _ = home.told("first");
+    home.does(["stop", "--signal", "INT", &first]);
+    assert_eq!(home.task(&first)["outcome"]["exit_code"], 22);
+    let second = home.submit(&[], &line.replace("NAME", "second"));
+    let _ = home.told("second");
+    home.does(["stop", "--grace", "0s", &second]);
+    assert_eq!(home.task(&second)["outcome"]["signal"], 9);
+    assert_ne!(home.cli(["stop", "--signal", "NOPE", &second]).code, 0);
+}
+
+#[test]
+fn p1_a_finished_task_stopped_again_says_so_and_is_not_changed() {
+    let home = home();
+    let id = home.submit(&[], "exit 3");
+    let before = home.ended(&id);
+    let stopped = home.cli(["stop", &id]);
+    assert_eq!(stopped.code, 0);
+    assert!(stopped.text().contains("already ended: failed, exit 3"), "{}", stopped.text());
+    assert_eq!(home.task(&id), before);
+    assert_eq!(home.cli(["stop", "t-zzzzzzzzzz"]).code, 4);
+}
+
+#[test]
+fn several_are_stopped_at_once_and_each_is_answered() {
+    let home = home();
+    let ids: Vec<_> = (0..4).map(|_| home.submit(&[], "sleep 300")).collect();
+    let mut arguments = vec!["stop"];
+    arguments.extend(ids.iter().map(String::as_str));
+    assert_eq!(home.cli(arguments).ok().text().lines().count(), 4);
+    assert!(ids.iter().all(|id| home.task(id)["status"] == "stopped"));
+    home.nothing_left();
+}
+
+#[test]
+fn p8_a_stop_that_the_daemon_did_not_survive_is_carried_on() {
+    let home = home();
+    let id = home.submit(&["--grace", "300ms"], "trap '' TERM; echo up > up; while :; do sleep 0.01; done");
+    let _ = home.told("up");
+    let stopping = home.spawn(["stop", &id]);
+    let _ = home.until_status(&id, "stopping");
+    let _ = home.kill_daemon();
+    let output = stopping.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["signal"]), (&"stopped".into(), &9.into()), "{task}");
+}
+
+#[test]
+fn p8_a_stop_that_was_recorded_but_never_sent_is_sent_by_the_next_daemon() {
+    let home = home();
+    let id = home.submit(&[], "trap 'exit 19' TERM; echo up > up; while :; do sleep 0.01; done");
+    let _ = home.told("up");
+    let (shim, daemon) = (home.shim_pid(&id), home.daemon_pid());
+    // The shim does not read, so the message dies with the daemon's end of the socket or after it.
+    freeze(shim);
+    let mut stopping = home.spawn(["stop", &id]);
+    let _ = home.until_status(&id, "stopping");
+    home.kill_at_once(&[daemon, stopping.id()]);
+    stopping.wait().unwrap();
+    homing_testkit::thaw(shim);
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &19.into()), "{task}");
+}
+
+#[test]
+fn p10_a_task_stopped_before_it_was_begun_never_begins() {
+    let home = home();
+    let keeper = home.keeper_pid();
+    freeze(keeper);
+    let id = home.submit(&[], "echo run >> ran");
+    let mut stopping = home.spawn(["stop", &id]);
+    let _ = home.until_status(&id, "stopping");
+    let daemon = home.find_daemon().unwrap().pid;
+    home.kill_at_once(&[daemon, keeper, stopping.id()]);
+    stopping.wait().unwrap();
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], home.truth("ran")), (&"stopped".into(), String::new()), "{task}");
+    assert!(task["outcome"]["exit_code"].is_null() && task["started_at"].is_null(), "{task}");
+}
+
+/// The natural end is `exit 3`, a stop that was heard `exit 7`. The moment of the stop moves towards the edge between both.
+#[tokio::test]
+async fn p1_a_stop_that_races_with_the_natural_end_tells_the_truth() {
+    const ROUNDS: usize = 120;
+    let home = home();
+    let engine = Engine::builder(home.path()).helper(home.program().into()).open().await.unwrap();
+    let mut seen = HashSet::new();
+    let mut late = Duration::from_millis(2);
+    for round in 0..ROUNDS {
+        let (saw, go) = (home.scratch().join(format!("saw{round}")), home.scratch().join(format!("go{round}")));
+        let line = format!(
+            "trap 'echo saw > {}; exit 7' TERM; read x < {}; exit 3",
+            saw.display(),
+            go.display()
+        );
+        rustix::fs::mknodat(rustix::fs::CWD, &go, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let spec = Spec { shell: Some(line.into()), ..Spec::default() };
+        let id = engine.submit(spec, Caller::default(), None).await.unwrap().task.id;
+        // Opening the fifo waits until the task does, so it is certain to have set its trap.
+        let gate = std::fs::File::options().write(true).open(&go).unwrap();
+        drop(gate);
+        drift(late);
+        engine.stop(&id, StopRequest { wait: true, ..StopRequest::default() }).await.unwrap();
+        let task = engine.task(&id).await.unwrap();
+        let outcome = task.outcome.clone().unwrap();
+        let heard = saw.exists();
+        match task.status {
+            Status::Stopped => assert!(
+                if heard { outcome.exit_code == Some(7) } else { outcome.exit_code == Some(3) || outcome.signal == Some(15) },
+                "round {round}, heard {heard}: {task:?}"
+            ),
+            Status::Failed => assert!(!heard && outcome.exit_code == Some(3), "round {round}, heard {heard}: {task:?}"),
+            other => panic!("round {round}: {other}: {task:?}"),
+        }
+        assert_eq!(outcome.stopped_by.is_some(), task.status == Status::Stopped);
+        late = if task.status == Status::Stopped { late * 5 / 4 } else { late * 3 / 4 };
+        seen.insert(task.status);
+    }
+    assert!(seen.contains(&Status::Stopped) && seen.contains(&Status::Failed), "{seen:?}");
+    drop(engine);
+    wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+}
+
+#[test]
+fn a_stop_reaches_a_task_that_the_next_daemon_adopted() {
+    let home = home();
+    let id = home.submit(&[], &format!("sleep 300 & {}", gate("never")));
+    let _ = home.until_status(&id, "running");
+    home.kill_at_once(&[home.daemon_pid(), home.keeper_pid()]);
+    home.does(["stop", &id]);
+    assert_eq!(home.task(&id)["status"], "stopped");
+    home.nothing_left();
+}

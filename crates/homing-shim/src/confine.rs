@@ -8,14 +8,15 @@
 //! rest of the reads fail. Landlock shows nowhere, but needs no_new_privs, which does.
 
 use std::fmt;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 
 /// What a process may be locked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Confinement {
+pub struct Confinement {
     no_new_privs: u64,
     /// 0 none, 1 strict, 2 filters.
     seccomp: u64,
@@ -32,10 +33,14 @@ type Identity = (u64, u64);
 
 /// What a caller has that we have not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
+    /// It gave up gaining privileges.
     NoNewPrivs,
+    /// Its system calls are filtered.
     Seccomp,
+    /// It is in another namespace of this kind.
     Namespace(&'static str),
+    /// It sees another root folder.
     Root,
 }
 
@@ -52,12 +57,18 @@ impl fmt::Display for Reason {
 
 impl Confinement {
     /// Our own.
-    pub(crate) fn own() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If `/proc` cannot be read.
+    pub fn own() -> io::Result<Self> {
         Self::read("/proc/self")
     }
 
     /// That of another process.
-    pub(crate) fn of(pid: u32) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If it is gone, or hides.
+    pub fn of(pid: u32) -> io::Result<Self> {
         Self::read(&format!("/proc/{pid}"))
     }
 
@@ -68,12 +79,10 @@ impl Confinement {
             let found = statat(&folder, name, AtFlags::empty())?;
             Ok((found.st_dev, found.st_ino))
         };
-        let mut buffer = [0; 8192];
-        let status = read_start(
-            &openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?,
-            &mut buffer,
-        )?;
-        let value = |name: &str| field(status, name);
+        let mut status = Vec::with_capacity(4096);
+        let file = openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        File::from(file).read_to_end(&mut status)?;
+        let value = |name: &str| field(&status, name);
         Ok(Self {
             no_new_privs: value("NoNewPrivs").ok_or(io::ErrorKind::InvalidData)?,
             seccomp: value("Seccomp").ok_or(io::ErrorKind::InvalidData)?,
@@ -88,7 +97,8 @@ impl Confinement {
     }
 
     /// Why this process is more confined than `ours`, if it is.
-    pub(crate) fn beyond(&self, ours: &Self) -> Option<Reason> {
+    #[must_use]
+    pub fn beyond(&self, ours: &Self) -> Option<Reason> {
         let namespaces = [
             ("user", self.user, ours.user),
             ("mount", self.mount, ours.mount),
@@ -110,10 +120,19 @@ impl Confinement {
     }
 }
 
+/// Whether the process at the other end of a local connection may talk to keeper or shim, which would run anything for it: the same
+/// user, and no more confined than we are. There is no setting for this: who is let in by configuration is let in by the daemon.
+pub(crate) fn is_trusted(socket: impl AsFd) -> bool {
+    let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return false };
+    let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    let (Ok(theirs), Ok(ours)) = (Confinement::of(pid), Confinement::own()) else { return false };
+    peer.uid == rustix::process::geteuid() && theirs.beyond(&ours).is_none()
+}
+
 /// Why this process is more confined than the first one of its pid namespace, if it is: such a process never starts the daemon, which
 /// would be locked into the same sandbox and outlive it. What the first process does not let us see is not held against us.
 #[must_use]
-pub fn confinement_beyond_init() -> Option<String> {
+pub fn beyond_init() -> Option<String> {
     let own = Confinement::own().ok()?;
     let status = std::fs::read("/proc/1/status").ok()?;
     let init = Confinement::of(1).unwrap_or(Confinement {
@@ -123,18 +142,6 @@ pub fn confinement_beyond_init() -> Option<String> {
         ..own
     });
     own.beyond(&init).map(|reason| reason.to_string().replace("the daemon", "the system's first process"))
-}
-
-/// As much as fits; what we look for comes well before.
-fn read_start<'a>(file: &OwnedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-    let mut got = 0;
-    while let Some(rest) = buffer.get_mut(got..).filter(|rest| !rest.is_empty()) {
-        match rustix::io::read(file.as_fd(), rest)? {
-            0 => break,
-            count => got += count,
-        }
-    }
-    Ok(buffer.get(..got).unwrap_or_default())
 }
 
 /// A number of `/proc/PID/status`, read from its end: what we look for is there, and a process's name, which it chooses itself, is
