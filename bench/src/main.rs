@@ -12,6 +12,7 @@ mod latency;
 mod listing;
 mod pipeline;
 mod report;
+mod soak;
 mod submit;
 mod throughput;
 
@@ -51,7 +52,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stamp", file, millis] => latency::stamp(file, millis),
-        ["soak", ..] => anyhow::bail!("`cargo xtask soak` has a program of its own"),
+        ["soak", rest @ ..] => soak::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
             "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"

@@ -1,2 +1,49 @@
-//! To be.
-fn main() {}
+//! `cargo xtask TASK`: what the project does to itself. One file per task; this one only finds it.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "telling a person what happens is what xtask is for"
+)]
+
+mod generate;
+mod step;
+mod test;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+/// One task: its name, what it is for, and what does it with the rest of the command line.
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<ExitCode>,
+}
+
+const TASKS: &[Task] = &[
+    Task { name: "test", about: "formatting, lints, generated files, all tests", run: test::run },
+    Task { name: "generate", about: "write docs/openapi.json and docs/errors.md", run: generate::run },
+];
+
+fn main() -> Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        return Ok(usage(None));
+    };
+    match TASKS.iter().find(|task| task.name == name) {
+        Some(task) => (task.run)(rest),
+        None => Ok(usage(Some(name))),
+    }
+}
+
+fn usage(unknown: Option<&str>) -> ExitCode {
+    if let Some(name) = unknown {
+        eprintln!("xtask: there is no task `{name}`\n");
+    }
+    eprintln!("Usage: cargo xtask TASK\n");
+    for task in TASKS {
+        eprintln!("  {:<10} {}", task.name, task.about);
+    }
+    ExitCode::from(2)
+}

@@ -1,0 +1,55 @@
+//! One step of a task: named when it begins, timed when it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// The folder of the workspace, wherever xtask was called from.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// A call of cargo in the workspace. `cargo xtask` has chosen the toolchain; this one is the same.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Says what is about to happen.
+pub(crate) fn announce(what: &str) {
+    println!("\n== {what}");
+}
+
+/// Does it, says how long it took, and fails with its name.
+pub(crate) fn timed(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    announce(what);
+    #[expect(clippy::disallowed_methods, reason = "a person wants to know how long a step took")]
+    let begun = Instant::now();
+    work().with_context(|| format!("`{what}` failed"))?;
+    println!("   {:.1} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Runs a program with our own terminal, and fails if it does.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = status(command)?;
+    if !status.success() {
+        bail!("{} ended with {status}", shown(command));
+    }
+    Ok(())
+}
+
+/// Runs a program with our own terminal.
+pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
+    command.status().with_context(|| format!("{} could not be started", shown(command)))
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,27 @@
+//! `cargo xtask test`: everything that has to hold before a change goes in.
+//!
+//! The cheap checks come first, the tests last, so that what the test runner says is the last thing on the screen.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{generate, step, tools};
+
+/// Arguments are passed on to `cargo test`.
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    step::timed("tools", || {
+        tools::provide();
+        Ok(())
+    })?;
+    step::timed("cargo fmt", || step::run(&mut step::cargo(&["fmt", "--all", "--check"])))?;
+    step::timed("cargo clippy", || {
+        let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        step::run(&mut step::cargo(&lints))
+    })?;
+    step::timed("generated files", generate::check)?;
+    step::announce("cargo test");
+    let mut tests = step::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let status = step::status(tests.args(arguments))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

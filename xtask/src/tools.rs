@@ -1,0 +1,94 @@
+//! Programs that checks and tests call: found, installed where that is possible, or told about.
+//!
+//! Tests that need a program which is not there skip themselves; nothing here fails a run.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::step;
+
+/// A program, the Debian package that has it, and what is not tested without it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    without: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool { program: "strace", package: "strace", without: "crashes and failures at chosen system calls" },
+    Tool { program: "unshare", package: "util-linux", without: "callers in other namespaces, full disks" },
+    Tool {
+        program: "setpriv",
+        package: "util-linux",
+        without: "callers under no_new_privs and of other users",
+    },
+    Tool { program: "script", package: "util-linux", without: "the command line on a terminal" },
+    Tool {
+        program: "python3",
+        package: "python3",
+        without: "callers under a seccomp filter, odd programs as tasks",
+    },
+];
+
+/// Makes sure of everything that can be made sure of.
+pub(crate) fn provide() {
+    rust_components();
+    let missing = || TOOLS.iter().filter(|tool| !is_there(tool.program)).collect::<Vec<_>>();
+    let lacking = missing();
+    if !lacking.is_empty() && is_there("apt-get") && is_root() {
+        let mut packages: Vec<_> = lacking.iter().map(|tool| tool.package).collect();
+        packages.dedup();
+        println!("   installing {}", packages.join(" "));
+        install(&packages);
+    }
+    for tool in missing() {
+        println!("   {} is missing (package {}); skipped: {}", tool.program, tool.package, tool.without);
+    }
+}
+
+/// rustfmt and clippy, which a minimal toolchain lacks.
+fn rust_components() {
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if !succeeds(Command::new("cargo").args([subcommand, "--version"])) && is_there("rustup") {
+            println!("   installing {component}");
+            succeeds(Command::new("rustup").args(["component", "add", component]));
+        }
+    }
+}
+
+/// The list of packages may never have been fetched, or be out of date: then it is fetched first.
+fn install(packages: &[&str]) {
+    let apt_get = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").args(["-qq", "-y"]).args(arguments);
+        step::status(command.stdin(Stdio::null())).is_ok_and(|status| status.success())
+    };
+    let wanted = [&["install", "--no-install-recommends"], packages].concat();
+    if !apt_get(&wanted) && apt_get(&["update"]) {
+        apt_get(&wanted);
+    }
+}
+
+fn is_there(program: &str) -> bool {
+    let Some(path) = std::env::vars_os().find_map(|(name, value)| (name == "PATH").then_some(value)) else {
+        return false;
+    };
+    std::env::split_paths(&path).any(|folder| is_file(&folder.join(program)))
+}
+
+fn is_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
