@@ -14,6 +14,7 @@ mod pipeline;
 mod report;
 mod soak;
 mod submit;
+mod sweep;
 mod throughput;
 
 use std::path::PathBuf;
@@ -53,6 +54,7 @@ fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stamp", file, millis] => latency::stamp(file, millis),
         ["soak", rest @ ..] => soak::main(rest),
+        ["sweep", rest @ ..] => sweep::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
             "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"

@@ -13,11 +13,14 @@ use crate::step;
 /// The files that `documents` writes.
 const FILES: &[&str] = &["openapi.json", "errors.md"];
 
-/// Writes them into `docs/`.
+/// Writes them into `docs/`, and the lists of tests in `guarantees.md`, which its own test checks.
 pub(crate) fn run(_arguments: &[String]) -> Result<ExitCode> {
     let docs = step::root().join("docs");
-    step::timed("generate", || write(&docs))?;
-    for file in FILES {
+    step::timed("generate", || {
+        crate::guarantees::write()?;
+        write(&docs)
+    })?;
+    for file in FILES.iter().chain(&["guarantees.md"]) {
         println!("   docs/{file}");
     }
     Ok(ExitCode::SUCCESS)

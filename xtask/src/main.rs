@@ -6,6 +6,7 @@
 )]
 
 mod generate;
+mod guarantees;
 mod step;
 mod test;
 mod tools;
@@ -23,18 +24,25 @@ struct Task {
 
 const TASKS: &[Task] = &[
     Task { name: "test", about: "formatting, lints, generated files, all tests", run: test::run },
-    Task { name: "generate", about: "write docs/openapi.json and docs/errors.md", run: generate::run },
+    Task {
+        name: "generate",
+        about: "write what docs/ says of the code: openapi.json, errors.md, the lists in guarantees.md",
+        run: generate::run,
+    },
 ];
 
-fn main() -> Result<ExitCode> {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, rest)) = arguments.split_first() else {
-        return Ok(usage(None));
+        return usage(None);
     };
-    match TASKS.iter().find(|task| task.name == name) {
-        Some(task) => (task.run)(rest),
-        None => Ok(usage(Some(name))),
-    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        return usage(Some(name));
+    };
+    (task.run)(rest).unwrap_or_else(|error| {
+        eprintln!("\nxtask: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 fn usage(unknown: Option<&str>) -> ExitCode {

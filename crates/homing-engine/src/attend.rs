@@ -118,7 +118,7 @@ impl Attendant {
             if let Some(link) = link.take() {
                 match self.converse(link).await {
                     Parted::Done | Parted::Shutdown => return,
-                    Parted::Gone => {}
+                    Parted::Gone => self.drop_waiting(),
                 }
             }
             match self.judge().await {

@@ -41,6 +41,10 @@ impl Engine {
         let stopping = !record.status.is_terminal();
         if let Some(commands) = inner.live.commands(id) {
             let _ = commands.send(Command::Stop(stop)).await;
+            if request.wait && !stopping {
+                // Its children outlived it, and its attendant stays for as long as they do.
+                commands.closed().await;
+            }
         }
         let record = if request.wait && stopping { wait::ended(inner, id).await? } else { record };
         Ok(StopAnswer { stopping, task: view::task(inner, record) })

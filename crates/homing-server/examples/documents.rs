@@ -29,8 +29,14 @@ fn errors() -> Result<String, std::fmt::Error> {
         writeln!(text, "| [{name}](#{anchor}) | `{word}` | {status} | {title} |")?;
     }
     for code in Code::ALL {
-        let (name, title, kind, advice) = (code.code(), code.title(), Problem::new(*code, "").kind, code.advice());
-        write!(text, "\n## {name}\n\n{}.\n\nType: `{kind}`, HTTP {}.\n\n{advice}\n", capital(title), code.http_status())?;
+        let (name, title, kind, advice) =
+            (code.code(), code.title(), Problem::new(*code, "").kind, code.advice());
+        write!(
+            text,
+            "\n## {name}\n\n{}.\n\nType: `{kind}`, HTTP {}.\n\n{advice}\n",
+            capital(title),
+            code.http_status()
+        )?;
     }
     Ok(text)
 }

@@ -1,5 +1,6 @@
 //! One connection: who is at the other end, and its requests one after the other.
 
+use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use hyper::service::{Service, service_fn};
 use hyper::{Method, Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::io::Errno;
 use tokio::net::UnixStream;
 
 use crate::call::Peer;
@@ -29,6 +31,12 @@ const HEAD_SIZE: usize = 96 * 1024;
 
 /// What is held for a client that does not read, beyond one piece of a stream.
 const BUFFER: usize = 128 * 1024;
+
+/// Whether the system has no descriptor or memory left for us: it will pass, and trying again at once would only spin.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| shortages.iter().any(|known| known.raw_os_error() == code))
+}
 
 /// Whether a connection is served.
 #[derive(Debug)]
@@ -64,6 +72,11 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
             Some(reason) => refused(Code::Confined, format!("the caller (pid {known}) is refused: {reason}")),
             None => Admission::Welcome(Peer { pid }),
         },
+        // Our own want, not the caller's doing.
+        Err(error) if is_shortage(&error) => refused(
+            Code::SystemLimit,
+            format!("whether the caller (pid {known}) is confined cannot be seen now: {error}"),
+        ),
         Err(error) => refused(
             Code::Confined,
             format!("the caller (pid {known}) is refused: whether it is confined cannot be seen: {error}"),

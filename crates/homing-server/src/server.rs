@@ -1,21 +1,19 @@
 //! Accepting connections, until the end.
 
 use std::future::Future;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use homing_engine::Engine;
 use hyper_util::service::TowerToHyperService;
-use rustix::io::Errno;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::app::App;
-use crate::connection::{self, Admission};
+use crate::connection::{self, Admission, is_shortage};
 use crate::leaving::switch;
 use crate::router::router;
 use crate::socket::{self, BindError};
@@ -68,6 +66,8 @@ impl Server {
         let mut told = pin!(told);
         // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.
         let mut connections = JoinSet::new();
+        // Whether the last try found the system short of something; said once, not at every try.
+        let mut short = false;
         let ended = loop {
             tokio::select! {
                 biased;
@@ -76,11 +76,15 @@ impl Server {
                 Some(_) = connections.join_next() => {}
                 accepted = self.listener.accept(), if connections.len() < MOST => match accepted {
                     Ok((stream, _)) => {
+                        short = false;
                         let admission = self.admit(&stream);
                         connections.spawn(connection::serve(stream, admission, router.clone(), leaving.clone()));
                     }
                     Err(error) if is_shortage(&error) => {
-                        tracing::warn!(%error, connections = connections.len(), "no connection can be accepted now");
+                        if !short {
+                            short = true;
+                            tracing::warn!(%error, connections = connections.len(), "no connection can be accepted now");
+                        }
                         tokio::select! {
                             Some(_) = connections.join_next() => {}
                             () = sleep(BREATH) => {}
@@ -107,10 +111,4 @@ impl Server {
         }
         admission
     }
-}
-
-/// Whether the error is ours and will pass, so that trying again at once would only spin.
-fn is_shortage(error: &io::Error) -> bool {
-    let shortages = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    error.raw_os_error().is_some_and(|code| shortages.iter().any(|known| known.raw_os_error() == code))
 }

@@ -214,31 +214,50 @@ fn first_argument(pid: u32) -> Option<String> {
     String::from_utf8(line.split(|byte| *byte == 0).nth(1)?.to_vec()).ok()
 }
 
-impl Drop for Home {
-    fn drop(&mut self) {
-        // Ended by pid, until two looks in a row find nothing: a keeper may be restarting what was killed.
+impl Home {
+    /// Ends what it started, by pid, until two looks in a row find nothing: a keeper may be restarting what was killed.
+    fn end_processes(&self) {
         let mut quiet = 0;
         for _ in 0..500 {
             let mut found = self.all_processes();
             found.extend(self.task_processes());
-            if found.is_empty() {
-                quiet += 1;
-                if quiet == 2 {
-                    break;
-                }
-            } else {
-                quiet = 0;
+            quiet = if found.is_empty() { quiet + 1 } else { 0 };
+            if quiet == 2 {
+                return;
             }
             // The keeper first: it restarts the daemon.
             found.sort_by_key(|process| process.name != "homing-keeper");
             for process in found {
                 self.kill(process.pid);
             }
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "the kernel gives no event for the end of processes that are not ours"
-            )]
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            pause();
         }
+    }
+
+    /// The cgroups of the home: empty now, or as soon as the last of the dead are buried.
+    fn remove_cgroups(&self) {
+        let Some(base) = homing_shim::cgroup::base(&self.path) else { return };
+        for _ in 0..500 {
+            let Ok(entries) = std::fs::read_dir(&base) else { return };
+            for folder in entries.flatten().filter(|entry| entry.path().is_dir()) {
+                let _ = std::fs::remove_dir(folder.path());
+            }
+            if std::fs::remove_dir(&base).is_ok() {
+                return;
+            }
+            pause();
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the kernel gives no event for the end of processes that are not ours")]
+fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(2));
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.end_processes();
+        self.remove_cgroups();
     }
 }

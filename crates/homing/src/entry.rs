@@ -32,8 +32,15 @@ pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
         let detail = format!("a confined process never starts the daemon: {reason}");
         return Err(Problem::new(Code::Confined, detail));
     }
-    keeper::request_start(home, Some(program), START_PATIENCE)
-        .map_err(|error| Problem::new(Code::DaemonUnreachable, format!("the daemon could not be started: {error}")))
+    keeper::request_start(home, Some(program), START_PATIENCE).map_err(|error| why_not(&error.to_string()))
+}
+
+/// Why no daemon could be started. One that knows says its own code at the end, and the advice is that code's.
+fn why_not(reason: &str) -> Problem {
+    let told = reason.strip_suffix(')').and_then(|reason| reason.rsplit_once(" ("));
+    let told = told.and_then(|(detail, code)| Some((detail, Code::find(code)?)));
+    let (detail, code) = told.unwrap_or((reason, Code::DaemonUnreachable));
+    Problem::new(code, format!("the daemon could not be started: {detail}"))
 }
 
 /// `homing daemon run`: serves until it is told to end.

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use homing_engine::{Config, Engine};
+use homing_model::api::StopRequest;
 use homing_server::{Ended, Server};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -51,6 +52,11 @@ impl Served {
                 let server = Server::bind(engine.clone()).unwrap();
                 ready.send(()).unwrap();
                 let ended = server.serve(async { drop(told.await) }).await;
+                // The folder goes with the test, and a shim must not be left in a folder that is gone.
+                for task in engine.snapshot().running() {
+                    let stop = StopRequest { wait: true, grace_ms: Some(100), ..StopRequest::default() };
+                    let _ = tokio::time::timeout(DEADLINE, engine.stop(&task.id, stop)).await;
+                }
                 engine.leave(false).await;
                 ended
             })

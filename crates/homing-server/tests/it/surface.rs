@@ -88,8 +88,7 @@ fn requests_in_a_row_share_a_connection_and_a_stop_ends_the_server_on_purpose() 
         let count = stream.read(&mut answer).unwrap();
         assert!(answer[..count].starts_with(b"HTTP/1.1 200"));
     }
-    // Its shim ends it; the server does not.
-    let waiting = served.run("sleep 60", &json!({ "timeout_ms": 3000 }));
+    let waiting = served.run("sleep 60", &json!({}));
     let mut wait = UnixStream::connect(&socket).unwrap();
     write!(wait, "GET /v1/tasks/{waiting}/wait HTTP/1.1\r\nhost: homing\r\n\r\n").unwrap();
     assert_eq!(served.post("/v1/daemon/stop", "").status, 202);

@@ -134,26 +134,30 @@ pub fn request_start(home: &Path, program: Option<&Path>, patience: Duration) ->
             }
         };
         set_socket_timeout(&connection, Timeout::Recv, Some(patience)).map_err(io::Error::from)?;
-        connection.send(&ToKeeper::Start, &[])?;
-        match connection.receive::<FromKeeper>()? {
-            Some(received) => match received.message {
-                Some(FromKeeper::Running) => return Ok(()),
-                Some(FromKeeper::NotRunning(reason)) => return Err(StartError::Daemon(reason)),
-                Some(FromKeeper::Welcome(_) | FromKeeper::LaunchFailed(..)) | None => {}
-            },
+        match ask(&connection) {
+            Ok(Some(FromKeeper::Running)) => return Ok(()),
+            Ok(Some(FromKeeper::NotRunning(reason))) => return Err(StartError::Daemon(reason)),
+            Ok(Some(FromKeeper::Welcome(_) | FromKeeper::LaunchFailed(..))) => {}
             // It left between our connecting and our asking.
-            None => pause(),
+            Ok(None) => pause(),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
+            {
+                pause()
+            }
+            Err(error) => return Err(error.into()),
         }
     }
     Err(StartError::Silent(refused.unwrap_or_else(|| io::ErrorKind::ConnectionAborted.into())))
 }
 
+/// Asks for a daemon; none if the keeper has left.
+fn ask(connection: &Connection) -> io::Result<Option<FromKeeper>> {
+    connection.send(&ToKeeper::Start, &[])?;
+    Ok(connection.receive::<FromKeeper>()?.and_then(|received| received.message))
+}
+
 fn pause() {
     let time = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
     let _ = rustix::thread::clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &time);
-}
-
-/// Asks for a daemon and goes away.
-pub(crate) fn request_start_without_waiting(home: &Path) -> io::Result<()> {
-    connect(home)?.send(&ToKeeper::Start, &[])
 }

@@ -17,7 +17,6 @@ mod connection;
 mod restart;
 mod service;
 
-pub(crate) use client::request_start_without_waiting;
 pub use client::{Mode, StartError, connect, request_start, spawn};
 pub use connection::{Connection, Received, receive, send};
 pub(crate) use service::run;

@@ -94,7 +94,7 @@ struct Service {
 /// Runs one attempt over the socket and folder that the keeper handed over. Returns when there is nothing left to do.
 pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     let mut channel = Channel::new(socket);
-    let Some(launch) = receive_launch(&mut channel) else { return };
+    let Some((launch, early)) = receive_launch(&mut channel) else { return };
     let marker = match begin(&folder) {
         Ok(Ok(marker)) => marker,
         Ok(Err(refusal)) => {
@@ -110,21 +110,26 @@ pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     record::reserve(&marker);
     let mut service = Service::new(channel, folder, launch, Some(marker), boot_id);
     service.start();
+    for message in early {
+        service.obey(message);
+    }
     service.serve();
     service.leave();
 }
 
-/// Waits for the launch. If the daemon goes away first, the attempt was never begun.
-fn receive_launch(channel: &mut Channel) -> Option<Launch> {
+/// Waits for the launch; beside it, what came with it. If the daemon goes away first, the attempt was never begun.
+fn receive_launch(channel: &mut Channel) -> Option<(Launch, Vec<ToShim>)> {
     loop {
         let mut fds = [PollFd::new(channel, PollFlags::IN)];
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return None,
         }
-        for message in channel.receive().ok()? {
+        let mut messages = channel.receive().ok()?.into_iter();
+        while let Some(message) = messages.next() {
             if let ToShim::Launch(launch) = message {
-                return Some(*launch);
+                // A stop, a question or input may have been sent before this process was there to read the launch.
+                return Some((*launch, messages.collect()));
             }
         }
     }
@@ -388,6 +393,10 @@ impl Service {
             }
         }
         self.status = None;
+        if let Some(stop) = &mut self.stop {
+            // Until its exec the child ignored what we ignore, so a polite signal that came so early was not heard.
+            stop.repeat(self.group.as_ref(), clock::monotonic());
+        }
     }
 
     /// Takes every ended child: the main process, and orphans that this subreaper inherited.
@@ -652,8 +661,10 @@ impl Service {
     /// Whether this process may leave: the end is safe somewhere, and nobody of the tree is left to look after.
     fn is_done(&self) -> bool {
         let Phase::Told { durable, confirmed, .. } = &self.phase else { return false };
-        // Without a socket nobody will ever come to ask; what could not be made durable then is lost, and says so.
-        let unreachable = self.channel.is_none() && (*durable || self.listener.is_none());
+        // Without a socket, or a folder to find it in, nobody will ever come to ask; what could not be made durable then is lost,
+        // and says so.
+        let hidden = || self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0);
+        let unreachable = self.channel.is_none() && (*durable || hidden());
         (*confirmed || unreachable) && self.tree_gone
     }
 

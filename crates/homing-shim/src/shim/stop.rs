@@ -23,6 +23,7 @@ pub(super) enum Cause {
 #[derive(Debug)]
 pub(super) struct Stop {
     pub(super) cause: Cause,
+    signal: i32,
     escalate_at: i64,
     next_look: i64,
     killed: bool,
@@ -51,7 +52,7 @@ impl Stop {
         }
         let grace = if signal == libc::SIGKILL { 0 } else { i64::try_from(grace_ms).unwrap_or(i64::MAX / 4) };
         let escalate_at = now.saturating_add(grace);
-        Self { cause, escalate_at, next_look: escalate_at, killed: false }
+        Self { cause, signal, escalate_at, next_look: escalate_at, killed: false }
     }
 
     /// A second request: never slower than the first.
@@ -59,6 +60,11 @@ impl Stop {
         let again = Self::begin(self.cause, signal, grace_ms, group, now);
         self.escalate_at = self.escalate_at.min(again.escalate_at);
         self.next_look = self.next_look.min(self.escalate_at);
+    }
+
+    /// Sends the polite signal once more, with no more time than before.
+    pub(super) fn repeat(&mut self, group: Option<&Group>, now: i64) {
+        self.hasten(self.signal, u64::MAX, group, now);
     }
 
     /// When to be asked again.

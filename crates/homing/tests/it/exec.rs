@@ -1,9 +1,10 @@
 //! Staying with a task, waiting for it, and what is returned.
 
+use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use homing_testkit::{Home, gate, wait_for};
+use homing_testkit::{Home, drift, freeze, gate, thaw, wait_for};
 
 use super::home;
 
@@ -11,12 +12,12 @@ use super::home;
 fn last(home: &Home) -> String {
     wait_for("a task", || {
         let shown = home.cli(["show", "@last", "--json"]);
-        (shown.code == 0).then(|| shown.json()["id"].as_str().unwrap().to_owned())
+        (shown.code == 0).then(|| shown.json()["id"].as_str().expect("an id").to_owned())
     })
 }
 
 fn interrupt(pid: u32) {
-    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().expect("kill runs").success());
 }
 
 #[test]
@@ -43,6 +44,23 @@ fn exec_returns_at_once_when_the_task_is_faster() {
     let home = home();
     let output = home.cli(["exec", "--bg-after", "30s", "-c", "echo out; echo err >&2; exit 9"]);
     assert_eq!((output.code, output.text(), output.stderr.as_str()), (9, "out".into(), "err\n"));
+}
+
+#[test]
+fn output_is_shown_live_though_the_question_for_it_came_with_the_launch() {
+    let home = home();
+    let keeper = home.keeper_pid();
+    freeze(keeper);
+    let mut client = home.spawn(["exec", "-c", &format!("echo first; {}", gate("go"))]);
+    let _ = last(&home);
+    drift(Duration::from_millis(50));
+    thaw(keeper);
+    // The task does not end before its first line was seen.
+    let mut line = String::new();
+    BufReader::new(client.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "first\n");
+    home.open("go");
+    assert_eq!(client.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -87,7 +105,9 @@ fn an_interrupted_task_that_ends_by_it_gives_its_signal() {
 fn p2_every_end_has_its_exit_code() {
     let home = home();
     std::fs::write(home.scratch().join("plain"), "not a program").unwrap();
-    let of = |line: &[&str]| [home.cli([&["run", "--wait"], line].concat()).code, home.cli([&["exec"], line].concat()).code];
+    let of = |line: &[&str]| {
+        [home.cli([&["run", "--wait"], line].concat()).code, home.cli([&["exec"], line].concat()).code]
+    };
     assert_eq!(of(&["--", "true"]), [0, 0]);
     assert_eq!(of(&["-c", "exit 42"]), [42, 42]);
     assert_eq!(of(&["-c", "exit 255"]), [255, 255]);

@@ -12,7 +12,7 @@ fn serve(home: &Home) -> (String, u32) {
     let server = home.told_pid("server");
     let task = home.ended(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"succeeded".into(), &0.into()), "{task}");
-    let survivors = task["outcome"]["survivors"].as_array().unwrap();
+    let survivors = task["outcome"]["survivors"].as_array().expect("a list");
     assert!(survivors.iter().any(|survivor| survivor["pid"] == server), "{task}");
     assert!(alive(server));
     (id, server)
@@ -42,7 +42,10 @@ fn p8_stop_ends_what_a_finished_task_left_and_changes_nothing_else() {
     assert!(!alive(server), "stop returned before the server was gone");
     home.nothing_left();
     let after = home.task(&id);
-    assert_eq!((&after["status"], &after["outcome"], &after["ended_at"]), (&before["status"], &before["outcome"], &before["ended_at"]));
+    assert_eq!(
+        (&after["status"], &after["outcome"], &after["ended_at"]),
+        (&before["status"], &before["outcome"], &before["ended_at"])
+    );
     wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
 }
 

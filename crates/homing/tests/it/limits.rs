@@ -14,7 +14,8 @@ fn p3_a_timeout_ends_the_whole_tree_and_is_told_as_such() {
     let home = home();
     let _ = home.daemon_pid();
     let began = Instant::now();
-    let id = home.submit(&["--timeout", "300ms"], "setsid sleep 300 & echo $! > child; echo before; sleep 300");
+    let id =
+        home.submit(&["--timeout", "300ms"], "setsid sleep 300 & echo $! > child; echo before; sleep 300");
     let task = home.ended(&id);
     let took = began.elapsed();
     assert!(took >= Duration::from_millis(300) && took < Duration::from_millis(1500), "{took:?}");
@@ -28,11 +29,13 @@ fn p3_a_timeout_ends_the_whole_tree_and_is_told_as_such() {
 #[test]
 fn p3_a_timeout_holds_while_daemon_and_keeper_are_dead() {
     let home = home();
-    let line = "trap '' TERM; setsid sleep 300 & echo $! > child; echo $$ > main; while :; do sleep 0.01; done";
-    let id = home.submit(&["--timeout", "400ms", "--grace", "100ms"], line);
+    let line =
+        "trap '' TERM; setsid sleep 300 & echo $! > child; echo $$ > main; while :; do sleep 0.01; done";
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    let id = home.submit(&["--timeout", "600ms", "--grace", "100ms"], line);
     let pids = [home.told_pid("child"), home.told_pid("main")];
-    let daemon = home.daemon_pid();
-    home.kill_at_once(&[daemon, home.keeper_pid()]);
+    home.kill_at_once(&[daemon, keeper]);
+    assert!(pids.iter().all(|pid| alive(*pid)), "the machine is too slow for this test");
     wait_for("the tree's end", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
     // The end that the shim enforced also brought the daemon back.
     let _ = home.next_daemon(daemon);
@@ -43,10 +46,11 @@ fn p3_a_timeout_holds_while_daemon_and_keeper_are_dead() {
 #[test]
 fn a_task_that_tidies_up_within_the_grace_keeps_its_code() {
     let home = home();
-    let id = home.submit(&["--timeout", "100ms"], "trap 'echo tidy; exit 11' TERM; while :; do sleep 0.01; done");
+    let id =
+        home.submit(&["--timeout", "100ms"], "trap 'echo tidy; exit 11' TERM; while :; do sleep 0.01; done");
     let task = home.ended(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"timed_out".into(), &11.into()), "{task}");
-    assert_eq!(home.output(&id), b"tidy\n");
+    assert!(String::from_utf8(home.output(&id)).unwrap().contains("tidy\n"));
 }
 
 #[test]
@@ -94,9 +98,9 @@ fn run_from(home: &Home, setup: &str, line: &str) -> String {
             None => command.env_remove(name),
         };
     }
-    let output = command.output().unwrap();
+    let output = command.output().expect("bash runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    String::from_utf8(output.stdout).expect("an id").trim().to_owned()
 }
 
 #[test]
@@ -106,7 +110,8 @@ fn a_task_has_its_callers_umask_and_not_the_daemons() {
     let id = run_from(&home, "umask 027", "umask; echo > made; mkdir folder");
     assert_eq!(home.ended(&id)["status"], "succeeded");
     assert_eq!(home.output(&id), b"0027\n");
-    let mode = |name: &str| std::fs::metadata(home.scratch().join(name)).unwrap().permissions().mode() & 0o777;
+    let mode =
+        |name: &str| std::fs::metadata(home.scratch().join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("made"), mode("folder")), (0o640, 0o750));
 }
 
@@ -115,7 +120,7 @@ fn a_task_has_its_callers_resource_limits_and_not_the_daemons() {
     let home = home();
     let _ = home.daemon_pid();
     let limits = "echo $(ulimit -Sn) $(ulimit -Hn) $(ulimit -Sc) $(ulimit -St)";
-    let id = run_from(&home, "ulimit -Hn 300; ulimit -Sn 99; ulimit -c 0; ulimit -t 4000", limits);
+    let id = run_from(&home, "ulimit -Sn 99; ulimit -Hn 300; ulimit -c 0; ulimit -t 4000", limits);
     assert_eq!(home.ended(&id)["status"], "succeeded");
     assert_eq!(home.output(&id), b"99 300 0 4000\n");
 }
@@ -132,14 +137,17 @@ fn a_task_has_its_callers_niceness() {
 #[test]
 fn a_task_leads_a_session_and_inherits_no_signal_setting_and_no_descriptor() {
     let home = home();
-    let line = "echo $(ps -o sid=,pgid= -p $$); grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd; echo $$";
+    let line =
+        "echo $(ps -o sid=,pgid= -p $$); grep -E 'Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd; echo $$";
     let id = run_from(&home, "trap '' HUP USR1", line);
     assert_eq!(home.ended(&id)["status"], "succeeded");
     let output = String::from_utf8(home.output(&id)).unwrap();
     let lines: Vec<_> = output.lines().collect();
     let pid = lines.last().unwrap();
     assert_eq!(lines[0], format!("{pid} {pid}"));
-    assert_eq!(lines[1..3], ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"]);
+    let set = |line: &str| u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+    // The C library keeps two signals to itself and ignores them in what it spawns.
+    assert_eq!((set(lines[1]), set(lines[2]) & !0x1_8000_0000), (0, 0), "{output}");
     // Standard input, output and error, and the one that `ls` itself opened.
     assert_eq!(lines[3..lines.len() - 1], ["0", "1", "2", "3"]);
 }

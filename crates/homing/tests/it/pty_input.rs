@@ -2,8 +2,9 @@
 
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, drift, freeze, thaw, wait_for};
 
 use super::home;
 
@@ -29,7 +30,11 @@ fn a_live_task_without_a_pipe_refuses_input_and_says_how_to_get_one() {
     let id = home.submit(&[], "sleep 300");
     let _ = home.until_status(&id, "running");
     let sent = home.cli(["input", &id, "x"]);
-    assert!(sent.code == 1 && sent.stderr.contains("HM0007") && sent.stderr.contains("pipe"), "{}", sent.stderr);
+    assert!(
+        sent.code == 1 && sent.stderr.contains("HM0007") && sent.stderr.contains("pipe"),
+        "{}",
+        sent.stderr
+    );
 }
 
 #[test]
@@ -64,6 +69,20 @@ fn a_pipe_is_written_in_order_and_closed_when_asked() {
 }
 
 #[test]
+fn input_that_reaches_the_shim_together_with_the_launch_is_not_lost() {
+    let home = home();
+    let keeper = home.keeper_pid();
+    freeze(keeper);
+    let id = home.submit(&["--stdin", "pipe"], "cat");
+    let sending = home.spawn(["input", &id, "early", "--eof"]);
+    drift(Duration::from_millis(100));
+    thaw(keeper);
+    assert!(sending.wait_with_output().unwrap().status.success());
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"early");
+}
+
+#[test]
 fn p3_a_pipe_stays_open_when_the_daemon_is_killed() {
     let home = home();
     let id = home.submit(&["--stdin", "pipe"], "while read -r line; do echo \"got $line\"; done; exit 3");
@@ -91,7 +110,8 @@ fn the_callers_own_stdin_reaches_the_task_whole() {
     let bytes: Vec<u8> = (0..400_000_u32).flat_map(u32::to_be_bytes).collect();
     let mut command = home.command();
     command.args(["run", "--stdin", "-", "--follow", "-c", "cat > copy; echo copied"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let written = bytes.clone();
     let writer = std::thread::spawn(move || stdin.write_all(&written).unwrap());
@@ -109,7 +129,11 @@ fn a_terminal_is_a_terminal_on_all_three_and_has_a_size() {
     assert_eq!(home.ended(&id)["status"], "succeeded");
     let output = String::from_utf8(home.output(&id)).unwrap();
     let lines: Vec<_> = output.lines().collect();
-    assert_eq!((lines[0], lines[1], lines[3], lines[4]), ("all", "24 80", "to-stderr", "controlling"), "{output}");
+    assert_eq!(
+        (lines[0], lines[1], lines[3], lines[4]),
+        ("all", "24 80", "to-stderr", "controlling"),
+        "{output}"
+    );
     assert!(lines[2].starts_with("/dev/pts/"), "{output}");
 }
 
@@ -128,7 +152,8 @@ fn a_terminal_takes_lines_and_its_end_and_the_exit_code_is_kept() {
 #[test]
 fn a_terminal_passes_ctrl_c_on_as_a_signal() {
     let home = home();
-    let id = home.submit(&["--pty"], "trap 'echo int; exit 15' INT; echo ready; while :; do sleep 0.01; done");
+    let id =
+        home.submit(&["--pty"], "trap 'echo int; exit 15' INT; echo ready; while :; do sleep 0.01; done");
     until_output(&home, &id, "ready");
     home.does(["input", &id, "\u{3}"]);
     assert_eq!(home.ended(&id)["outcome"]["exit_code"], 15);

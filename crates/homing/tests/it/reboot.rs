@@ -15,15 +15,20 @@ fn cut_power(home: &Home) {
 
 /// What the engine of the next boot says of a task, twice: it stays so.
 fn after_boot(home: &Home, id: &str) -> Task {
-    let id: TaskId = id.parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let id: TaskId = id.parse().expect("an id");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let look = async || {
-        let engine = Engine::builder(home.path()).helper(home.program().into()).boot_id("another").open().await.unwrap();
-        engine.task(&id).await.unwrap()
+        let engine = Engine::builder(home.path())
+            .helper(home.program().into())
+            .boot_id("another")
+            .open()
+            .await
+            .expect("the home opens");
+        engine.task(&id).await.expect("the task is known")
     };
     let task = runtime.block_on(look());
     drop(runtime);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     assert_eq!(runtime.block_on(look()), task);
     task
 }

@@ -248,35 +248,47 @@ fn signals_are_as_a_login_leaves_them_whatever_the_caller_ignores() {
     }
 }
 
+/// A process that ends with the test, and with it everything in its session.
+struct Starter(std::process::Child);
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        for process in homing_shim::process::descendants(self.0.id()) {
+            let _ = rustix::process::kill_process_group(pid(process.pid), rustix::process::Signal::KILL);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn p3_the_daemon_outlives_the_session_the_group_and_the_cgroup_of_whoever_started_it() {
     let home = super::home();
     let cgroup = PathBuf::from(format!("/sys/fs/cgroup/unified/homing-test-{}", std::process::id()));
     let caged = root("a cgroup") && cgroup.parent().is_some_and(Path::exists) && std::fs::create_dir(&cgroup).is_ok();
     let enter = if caged { format!("echo $$ > {}/cgroup.procs; ", cgroup.display()) } else { String::new() };
+    let line = format!("{enter}\"$0\" run -- sleep 1000 > id; echo ready > ready; exec sleep 1000");
     let mut starter = Command::new("setsid");
-    let line = format!("{enter}\"$0\" run -- sleep 1000 > id; echo ready > ready; sleep 1000");
     starter.args(["--wait", "bash", "-c", &line]).arg(home.program()).current_dir(home.scratch());
-    let mut starter = starter.env("HOMING_HOME", home.path()).process_group(0).spawn().unwrap();
+    starter.env("HOMING_HOME", home.path()).process_group(0).stderr(Stdio::null());
+    let starter = Starter(starter.spawn().unwrap());
     assert_eq!(home.told("ready"), "ready");
+    let id = home.told("id");
+    let task = u32::try_from(home.until_status(&id, "running")["pid"].as_u64().unwrap()).unwrap();
     let processes = home.all_processes();
-    let task = u32::try_from(home.task(&home.told("id"))["pid"].as_u64().unwrap()).unwrap();
     assert_eq!(processes.len(), 3, "keeper, daemon and shim: {processes:?}");
-    // Everything that is left of the starter, the way a terminal or an agent's sandbox is torn down.
-    let shell = homing_shim::process::descendants(starter.id());
-    for process in shell.iter().filter(|process| process.pid != starter.id()) {
-        let _ = rustix::process::kill_process_group(pid(process.pid), rustix::process::Signal::KILL);
-    }
+    // All that is left of the starter, the way a terminal or an agent's sandbox is torn down.
+    let shell = homing_shim::process::descendants(starter.0.id());
+    assert!(!shell.is_empty());
     if caged {
         std::fs::write(cgroup.join("cgroup.kill"), "1").unwrap();
         wait_for("an empty cgroup", || std::fs::remove_dir(&cgroup).ok());
     }
-    let _ = starter.kill();
-    starter.wait().unwrap();
+    drop(starter);
     for process in processes {
         assert!(alive(process.pid), "{process:?}");
         let session = rustix::process::getsid(Some(pid(process.pid))).unwrap();
-        assert!(!shell.iter().any(|process| pid(process.pid) == session), "{process:?} is in the starter's session");
+        assert!(!shell.iter().any(|other| pid(other.pid) == session), "{process:?} is in the starter's session");
     }
     assert!(alive(task));
 }
