@@ -9,7 +9,6 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use homing_shim::process;
 use homing_testkit::{Home, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 
 /// Calls of the daemon: what it writes, syncs, sends and hears.
 const DAEMON: &[&str] = &[
@@ -105,13 +104,19 @@ fn strike(home: &Home, victim: &str, call: &str, when: u32, found: &mut Found) -
     let truth = home.scratch().join(format!("{victim}-{call}-{when}"));
     let mut strace = attach(target, call, when, home.scratch())?;
     let line = format!("echo run >> '{}'; echo out; exit {CODE}", truth.display());
-    let submitted = home.cli(["run", "-c", &line]);
-    let ended = (submitted.code == 0).then(|| home.ended(&submitted.text()));
-    let struck = std::fs::read_to_string(home.scratch().join("strace.txt"))?.contains("killed by SIGKILL");
-    if let Some(pid) = i32::try_from(strace.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::INT);
-    }
+    let mut submitting = home.spawn(["run", "-c", &line]);
+    // A process that is killed while it is traced stays until its tracer lets go; strace is not always quick to.
+    let trace = || std::fs::read_to_string(home.scratch().join("strace.txt")).unwrap_or_default();
+    let settled =
+        || trace().contains("killed by SIGKILL") || submitting.try_wait().is_ok_and(|ended| ended.is_some());
+    let _ = look_for(settled);
+    let _ = look_for(|| trace().contains("killed by SIGKILL"));
+    let struck = trace().contains("killed by SIGKILL");
+    strace.kill()?;
     strace.wait()?;
+    let submitted = submitting.wait_with_output()?;
+    let id = String::from_utf8_lossy(&submitted.stdout).trim().to_owned();
+    let ended = submitted.status.success().then(|| home.ended(&id));
     let runs = std::fs::read_to_string(&truth).map_or(0, |text| text.lines().count());
     ensure!(runs <= 1, "it ran {runs} times");
     match ended {
@@ -122,7 +127,7 @@ fn strike(home: &Home, victim: &str, call: &str, when: u32, found: &mut Found) -
         }
         // Every shim that was tried was killed before it could begin.
         Some(task) if victim == "shim" && task["status"] == "start_failed" && runs == 0 => {
-            found.unstarted += 1
+            found.unstarted += 1;
         }
         // strace follows the command too; killed there, that is the truth.
         Some(task) if victim == "shim" && task["outcome"]["signal"] == 9 => found.truth += 1,
@@ -136,6 +141,17 @@ fn strike(home: &Home, victim: &str, call: &str, when: u32, found: &mut Found) -
     found.kills += u32::from(struck);
     wait_for("a daemon to be there again", || home.find_daemon());
     Ok(struck)
+}
+
+/// Looks for a condition for a moment; a kill comes soon or not at all.
+fn look_for(mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..60 {
+        if condition() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    false
 }
 
 /// Waits until strace holds the process and every thread of it.

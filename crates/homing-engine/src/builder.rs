@@ -161,6 +161,7 @@ impl Builder {
             live: Live::default(),
             ends: Ends::default(),
             events: watch::channel(0).0,
+            home_gone: watch::channel(false).0,
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,

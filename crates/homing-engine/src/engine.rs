@@ -54,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) boot_id: String,
     pub(crate) node: String,
     pub(crate) cgroups: Option<PathBuf>,
+    /// Becomes true when somebody has deleted the home.
+    pub(crate) home_gone: watch::Sender<bool>,
     /// Whether a shim that finds nobody revives a daemon.
     pub(crate) revive: bool,
     /// The environment of a task whose submitter gave none.
@@ -129,6 +131,14 @@ impl Engine {
     /// Tells the keeper that requests are accepted.
     pub async fn ready(&self) {
         self.inner.keeper.say(ToKeeper::Ready).await;
+    }
+
+    /// Waits until somebody has deleted the home: there is nothing left to serve then.
+    pub async fn home_gone(&self) {
+        let mut gone = self.inner.home_gone.subscribe();
+        if gone.wait_for(|gone| *gone).await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Closes the ledger. On purpose: nobody revives the daemon until it is started again; tasks run on either way.

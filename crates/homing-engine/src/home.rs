@@ -106,6 +106,13 @@ impl Home {
         Ok(Self { path: path.to_owned(), lock })
     }
 
+    /// Whether it is still the folder that we locked: one that was deleted serves nobody.
+    pub(crate) fn is_there(&self) -> bool {
+        let ours = rustix::fs::fstat(&self.lock);
+        let there = std::fs::metadata(self.path.join(home::DAEMON_LOCK));
+        matches!((ours, there), (Ok(ours), Ok(there)) if ours.st_ino == there.ino() && ours.st_dev == there.dev())
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -65,7 +65,7 @@ async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Optio
         Err(_) => {
             // The shim answers the same request with what was taken until now, and forgets the rest.
             commands.send(Command::CancelInput).await.ok()?;
-            answer.await.ok()?
+            tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?
         }
     };
     Some(Taken { bytes: bytes.min(part.len() as u64), closed })

@@ -61,7 +61,9 @@ impl Engine {
             let record = inner.record(id).await?;
             let part = read(inner, &record, &query)?;
             let live = !record.status.is_terminal();
-            if !part.bytes.is_empty() || !live || wait.is_zero() || tokio::time::Instant::now() >= end {
+            // Bytes of the other stream are progress too: the caller goes on behind them.
+            let progress = part.next > part.offset;
+            if progress || !live || wait.is_zero() || tokio::time::Instant::now() >= end {
                 return Ok(part);
             }
             // The shim says so once when there is more than this.
@@ -76,14 +78,20 @@ impl Engine {
         }
     }
 
-    /// Which stream each stretch of the output came from, and when.
+    /// Which stream each stretch of the output came from, and when, for so many bytes from an offset on.
     ///
     /// # Errors
     /// If there is no such task, or its output is gone.
-    pub async fn output_index(&self, id: &TaskId, offset: u64, limit: u64) -> Result<Vec<Span>, Error> {
+    pub async fn output_index(&self, id: &TaskId, offset: u64, bytes: u64) -> Result<Vec<Span>, Error> {
         let record = self.inner.record(id).await?;
         let folder = open(&self.inner, &record)?;
-        output::spans(folder, offset, offset.saturating_add(limit)).map_err(|error| unreadable(id, &error))
+        let id = id.clone();
+        // A large index takes a while to read; others must not wait for it.
+        let read = move || {
+            output::spans(folder, offset, offset.saturating_add(bytes))
+                .map_err(|error| unreadable(&id, &error))
+        };
+        tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)?
     }
 }
 

@@ -28,6 +28,11 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             () = shutdown.over() => return,
             () = tokio::time::sleep(interval) => {}
         }
+        if !inner.home.is_there() {
+            tracing::error!(home = %inner.home.path().display(), "the home folder is gone");
+            inner.home_gone.send_replace(true);
+            return;
+        }
         after = pass(&inner, after).await;
     }
 }

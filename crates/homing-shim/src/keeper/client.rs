@@ -143,7 +143,7 @@ pub fn request_start(home: &Path, program: Option<&Path>, patience: Duration) ->
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
             {
-                pause()
+                pause();
             }
             Err(error) => return Err(error.into()),
         }
