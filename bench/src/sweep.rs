@@ -100,7 +100,9 @@ pub(crate) fn main(arguments: &[&str]) -> Result<()> {
 
 /// One task, one kill. False if the call was not reached so often.
 fn strike(home: &Home, victim: &str, call: &str, when: u32, found: &mut Found) -> Result<bool> {
-    let target = if victim == "daemon" { home.daemon_pid() } else { home.keeper_pid() };
+    // The keeper that lives, not the one that a daemon last heard of.
+    let keeper = || Some(home.processes("homing-keeper").first()?.pid);
+    let target = if victim == "daemon" { home.daemon_pid() } else { wait_for("a keeper", keeper) };
     let truth = home.scratch().join(format!("{victim}-{call}-{when}"));
     let mut strace = attach(target, call, when, home.scratch())?;
     let line = format!("echo run >> '{}'; echo out; exit {CODE}", truth.display());
@@ -178,7 +180,7 @@ fn attach(pid: u32, call: &str, when: u32, folder: &Path) -> Result<Child> {
             .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
             .filter(|id| traced(*id))
             .count();
-        (held >= threads || process::stat(pid).is_none()).then_some(())
+        (held >= threads || process::stat(pid).is_none_or(|found| found.zombie)).then_some(())
     });
     Ok(strace)
 }

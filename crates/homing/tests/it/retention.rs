@@ -1,1 +1,115 @@
-//! To be.
+//! Forgetting: what was dropped is gone from disk, and its id is still answered.
+
+use homing_testkit::{Home, wait_for};
+use serde_json::json;
+
+/// A home whose daemon keeps what these lines say, and looks every 200 ms.
+fn keeping(retention: &str) -> Home {
+    let home = super::home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    let text = format!("[reconcile]\ninterval = \"200ms\"\n[retention]\n{retention}\n");
+    std::fs::write(home.path().join("config.toml"), text).unwrap();
+    home
+}
+
+fn kept(home: &Home) -> Vec<String> {
+    let list = home.cli(["list", "--all", "--json"]).ok().json();
+    list["items"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Every surface still knows the task and how it ended.
+fn assert_remembered(home: &Home, id: &str, code: i32) {
+    let task = home.task(id);
+    assert_eq!((&task["forgotten"], &task["outcome"]["exit_code"]), (&json!(true), &json!(code)), "{task}");
+    assert_eq!(home.cli(["wait", id]).code, code);
+    assert_eq!(home.cli(["show", &id[..7]]).code, 0, "its start is enough");
+    assert_eq!(home.get(&format!("/v1/tasks/{id}")).status, 200);
+    assert_eq!(home.get(&format!("/v1/tasks/{id}/wait?timeout_ms=0")).status, 200);
+    let output = home.get(&format!("/v1/tasks/{id}/output"));
+    assert_eq!((output.status, output.json()["code"].as_str()), (410, Some("HM0009")));
+    let follow: Vec<_> = home.http("GET", &format!("/v1/tasks/{id}/follow"), &[], b"").whole().body;
+    assert!(String::from_utf8_lossy(&follow).contains("HM0009"), "{}", String::from_utf8_lossy(&follow));
+    assert!(home.cli(["output", id]).stderr.contains("HM0009"));
+    assert!(home.cli(["stop", id]).code == 0, "one that has ended is no error");
+    assert!(!home.path().join("tasks").join(id).exists());
+}
+
+#[test]
+fn p12_a_forgotten_task_is_answered_by_every_surface() {
+    let home = super::home();
+    let id = home.submit(&["--name", "job"], "echo words; exit 3");
+    let _ = home.ended(&id);
+    let other = home.submit(&[], "true");
+    let _ = home.ended(&other);
+    assert_eq!(home.cli(["forget", &id]).ok().text(), format!("{id} forgotten"));
+    assert_eq!(kept(&home), [other]);
+    assert_remembered(&home, &id, 3);
+    assert_eq!(home.cli(["forget", &id]).code, 0, "twice is once");
+    let _ = home.kill_daemon();
+    assert_remembered(&home, &id, 3);
+    assert_eq!(home.cli(["status", "--json"]).ok().json()["tasks"]["finished"], 1);
+}
+
+#[test]
+fn a_live_task_is_not_forgotten_and_one_never_issued_is_unknown() {
+    let home = super::home();
+    let id = home.submit(&[], "sleep 1000");
+    let refused = home.cli(["forget", &id]);
+    assert!(refused.code == 1 && refused.stderr.contains("HM0005"), "{refused:?}");
+    assert_eq!(home.http("DELETE", &format!("/v1/tasks/{id}"), &[], b"").whole().status, 409);
+    for never in ["t-2222222222", "nonsense", "@last2"] {
+        let unknown = home.cli(["show", never]);
+        assert!(unknown.code == 4 && unknown.stderr.contains("HM0001"), "{unknown:?}");
+    }
+}
+
+#[test]
+fn p12_past_the_count_the_oldest_are_forgotten_by_themselves_and_their_ids_stay_theirs() {
+    let home = keeping("count = 3");
+    let ids: Vec<_> = (1..=6).map(|code| home.submit(&[], &format!("exit {code}"))).collect();
+    for id in &ids {
+        let _ = home.ended(id);
+    }
+    wait_for("three to be left", || (kept(&home).len() == 3).then_some(()));
+    let left = kept(&home);
+    let mut last_ended: Vec<_> = ids.iter().map(|id| (home.task(id)["ended_at"].to_string(), id.clone())).collect();
+    last_ended.sort();
+    assert!(left.iter().all(|id| last_ended[2..].iter().any(|(_, late)| late == id)), "{left:?} of {last_ended:?}");
+    for (id, code) in ids.iter().zip(1..).filter(|(id, _)| !left.contains(id)) {
+        wait_for("its folder to go", || (!home.path().join("tasks").join(id).exists()).then_some(()));
+        assert_remembered(&home, id, code);
+    }
+    let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
+    assert_eq!(distinct.len(), ids.len());
+}
+
+#[test]
+fn p12_past_the_age_all_are_forgotten_and_live_ones_are_not() {
+    let home = keeping("age = \"300ms\"");
+    let live = home.submit(&[], "sleep 1000");
+    let id = home.submit(&[], "echo words; exit 4");
+    assert_eq!(home.cli(["wait", &id]).code, 4);
+    wait_for("it to be forgotten", || (kept(&home) == [live.clone()]).then_some(()));
+    wait_for("its folder to go", || (!home.path().join("tasks").join(&id).exists()).then_some(()));
+    assert_remembered(&home, &id, 4);
+    assert_eq!(home.task(&live)["status"], "running");
+}
+
+#[test]
+fn p12_past_the_bytes_the_oldest_output_goes_when_asked() {
+    let home = super::home();
+    let ids: Vec<_> = (0..3).map(|_| home.submit(&[], "head -c 300000 /dev/zero; exit 5")).collect();
+    for id in &ids {
+        let _ = home.ended(id);
+    }
+    std::fs::write(home.path().join("config.toml"), "[retention]\nbytes = 700000\n").unwrap();
+    let _ = home.cli(["daemon", "restart"]).ok();
+    let dropped = home.cli(["gc", "--json"]).ok().json();
+    // The daemon may have done it by itself already.
+    assert!(dropped["forgotten"].as_u64().unwrap() <= 1, "{dropped}");
+    let left = kept(&home);
+    assert_eq!(left.len(), 2);
+    let gone = ids.iter().find(|id| !left.contains(id)).unwrap();
+    assert_remembered(&home, gone, 5);
+}
