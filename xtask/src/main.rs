@@ -5,6 +5,7 @@
     reason = "telling a person what happens is what xtask is for"
 )]
 
+mod bench;
 mod generate;
 mod guarantees;
 mod step;
@@ -28,6 +29,17 @@ const TASKS: &[Task] = &[
         name: "generate",
         about: "write what docs/ says of the code: openapi.json, errors.md, the lists in guarantees.md",
         run: generate::run,
+    },
+    Task { name: "bench", about: "figures against baselines in the same run, as one table", run: bench::run },
+    Task {
+        name: "soak",
+        about: "random `kill -9`, 500 times or as many as asked, then a check of the history",
+        run: bench::soak,
+    },
+    Task {
+        name: "sweep",
+        about: "`kill -9` at every interesting system call of a task's life",
+        run: bench::sweep,
     },
 ];
 

@@ -12,6 +12,13 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// Where cargo puts what it builds: this program is in `debug` below it.
+pub(crate) fn target() -> Result<PathBuf> {
+    let program = std::env::current_exe().context("the path of xtask")?;
+    let target = program.parent().and_then(Path::parent).context("the target folder")?;
+    Ok(target.to_owned())
+}
+
 /// A call of cargo in the workspace. `cargo xtask` has chosen the toolchain; this one is the same.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
