@@ -1,5 +1,7 @@
 //! What homing costs while nothing happens: memory and wake-ups.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -22,7 +24,10 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     report.figure("daemon, idle, resident", &format!("{resident:.1} MB"), "at most 15 MB", resident <= 15.0);
     let before = switches(daemon)?;
     std::thread::sleep(WATCHED);
-    let woken = switches(daemon)? - before;
+    let woken: u64 = switches(daemon)?
+        .into_iter()
+        .map(|(thread, now)| now - before.get(&thread).copied().unwrap_or(0))
+        .sum();
     // Two passes: each wakes the timer's thread, and the ledger's threads that answer it.
     let figure = format!("{woken} switches in {} s, 2 passes", WATCHED.as_secs());
     report.figure("daemon, idle, wake-ups", &figure, "only the safety net's", woken <= 40);
@@ -74,14 +79,16 @@ fn field(pid: u32, file: &str, name: &str) -> Result<u64> {
     Ok(line.split_ascii_whitespace().nth(1).context("a number")?.parse()?)
 }
 
-/// Voluntary context switches of all threads.
-fn switches(pid: u32) -> Result<u64> {
-    let mut total = 0;
+/// Voluntary context switches of each thread.
+fn switches(pid: u32) -> Result<HashMap<OsString, u64>> {
+    let mut all = HashMap::new();
     for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(thread?.path().join("status"))?;
+        let thread = thread?;
+        let text = std::fs::read_to_string(thread.path().join("status"))?;
         let line =
             text.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).context("switches")?;
-        total += line.split_ascii_whitespace().nth(1).context("a number")?.parse::<u64>()?;
+        let count = line.split_ascii_whitespace().nth(1).context("a number")?.parse()?;
+        all.insert(thread.file_name(), count);
     }
-    Ok(total)
+    Ok(all)
 }

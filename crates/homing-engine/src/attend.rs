@@ -189,7 +189,6 @@ impl Attendant {
         // P10: whoever makes the marker decides. If a shim was faster, the facts are looked at anew.
         match folder::mark(&folder) {
             Ok(Some(_)) => {
-                let _ = folder::remove(&folder, folder::ENVIRONMENT);
                 self.finish(Ending::never_started(verdict, reason, self.inner.now())).await;
                 None
             }
@@ -431,7 +430,7 @@ impl Attendant {
     fn forget_environment(&self, record: &Record) {
         if record.started_at.is_none()
             && let Ok(attempt) = folder::open(&self.inner.home.attempt(&record.attempt()))
-            && let Err(error) = folder::remove(attempt, folder::ENVIRONMENT)
+            && let Err(error) = folder::forget_environment(attempt)
         {
             tracing::warn!(task = %record.id, %error, "its environment could not be removed");
         }

@@ -19,9 +19,10 @@ use tokio::net::UnixStream;
 use crate::attend::{self, Link};
 use crate::engine::Inner;
 
-/// A shim that has locked its folder binds its socket next; looks at it until then.
-const LOOKS: u32 = 100;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+/// A shim binds its socket when it sees that its daemon is gone, which takes it a moment; how often to look, and how long to pause.
+const LOOKS: u32 = 200;
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// What is the case.
 pub(crate) enum Judged {
@@ -50,6 +51,7 @@ pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
         }
         Err(error) => return Judged::Unclear(error.to_string()),
     };
+    let mut pause = FIRST_PAUSE;
     for _ in 0..LOOKS {
         match read_record(&attempt, record) {
             Ok(Some(exit)) => return Judged::Ended(Box::new(attend::ending(exit))),
@@ -68,7 +70,8 @@ pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
             return greet(stream).await;
         }
         // It holds the lock and does not listen yet, or no longer: look again.
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Judged::Unclear("a shim holds the attempt's folder and does not answer".into())
 }

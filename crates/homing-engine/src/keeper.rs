@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use homing_shim::keeper::{self, Mode, StartError};
 use homing_shim::wire::{FromKeeper, ToKeeper};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -21,6 +22,11 @@ use crate::shutdown::Shutdown;
 
 /// Between two tries to get a keeper.
 const RETRY: Duration = Duration::from_millis(100);
+/// A keeper that is just leaving may take a connection and never answer it: how often, and how soon again, a new engine asks.
+const TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// How long the keeper may take to hear why a daemon cannot start.
+const HEARING: Duration = Duration::from_secs(2);
 /// Launches that wait for the keeper at most; beyond it submitters wait.
 const QUEUE: usize = 1024;
 /// Failed launches remembered at most.
@@ -87,7 +93,7 @@ pub(crate) async fn start(options: Options, shutdown: Shutdown) -> Result<Handle
     let failures = Arc::default();
     let (pid, pid_seen) = watch::channel(None);
     let mut service = Service { options, requests: receiver, failures: Arc::clone(&failures), pid };
-    let connection = service.connect().await?;
+    let connection = service.connect_patiently().await?;
     tokio::spawn(service.run(connection, shutdown));
     Ok(Handle { requests, failures, pid: pid_seen })
 }
@@ -154,6 +160,16 @@ impl Service {
         }
     }
 
+    async fn connect_patiently(&mut self) -> Result<UnixStream, StartError> {
+        for _ in 1..TRIES {
+            match self.connect().await {
+                Err(StartError::Silent(_)) => tokio::time::sleep(BETWEEN_TRIES).await,
+                result => return result,
+            }
+        }
+        self.connect().await
+    }
+
     async fn connect(&mut self) -> Result<UnixStream, StartError> {
         let options = self.options.clone();
         let connection = tokio::task::spawn_blocking(move || open(&options))
@@ -167,7 +183,8 @@ impl Service {
                 self.pid.send_replace(Some(pid));
                 Ok(connection)
             }
-            Some(_) | None => Err(StartError::Keeper("it did not welcome the engine".into())),
+            Some(_) => Err(StartError::Keeper("it did not welcome the engine".into())),
+            None => Err(StartError::Silent(io::ErrorKind::ConnectionAborted.into())),
         }
     }
 }
@@ -219,7 +236,10 @@ async fn receive(connection: &UnixStream) -> io::Result<Option<FromKeeper>> {
 /// Tells the keeper why this daemon could not start, so that whoever asked for it is told. Best effort: the log has it too.
 pub fn report_start_failure(home: &Path, reason: &str) {
     let short: String = reason.chars().take(1000).collect();
-    if let Ok(connection) = keeper::connect(home) {
-        let _ = connection.send(&ToKeeper::CannotStart(short), &[]);
+    let Ok(connection) = keeper::connect(home) else { return };
+    // It hangs up when it has heard; whoever dies before that is not looked at any more, and dies without a reason.
+    let limited = set_socket_timeout(&connection, Timeout::Recv, Some(HEARING));
+    if limited.is_ok() && connection.send(&ToKeeper::CannotStart(short), &[]).is_ok() {
+        let _ = connection.receive::<FromKeeper>();
     }
 }

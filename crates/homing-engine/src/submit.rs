@@ -80,6 +80,8 @@ async fn submit(
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
     }
+    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
+    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
     let values = values(inner, &mut spec)?;
     let (stored, volatile_secrets) = launch::storable(&spec);
     let now = inner.now();

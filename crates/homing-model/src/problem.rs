@@ -63,7 +63,7 @@ catalogue! {
         "What was not written is not kept: try again when it reads.";
     /// Its output was dropped with it.
     OutputGone = "HM0009", "output_gone", 410, "the output is no longer kept",
-        "The task is past its retention; `homing show ID` still has its outcome. `[retention]` in config.toml sets how long output is kept.";
+        "It was dropped, by `homing forget` or as `[retention]` in config.toml says; `homing show ID` still has the outcome.";
     /// Same key, other body.
     IdempotencyMismatch = "HM0010", "idempotency_mismatch", 422, "this idempotency key was used for another request",
         "Use a new key for a new request; a key stands for one body for 24 hours.";
@@ -90,13 +90,11 @@ catalogue! {
         "Only the user who runs the daemon may use its socket.";
     /// A folder that others could tamper with.
     HostileHome = "HM0018", "hostile_home", 500, "the home folder is not safe to use",
-        "It must be a real folder, yours, with mode 0700: `chmod 700 \"$HOMING_HOME\"`, or choose another with HOMING_HOME.";
+        "It must be a real folder, yours, with mode 0700: `chmod 700 FOLDER` closes it to others; HOMING_HOME or `--home DIR` chooses another.";
     /// Nobody answers.
     DaemonUnreachable = "HM0019", "daemon_unreachable", 503, "the daemon cannot be reached",
         "`homing daemon start` starts it and says why it cannot; its log is daemon.log in the home.";
-    /// Stopped on purpose.
-    DaemonStopped = "HM0020", "daemon_stopped", 503, "the daemon was stopped on purpose",
-        "`homing daemon start` starts it again; tasks ran on meanwhile.";
+    // HM0020 was never raised and stays unused: a daemon that was stopped is started by the next command that needs it.
     /// Inside a task nobody starts a daemon.
     NestedStart = "HM0021", "nested_start", 503, "no daemon runs, and one is never started from inside a task",
         "Start it from outside: `homing daemon start`.";
@@ -135,7 +133,7 @@ catalogue! {
         "One home has one engine: use its daemon, or choose another home.";
     /// Too deep or too many.
     NestedLimit = "HM0033", "nested_limit", 403, "too many tasks inside tasks",
-        "`[nested] depth` and `children` in config.toml set the limits.";
+        "`[nested] depth` in config.toml sets how deep they may go.";
 }
 
 impl Code {
@@ -212,5 +210,6 @@ mod tests {
         assert_eq!(Code::find("hm0001"), Some(Code::UnknownTask));
         assert_eq!(Code::find("confined_caller"), Some(Code::Confined));
         assert_eq!(Code::find("HM9999"), None);
+        assert_eq!(Code::find("HM0020"), None, "a number that was given up is not given again");
     }
 }

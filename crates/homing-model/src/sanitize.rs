@@ -1,8 +1,9 @@
 //! Output made safe for a terminal.
 //!
 //! A task may print anything; a terminal obeys much of it. Everything that could move the cursor, hide text, change
-//! titles, reorder lines or answer back is shown as a visible glyph instead. Line feeds and tabs stay. Colours
-//! (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are dropped where not.
+//! titles, reorder lines or answer back is shown as a visible glyph instead. Line feeds and tabs stay; carriage returns
+//! directly before a line feed, the line ends of a terminal, vanish, others show. Colours (`ESC [ … m`, digits and
+//! semicolons only) stay where the reader can show them and are dropped where not.
 
 /// Whether simple colour sequences survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ const MAX_SEQUENCE: usize = 32;
 pub struct Sanitizer {
     colour: Colour,
     pending: Vec<u8>,
+    /// Carriage returns that are held back until it is known whether a line feed follows.
+    returns: usize,
     state: State,
 }
 
@@ -38,7 +41,7 @@ impl Sanitizer {
     /// A filter at the start of a stream.
     #[must_use]
     pub fn new(colour: Colour) -> Self {
-        Self { colour, pending: Vec::new(), state: State::Text }
+        Self { colour, pending: Vec::new(), returns: 0, state: State::Text }
     }
 
     /// Passes a chunk through.
@@ -55,6 +58,7 @@ impl Sanitizer {
         let mut out = String::new();
         if self.state == State::Text {
             self.flush_text(&mut out, true);
+            self.show_returns(&mut out);
         }
         self.pending.clear();
         self.state = State::Text;
@@ -63,18 +67,7 @@ impl Sanitizer {
 
     fn byte(&mut self, byte: u8, out: &mut String) {
         match self.state {
-            State::Text => {
-                if byte == 0x1b {
-                    self.flush_text(out, true);
-                    self.state = State::Escape;
-                } else if byte < 0x80 {
-                    self.flush_text(out, true);
-                    push_ascii(byte, out);
-                } else {
-                    self.pending.push(byte);
-                    self.flush_text(out, false);
-                }
-            }
+            State::Text => self.text(byte, out),
             State::Escape => match byte {
                 b'[' => {
                     self.pending.clear();
@@ -120,6 +113,39 @@ impl Sanitizer {
                 _ => {}
             },
             State::StrEscape => self.state = if byte == b'\\' { State::Text } else { State::Str },
+        }
+    }
+
+    fn text(&mut self, byte: u8, out: &mut String) {
+        match byte {
+            b'\r' => {
+                self.flush_text(out, true);
+                self.returns += 1;
+                return;
+            }
+            b'\n' => self.returns = 0,
+            _ => self.show_returns(out),
+        }
+        match byte {
+            0x1b => {
+                self.flush_text(out, true);
+                self.state = State::Escape;
+            }
+            0x00..=0x7f => {
+                self.flush_text(out, true);
+                push_ascii(byte, out);
+            }
+            0x80..=0xff => {
+                self.pending.push(byte);
+                self.flush_text(out, false);
+            }
+        }
+    }
+
+    /// Shows the carriage returns that no line feed followed.
+    fn show_returns(&mut self, out: &mut String) {
+        for _ in 0..std::mem::take(&mut self.returns) {
+            push_ascii(b'\r', out);
         }
     }
 
@@ -223,6 +249,15 @@ mod tests {
     fn carriage_returns_and_bidi_are_visible() {
         assert_eq!(clean(Colour::Strip, &[b"safe\rEVIL"]), "safe\u{240d}EVIL");
         assert_eq!(clean(Colour::Strip, &["a\u{202e}b".as_bytes()]), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn line_ends_of_a_terminal_are_line_ends_however_they_are_cut() {
+        let text: &[u8] = b"a\r\nb\r\r\nc\rd\xe2\x82\r\n\r\x1b[0m\n\r";
+        for cut in 0..text.len() {
+            let out = clean(Colour::Strip, &[&text[..cut], &text[cut..]]);
+            assert_eq!(out, "a\nb\nc\u{240d}d\u{fffd}\n\u{240d}\n\u{240d}", "cut at {cut}");
+        }
     }
 
     #[test]

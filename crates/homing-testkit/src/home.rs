@@ -250,7 +250,10 @@ impl Home {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the kernel gives no event for the end of processes that are not ours")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the kernel gives no event for the end of processes that are not ours"
+)]
 fn pause() {
     std::thread::sleep(std::time::Duration::from_millis(2));
 }

@@ -16,5 +16,5 @@ mod wait;
 pub use ground::{alive, drift, freeze, gate, thaw};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
-pub use output::Output;
+pub use output::{Output, left_out};
 pub use wait::{PATIENCE, wait_for, wait_until};

@@ -34,3 +34,9 @@ impl Output {
         self
     }
 }
+
+/// Says that a test, or a part of it, was left out here, and why.
+#[expect(clippy::print_stderr, reason = "whoever reads the test's output must see that it proved less")]
+pub fn left_out(why: &str) {
+    eprintln!("left out: {why}");
+}

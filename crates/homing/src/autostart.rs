@@ -32,7 +32,7 @@ pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
 async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), Problem> {
     if absence == Absence::WentAway && is_stopped(home) {
         // Somebody stopped it while this command was waiting: starting it again would undo that. A new command may.
-        console.note("homing: the daemon was stopped; waiting for it to come back (`homing daemon start`)");
+        console.note("homing: the daemon was stopped; waiting for it; `homing daemon start` or any other command starts it again");
         while is_stopped(home) && !answers(home).await {
             sleep(Duration::from_millis(200)).await;
         }

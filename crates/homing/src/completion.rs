@@ -1,6 +1,8 @@
 //! Completion in the shell: options and commands from the grammar, tasks from the daemon.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
@@ -41,7 +43,8 @@ pub(crate) fn live_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
 fn candidates(current: &OsStr, statuses: &[Status]) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     let surroundings = Surroundings::of_this_process();
-    let Ok(home) = home::resolve(None, &surroundings) else { return Vec::new() };
+    let typed: Vec<_> = std::env::args_os().collect();
+    let Ok(home) = home::resolve(home_flag(&typed).map(Path::new), &surroundings) else { return Vec::new() };
     let owner = environment::owner(|name| surroundings.text(name).map(str::to_owned));
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
@@ -55,6 +58,16 @@ fn candidates(current: &OsStr, statuses: &[Status]) -> Vec<CompletionCandidate> 
         Ok(Ok(page)) => page.items.iter().filter_map(|task| candidate(task, current)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The `--home` of the line that is being typed, which the shell passes on after `--`.
+fn home_flag(typed: &[OsString]) -> Option<&OsStr> {
+    let line = typed.iter().position(|word| word == "--").map_or(&[][..], |at| &typed[at + 1..]);
+    line.iter().enumerate().find_map(|(at, word)| match word.as_bytes().strip_prefix(b"--home") {
+        Some(b"") => line.get(at + 1).map(OsString::as_os_str),
+        Some([b'=', path @ ..]) => Some(OsStr::from_bytes(path)),
+        _ => None,
+    })
 }
 
 /// The name where that was begun, else the id; with or without its `t-`.
@@ -90,5 +103,16 @@ mod tests {
         assert_eq!(completed("bcd").as_deref(), Some("bcdfghjkmn"));
         assert_eq!(completed("bui").as_deref(), Some("build"));
         assert_eq!(completed("x"), None);
+    }
+
+    #[test]
+    fn the_home_of_the_line_being_typed_is_asked() {
+        let flag = |line: &str| {
+            let typed: Vec<_> = line.split(' ').map(OsString::from).collect();
+            home_flag(&typed).map(|path| path.to_string_lossy().into_owned())
+        };
+        assert_eq!(flag("homing -- homing --home /x show t-").as_deref(), Some("/x"));
+        assert_eq!(flag("homing -- homing show --home=/x t-").as_deref(), Some("/x"));
+        assert_eq!(flag("homing -- homing show t-"), None);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use homing_engine::{Config, OpenError};
+use homing_engine::{Config, ConfigError, HomeError, OpenError};
 use homing_model::{Code, Problem, units};
 use homing_server::Options;
 use homing_shim::{confine, keeper, process};
@@ -27,7 +27,11 @@ pub(crate) fn dispatch() -> Option<ExitCode> {
 
 /// Makes sure that a daemon serves `home`; blocks until it answers or says why it cannot.
 pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
-    homing_engine::prepare_home(home).map_err(|error| Problem::from(OpenError::Home(error)))?;
+    home::check(home)?;
+    homing_engine::prepare_home(home).map_err(|error| match error {
+        HomeError::Io { path, source } => home::unusable(&path, &source),
+        error => Problem::from(OpenError::Home(error)),
+    })?;
     if let Some(reason) = confine::beyond_init() {
         let detail = format!("a confined process never starts the daemon: {reason}");
         return Err(Problem::new(Code::Confined, detail));
@@ -80,9 +84,14 @@ pub(crate) fn inside_task() -> bool {
 
 /// The effective configuration as TOML, defaults included, or what is wrong with the file.
 pub(crate) fn effective_configuration(path: &Path) -> Result<String, Problem> {
-    let broken = |text: String| Problem::new(Code::BadConfig, text);
-    let config = Config::load(path).map_err(|error| broken(error.to_string()))?;
-    toml::to_string(&config).map_err(|error| broken(error.to_string()))
+    let config = Config::load(path).map_err(|error| {
+        let mut problem = Problem::new(Code::BadConfig, error.to_string());
+        if matches!(error, ConfigError::Read { .. }) {
+            problem.advice = "Make it a file that you can read, or choose another home with HOMING_HOME.".to_owned();
+        }
+        problem
+    })?;
+    toml::to_string(&config).map_err(|error| Problem::new(Code::Internal, format!("the configuration: {error}")))
 }
 
 /// This program, also when it was replaced by a newer one while it ran.

@@ -93,10 +93,7 @@ pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
     match (manner, problem.known()) {
         (Manner::Task, _) => HOMING_FAILED,
         (Manner::Plain, Some(Code::UnknownTask)) => NO_SUCH_TASK,
-        (
-            Manner::Plain,
-            Some(Code::DaemonUnreachable | Code::DaemonStopped | Code::NestedStart | Code::NoKeeper),
-        ) => UNREACHABLE,
+        (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
         (Manner::Plain, _) => FAILED,
     }

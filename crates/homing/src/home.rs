@@ -1,14 +1,21 @@
 //! Where things are: the home with all state, and the configuration file.
 
 use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use homing_model::shell::quote;
 use homing_model::{Code, Problem};
+use rustix::fs::Access;
 
 use crate::surroundings::Surroundings;
 
 /// The mark that `daemon stop` leaves: nobody revives the daemon by itself while it is there.
 pub(crate) const STOPPED: &str = "stopped";
+
+/// The way out that is always there.
+const ANOTHER: &str = "HOMING_HOME or `--home DIR` chooses another.";
 
 /// The state folder: `--home`, `HOMING_HOME`, or the one that XDG gives.
 pub(crate) fn resolve(flag: Option<&Path>, surroundings: &Surroundings) -> Result<PathBuf, Problem> {
@@ -32,6 +39,51 @@ pub(crate) fn configuration(flag: Option<&Path>, surroundings: &Surroundings) ->
     Ok(folder.join("config.toml"))
 }
 
+/// What keeps this folder from being a home, as far as looking tells. One that is not there can be made.
+pub(crate) fn check(home: &Path) -> Result<(), Problem> {
+    let shown = home.display();
+    let refuse = |detail: String, advice: String| {
+        let mut problem = Problem::new(Code::HostileHome, detail);
+        problem.advice = advice;
+        Err(problem)
+    };
+    let meta = match std::fs::symlink_metadata(home) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let above = home.ancestors().find(|folder| folder.exists()).unwrap_or(home);
+            let room = rustix::fs::access(above, Access::WRITE_OK | Access::EXEC_OK);
+            return room.map_err(|errno| unusable(home, &errno.into()));
+        }
+        Err(error) => return Err(unusable(home, &error)),
+    };
+    if meta.is_symlink() {
+        let target = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+        let advice = format!("Name the folder itself: `export HOMING_HOME={}`.", quote(&target.display().to_string()));
+        return refuse(format!("the home {shown} is a link, not a real folder"), advice);
+    }
+    if !meta.is_dir() {
+        return refuse(format!("the home {shown} is a file, not a real folder"), ANOTHER.to_owned());
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        let detail = format!("the home {shown} belongs to another user (uid {})", meta.uid());
+        return refuse(detail, ANOTHER.to_owned());
+    }
+    let mode = meta.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let close = format!("`chmod 700 {}` closes it, if it is meant to be the home. ", quote(&shown.to_string()));
+        return refuse(format!("the home {shown} is open to other users (mode {mode:04o})"), close + ANOTHER);
+    }
+    Ok(())
+}
+
+/// A home that cannot be made or read.
+pub(crate) fn unusable(home: &Path, error: &io::Error) -> Problem {
+    let mut problem =
+        Problem::new(Code::StorageFailed, format!("the home {} cannot be used: {error}", home.display()));
+    problem.advice = ANOTHER.to_owned();
+    problem
+}
+
 /// An XDG base folder; relative paths in its variable are to be ignored.
 fn xdg(surroundings: &Surroundings, variable: &str, default: &str) -> Result<PathBuf, Problem> {
     let absolute = |value: &&OsStr| Path::new(value).is_absolute();
@@ -50,6 +102,8 @@ fn xdg(surroundings: &Surroundings, variable: &str, default: &str) -> Result<Pat
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn home(flag: Option<&str>, surroundings: &Surroundings) -> String {
@@ -67,6 +121,29 @@ mod tests {
             "/h/.local/state/homing"
         );
         assert!(resolve(None, &Surroundings::default()).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_a_home_is_refused_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = |name: &str| folder.path().join(name);
+        std::fs::write(inside("file"), "").unwrap();
+        std::fs::create_dir(inside("open")).unwrap();
+        std::fs::set_permissions(inside("open"), PermissionsExt::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(folder.path(), inside("link")).unwrap();
+        for (name, code, says) in [
+            ("file", Code::HostileHome, "is a file"),
+            ("open", Code::HostileHome, "mode 0755"),
+            ("link", Code::HostileHome, "is a link"),
+            ("file/below", Code::StorageFailed, "cannot be used"),
+        ] {
+            let problem = check(&inside(name)).unwrap_err();
+            assert_eq!(problem.known(), Some(code), "{name}");
+            assert!(problem.detail.contains(says) && problem.advice.contains("HOMING_HOME"), "{problem:?}");
+        }
+        assert!(check(&inside("open")).unwrap_err().advice.starts_with("`chmod 700 /"));
+        assert_eq!(check(folder.path()), Ok(()));
+        assert_eq!(check(&inside("none/yet")), Ok(()));
     }
 
     #[test]

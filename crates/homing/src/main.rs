@@ -18,6 +18,7 @@ mod exit_code;
 mod failure;
 mod foreground;
 mod home;
+mod leftover;
 mod printer;
 mod program;
 mod pump;

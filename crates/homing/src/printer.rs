@@ -27,7 +27,7 @@ pub(crate) enum Sink {
 pub(crate) struct Printer {
     console: Console,
     sink: Sink,
-    safe: Option<Safe>,
+    safe: Option<Sanitizer>,
     stamper: Option<Stamper>,
     only: Option<Source>,
 }
@@ -37,7 +37,7 @@ impl Printer {
     pub(crate) fn new(console: Console, sink: Sink, raw: bool) -> Self {
         let terminal = if sink == Sink::Stderr { console.stderr_terminal } else { console.terminal };
         let colour = if console.colour { Colour::Keep } else { Colour::Strip };
-        let safe = (terminal && !raw && sink != Sink::Split).then(|| Safe::new(colour));
+        let safe = (terminal && !raw && sink != Sink::Split).then(|| Sanitizer::new(colour));
         Self { console, sink, safe, stamper: None, only: None }
     }
 
@@ -81,7 +81,7 @@ impl Printer {
 
     /// What was held back for safety.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        let rest = self.safe.as_mut().map(Safe::finish).unwrap_or_default();
+        let rest = self.safe.as_mut().map(Sanitizer::finish).unwrap_or_default();
         self.write(rest.as_bytes(), self.is_for_stderr(Source::Mixed))
     }
 
@@ -155,56 +155,9 @@ impl Entry {
     }
 }
 
-/// The filter for terminals, with line ends of a pty (`\r\n`) taken for what they are.
-struct Safe {
-    sanitizer: Sanitizer,
-    held: usize,
-}
-
-impl Safe {
-    fn new(colour: Colour) -> Self {
-        Self { sanitizer: Sanitizer::new(colour), held: 0 }
-    }
-
-    fn push(&mut self, chunk: &[u8]) -> String {
-        let mut bytes = Vec::with_capacity(chunk.len());
-        for &byte in chunk {
-            if byte == b'\r' {
-                self.held += 1;
-                continue;
-            }
-            let held = std::mem::take(&mut self.held);
-            if byte != b'\n' {
-                bytes.resize(bytes.len() + held, b'\r');
-            }
-            bytes.push(byte);
-        }
-        self.sanitizer.push(&bytes)
-    }
-
-    fn finish(&mut self) -> String {
-        let held = vec![b'\r'; std::mem::take(&mut self.held)];
-        let mut text = self.sanitizer.push(&held);
-        text.push_str(&self.sanitizer.finish());
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn line_ends_of_a_terminal_are_line_ends_and_other_returns_are_shown() {
-        let text: &[u8] = b"a\r\nb\r\r\nc\rd\r";
-        for cut in 0..text.len() {
-            let mut safe = Safe::new(Colour::Strip);
-            let mut out = safe.push(&text[..cut]);
-            out.push_str(&safe.push(&text[cut..]));
-            out.push_str(&safe.finish());
-            assert_eq!(out, "a\nb\nc\u{240d}d\u{240d}", "cut at {cut}");
-        }
-    }
 
     #[test]
     fn a_gap_is_one_line() {

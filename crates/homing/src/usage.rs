@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use homing_model::Code;
 
+use crate::cli::Cli;
 use crate::console::{Console, Tint};
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
@@ -50,32 +52,103 @@ pub(crate) fn refuse(
             return closing(&console.data(text(console.colour).as_bytes()));
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console.note(text(false).trim_end()),
-        _ => console.note(&sentence(&text(false), command_name(arguments), console)),
+        _ => console.note(&sentence(error, command_name(arguments), console)),
     }
     ExitCode::from(exit_code::of_usage(manner))
 }
 
 /// One sentence with a code, the parser's tips, and where to read on.
-fn sentence(text: &str, command: Option<&str>, console: &Console) -> String {
+fn sentence(error: &clap::Error, command: Option<&str>, console: &Console) -> String {
+    let root = Cli::command();
+    let known = command.and_then(|name| root.find_subcommand(name));
+    let (first, tips, next) = match (error.kind(), known) {
+        (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
+        (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command.get_name()),
+        (_, known) => {
+            let (first, tips) = parsers_words(&error.render().to_string());
+            (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
+        }
+    };
+    let head = console.tint_note(Tint::Red, "homing:");
+    let mut out = format!("{head} {first} ({})", Code::InvalidRequest.code());
+    for tip in tips {
+        out.push_str(&format!("\n  {tip}"));
+    }
+    out + "\n  next: " + &next
+}
+
+fn help_of(command: &str) -> String {
+    format!("homing {command} --help")
+}
+
+fn everything() -> String {
+    "homing help --all".to_owned()
+}
+
+/// A command that does not exist, with one that does and is nearly it.
+fn no_command(error: &clap::Error, above: &clap::Command) -> (String, Vec<String>, String) {
+    let word = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.as_str(),
+        _ => "",
+    };
+    let path = if above.get_name() == "homing" { String::new() } else { format!("{} ", above.get_name()) };
+    let first = format!("there is no command `{path}{}`", homing_model::sanitize::line(word));
+    let tips = nearest(word, above).map(|name| format!("did you mean `homing {path}{name}`?"));
+    let next = if path.is_empty() { everything() } else { help_of(above.get_name()) };
+    (first, tips.into_iter().collect(), next)
+}
+
+/// The command that is fewest slips of the finger away, if they are few.
+fn nearest<'a>(word: &str, above: &'a clap::Command) -> Option<&'a str> {
+    let names = above.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
+    let near = names.map(|name| (slips(word, name), name)).min()?;
+    (near.0 <= (word.chars().count() / 3).max(1)).then_some(near.1)
+}
+
+/// How many letters are wrong, missing, too many, or swapped with their neighbour.
+fn slips(left: &str, right: &str) -> usize {
+    let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
+    for i in 1..=left.len() {
+        let mut row = vec![i];
+        for j in 1..=right.len() {
+            let wrong = usize::from(left[i - 1] != right[j - 1]);
+            let mut least = (rows[i - 1][j - 1] + wrong).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
+                least = least.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[left.len()][right.len()]
+}
+
+/// An argument that was left out.
+fn missing(error: &clap::Error, command: &str) -> (String, Vec<String>, String) {
+    let what = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.join(" "),
+        Some(ContextValue::String(name)) => name.clone(),
+        _ => "more".to_owned(),
+    };
+    if what.starts_with("<ID>") {
+        let first = format!("`homing {command}` needs the ID of a task");
+        let next = format!(
+            "`homing {command} @last` takes your latest, `homing list` shows them; homing {command} --help"
+        );
+        return (first, Vec::new(), next);
+    }
+    (format!("`homing {command}` needs {what}"), Vec::new(), help_of(command))
+}
+
+/// What the parser says, without its title, its usage and its pointer to the help.
+fn parsers_words(text: &str) -> (String, Vec<String>) {
     let message =
         text.split("\nUsage:").next().unwrap_or(text).split("\nFor more information").next().unwrap_or(text);
-    let mut lines = message.lines().filter(|line| !line.trim().is_empty());
+    let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();
-    let first = first.strip_prefix("error: ").unwrap_or(first);
-    let head = console.tint_note(Tint::Red, "homing:");
-    let mut out = format!("{head} {} ({})", first.trim_end_matches(':'), Code::InvalidRequest.code());
-    for line in lines {
-        out.push_str(&format!("\n  {}", line.trim()));
-    }
-    let known = command.filter(|name| {
-        use clap::CommandFactory as _;
-        crate::cli::Cli::command().find_subcommand(name).is_some()
-    });
-    match known {
-        Some(name) => out.push_str(&format!("\n  next: homing {name} --help")),
-        None => out.push_str("\n  next: homing help --all"),
-    }
-    out
+    let first = first.strip_prefix("error: ").unwrap_or(first).trim_end_matches(':').to_owned();
+    (first, lines.map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -88,6 +161,38 @@ mod tests {
         line.split(' ').map(OsString::from).collect()
     }
 
+    fn told(line: &str) -> String {
+        let words = words(line);
+        let error = Cli::try_parse_from(&words).unwrap_err();
+        sentence(&error, command_name(&words), &Console::plain(None))
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_is_told_with_the_one_that_was_meant() {
+        let text = "homing: there is no command `rnu` (HM0003)\n  did you mean `homing run`?\n  next: homing help --all";
+        assert_eq!(told("homing rnu"), text);
+        for (line, meant) in [("homing statsu", "status"), ("homing lits", "list"), ("homing log", "logs")] {
+            assert!(told(line).contains(&format!("did you mean `homing {meant}`?")), "{}", told(line));
+        }
+        assert!(!told("homing kubernetes").contains("did you mean"));
+        let text = told("homing daemon strat");
+        assert!(text.contains("`daemon strat`") && text.contains("did you mean `homing daemon start`?"), "{text}");
+        assert!(text.ends_with("next: homing daemon --help"), "{text}");
+    }
+
+    #[test]
+    fn a_task_that_was_not_named_is_asked_for() {
+        for command in ["wait", "output", "show", "stop", "input", "forget"] {
+            let text = told(&format!("homing {command}"));
+            assert!(text.starts_with(&format!("homing: `homing {command}` needs the ID of a task (HM0003)\n")));
+            assert!(text.contains(&format!("`homing {command} @last`")), "{text}");
+        }
+        assert_eq!(
+            told("homing completions"),
+            "homing: `homing completions` needs <SHELL> (HM0003)\n  next: homing completions --help"
+        );
+    }
+
     #[test]
     fn the_command_is_found_behind_the_options() {
         assert_eq!(command_name(&words("homing --home wait run --x")), Some("run"));
@@ -97,8 +202,7 @@ mod tests {
 
     #[test]
     fn a_typing_error_is_told_in_one_sentence_with_the_next_step() {
-        let error = crate::cli::Cli::try_parse_from(["homing", "list", "--limmit", "3"]).unwrap_err();
-        let text = sentence(&error.render().to_string(), Some("list"), &Console::plain(None));
+        let text = told("homing list --limmit 3");
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "homing: unexpected argument '--limmit' found (HM0003)");
         assert!(lines[1].contains("--limit"), "{text}");

@@ -274,6 +274,8 @@ impl Keeper {
                 if let Some(daemon) = &mut self.daemon {
                     daemon.complaint = Some(reason);
                 }
+                // The end of the line says that it was heard: until then the daemon stays, so that its words come before its death.
+                self.peers.swap_remove(number);
             }
             ToKeeper::Leaving => {
                 if let Some(daemon) = &mut self.daemon {

@@ -140,10 +140,8 @@ fn begin(folder: &OwnedFd) -> io::Result<Result<File, Refusal>> {
     if !folder::lock(folder)? {
         return Ok(Err(Refusal::Held));
     }
-    let Some(marker) = folder::mark(folder)? else { return Ok(Err(Refusal::AlreadyStarted)) };
-    // It can no longer start a second time, so its environment is no longer needed.
-    let _ = folder::remove(folder, folder::ENVIRONMENT);
-    Ok(Ok(marker))
+    // It can no longer start a second time: the marker is what its environment was.
+    Ok(folder::mark(folder)?.ok_or(Refusal::AlreadyStarted))
 }
 
 /// The socket at which a later daemon finds this shim. Named through the folder's descriptor: no path is too long.
@@ -199,7 +197,6 @@ impl Service {
     }
 
     fn start(&mut self) {
-        self.listener = listen(&self.folder).ok();
         let cgroup = self.launch.cgroup.as_ref().and_then(|base| {
             let base = Path::new(OsStr::from_bytes(base));
             Group::make(base, &cgroup::name(&self.launch.task, self.launch.attempt)).ok()
@@ -443,15 +440,24 @@ impl Service {
         }
     }
 
+    /// The daemon is gone. From here on there is a socket at which the next one finds us; while one is there none is needed, and most
+    /// tasks never need one.
+    fn part(&mut self) {
+        self.channel = None;
+        self.watch = None;
+        if self.listener.is_none() {
+            self.listener = listen(&self.folder).ok();
+        }
+    }
+
     fn hear(&mut self) {
         let Some(channel) = &mut self.channel else { return };
         if channel.flush().is_err() {
-            self.channel = None;
+            self.part();
             return;
         }
         let Ok(messages) = channel.receive() else {
-            self.channel = None;
-            self.watch = None;
+            self.part();
             return;
         };
         for message in messages {
@@ -556,7 +562,7 @@ impl Service {
         if let Some(channel) = &mut self.channel
             && channel.send(message).is_err()
         {
-            self.channel = None;
+            self.part();
         }
     }
 
@@ -663,7 +669,9 @@ impl Service {
         let Phase::Told { durable, confirmed, .. } = &self.phase else { return false };
         // Without a socket, or a folder to find it in, nobody will ever come to ask; what could not be made durable then is lost,
         // and says so.
-        let hidden = || self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0);
+        let hidden = || {
+            self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
+        };
         let unreachable = self.channel.is_none() && (*durable || hidden());
         (*confirmed || unreachable) && self.tree_gone
     }
@@ -672,7 +680,9 @@ impl Service {
         if let Some(group) = &self.group {
             group.remove();
         }
-        let _ = folder::remove(&self.folder, folder::SOCKET);
+        if self.listener.is_some() {
+            let _ = folder::remove(&self.folder, folder::SOCKET);
+        }
         let confirmed = matches!(self.phase, Phase::Told { confirmed: true, .. });
         if !confirmed && let Some(home) = &self.launch.revive {
             revive::revive(Path::new(OsStr::from_bytes(home)));

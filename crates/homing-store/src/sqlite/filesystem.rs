@@ -25,7 +25,9 @@ pub(super) fn check(folder: &Path) -> Result<(), Error> {
     }
 }
 
-fn network(magic: u32) -> Option<&'static str> {
+/// The name of a network filesystem, by its magic number: a home on one is refused, on any other it is not.
+#[must_use]
+pub fn network(magic: u32) -> Option<&'static str> {
     match magic {
         0x6969 => Some("NFS"),
         0x517b | 0xfe53_4d42 | 0xff53_4d42 => Some("SMB"),

@@ -15,7 +15,7 @@ mod check;
 mod cursor;
 mod events;
 mod failure;
-mod filesystem;
+pub mod filesystem;
 mod find;
 mod inspect;
 mod life;

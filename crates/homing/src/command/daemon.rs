@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::status;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{autostart, entry, exit_code};
+use crate::{autostart, entry, exit_code, home};
 
 /// How long a daemon may take to answer or to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,8 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Start, stop or look at the daemon
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It starts by itself with the first command that needs it, and is restarted when it dies.
-Stopping it leaves tasks running; what ends meanwhile is recorded.
+    after_help = "It starts by itself with the first command that needs it, and comes back by itself when it
+dies. Stopping it leaves tasks running; what ends meanwhile is recorded. After a stop it does not
+come back by itself, but the next command that needs it starts it again.
 
 Examples:
   homing daemon status               0 if it runs, 1 if not; never starts one
@@ -36,14 +37,28 @@ pub(crate) struct Options {
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum What {
     /// Start it if it does not run
+    #[command(after_help = "Example:
+  homing daemon start                says why, if it cannot")]
     Start,
     /// Stop it; tasks run on
+    #[command(after_help = "It does not come back by itself; the next command that needs it starts it again.
+
+Example:
+  homing daemon stop && homing daemon status")]
     Stop,
     /// Stop and start it; tasks run on
+    #[command(after_help = "Example:
+  homing daemon restart              after an upgrade, or to read config.toml anew")]
     Restart,
     /// Say whether it runs, without starting it
+    #[command(after_help = "Exit codes: 0 it runs, 1 it does not.
+
+Example:
+  homing daemon status --json | jq .daemon.pid")]
     Status,
     /// Serve in the foreground
+    #[command(after_help = "Example:
+  homing daemon run                  as the ExecStart of a service")]
     Run,
 }
 
@@ -67,7 +82,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             What::Start => start(&client, context).await,
             What::Stop => {
                 let was = stop(&client, context).await?;
-                let text = if was { "stopped; tasks run on" } else { "no daemon was running" };
+                let text = if was { "stopped until a command needs it; tasks run on" } else { "no daemon was running" };
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
             What::Restart => {
@@ -99,7 +114,17 @@ async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
         let how = if running { "already runs" } else { "started" };
         context.console.line(&format!("{how}, pid {}", answer.daemon.pid))?;
     }
+    tell_of_broken_configuration(context);
     Ok(exit_code::DONE)
+}
+
+/// A daemon that starts in spite of a broken file goes by the last good one, which nobody would notice.
+fn tell_of_broken_configuration(context: &Context) {
+    let path = home::configuration(context.home_flag.as_deref(), &context.surroundings);
+    if let Err(mut problem) = path.and_then(|path| entry::effective_configuration(&path)) {
+        problem.detail = format!("the configuration is broken, the last good one is in force: {}", problem.detail);
+        context.report(&problem);
+    }
 }
 
 /// Asks it to leave and waits until it has. False if there was none.
@@ -127,11 +152,12 @@ async fn look(client: &Client, context: &Context) -> Result<u8, Failure> {
         status::print(&answer, context)?;
         return Ok(exit_code::DONE);
     }
+    home::check(&context.home)?;
     let stopped = autostart::is_stopped(&context.home);
     let why = if stopped {
-        "stopped on purpose; `homing daemon start` starts it"
+        "stopped; it does not come back by itself, but the next command that needs it starts it again"
     } else {
-        "not running; any command that needs it starts it"
+        "not running; the next command that needs it starts it"
     };
     say(
         context,

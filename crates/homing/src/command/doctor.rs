@@ -57,7 +57,7 @@ impl Check {
 
 /// Prints every check; 1 if one failed.
 pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
-    let mut list = checks::home(&context.home);
+    let mut list = checks::home(context);
     list.push(checks::socket(&context.home));
     list.push(checks::configuration(context));
     list.push(daemon(context)?);
@@ -92,7 +92,7 @@ fn daemon(context: &Context) -> Result<Check, Failure> {
             None => Check::ok("daemon", format!("running, pid {}", answer.daemon.pid)),
         },
         Ok(Err(error)) if error.is_nobody_there() => {
-            Check::ok("daemon", "not running; any command that needs it starts it")
+            Check::ok("daemon", "not running; the next command that needs it starts it")
         }
         Ok(Err(error)) => {
             let problem = error.into_problem();
@@ -112,9 +112,9 @@ fn render(check: &Check, console: &Console) -> String {
         State::Warn => ("warn", Tint::Yellow),
         State::Fail => ("fail", Tint::Red),
     };
-    let advice = check.advice.as_ref().map(|advice| format!("{:16}next: {advice}\n", "")).unwrap_or_default();
+    let advice = check.advice.as_ref().map(|advice| format!("{:18}next: {advice}\n", "")).unwrap_or_default();
     format!(
-        "{}  {:<10}{}\n{advice}",
+        "{}  {:<10}  {}\n{advice}",
         console.tint(tint, word),
         check.name,
         homing_model::sanitize::line(&check.detail)
@@ -128,8 +128,9 @@ mod tests {
     #[test]
     fn every_line_says_how_it_is_and_what_to_do() {
         let console = Console::plain(Some(80));
-        assert_eq!(render(&Check::ok("home", "/h"), &console), "ok    home      /h\n");
+        assert_eq!(render(&Check::ok("home", "/h"), &console), "ok    home        /h\n");
         let text = render(&Check::fail("home", "not yours", "Choose another."), &console);
-        assert_eq!(text, "fail  home      not yours\n                next: Choose another.\n");
+        assert_eq!(render(&Check::ok("filesystem", "ext4"), &console), "ok    filesystem  ext4\n");
+        assert_eq!(text, "fail  home        not yours\n                  next: Choose another.\n");
     }
 }

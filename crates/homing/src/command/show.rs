@@ -4,23 +4,31 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Task, Timestamp};
+use homing_model::{Survivor, Task, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code, symbol, table};
+use crate::leftover::{self, Now};
+use crate::{columns, completion, exit_code, symbol, table};
+
+/// The columns before a value.
+const INDENT: usize = 15;
 
 /// Show everything about one task
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing show @last
   homing show t-k3m                  a unique start of the id is enough
+  homing show --verbose build        with the names of its variables
   homing show build --json | jq .outcome")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
     #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::tasks))]
     id: String,
+    /// The names of its variables too
+    #[arg(long, short = 'v')]
+    verbose: bool,
 }
 
 /// Prints one task.
@@ -29,21 +37,50 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if context.json {
         context.console.json(&task)?;
     } else {
-        context.console.data(render(&task, context.now(), &context.console).as_bytes())?;
+        context.console.data(render(&task, options.verbose, context.now(), &context.console).as_bytes())?;
     }
     Ok(exit_code::DONE)
 }
 
-fn render(task: &Task, now: Timestamp, console: &Console) -> String {
+fn render(task: &Task, verbose: bool, now: Timestamp, console: &Console) -> String {
     let (status, tint) = symbol::status(task.status, console);
     let told = symbol::sentence(task);
     let told = told.strip_prefix(task.status.as_str()).unwrap_or_default();
     let mut out =
         format!("{}  {}{told}\n", console.tint(Tint::Bold, task.id.as_str()), console.tint(tint, &status));
-    for (name, value) in facts(task, now) {
+    let mut add = |name: &str, value: &str| {
         out.push_str(&format!("  {}  {value}\n", console.tint(Tint::Dim, &format!("{name:<11}"))));
+    };
+    for (name, value) in facts(task, now) {
+        add(name, &value);
+    }
+    match task.env_names.len() {
+        0 => {}
+        _ if verbose => {
+            let names: Vec<_> = task.env_names.iter().map(|name| line(name)).collect();
+            let room = console.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
+            for (index, names) in wrap(&names, room).iter().enumerate() {
+                add(if index == 0 { "variables" } else { "" }, names);
+            }
+        }
+        count => add("variables", &format!("{count} (`homing show --verbose` names them)")),
     }
     out
+}
+
+/// Words on as many lines as it takes; one that is longer than a line has its own.
+fn wrap(words: &[String], room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if columns::of(line) + 1 + columns::of(word) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.push(word.clone()),
+        }
+    }
+    lines
 }
 
 /// What there is to say, in order; what is absent is not said.
@@ -70,15 +107,23 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     if let Some(outcome) = &task.outcome {
         add("processor", (outcome.cpu_ms > 0).then(|| show_duration(outcome.cpu_ms)));
         add("memory", (outcome.max_rss_bytes > 0).then(|| show_size(outcome.max_rss_bytes)));
-        let left: Vec<_> =
-            outcome.survivors.iter().map(|left| format!("{} ({})", line(&left.name), left.pid)).collect();
+        let left: Vec<_> = outcome.survivors.iter().map(|left| left_behind(task, left)).collect();
         add("left behind", (!left.is_empty()).then(|| left.join(", ")));
     }
     add("output", Some(output(task)));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
     add("parent", task.parent.as_ref().map(ToString::to_string));
-    add("variables", (!task.env_names.is_empty()).then(|| line(&task.env_names.join(" "))));
     facts
+}
+
+/// A process that outlived the task, and what has become of it.
+fn left_behind(task: &Task, left: &Survivor) -> String {
+    let (name, now) = match leftover::look(&task.id, left) {
+        Now::Runs(name) => (name, "still runs"),
+        Now::MayRun => (left.name.clone(), "may still run"),
+        Now::Gone => (left.name.clone(), "gone by now"),
+    };
+    format!("{} (pid {}, {now})", line(&name), left.pid)
 }
 
 fn output(task: &Task) -> String {
@@ -105,18 +150,32 @@ mod tests {
     fn all_that_is_known_is_shown_and_nothing_that_is_not() {
         let mut json = sample_task("failed");
         json["labels"]["ci"] = "1".into();
-        json["outcome"]["survivors"] = serde_json::json!([{ "pid": 7, "name": "sleep" }]);
+        json["outcome"]["survivors"] = serde_json::json!([{ "pid": u32::MAX, "name": "sleep" }]);
         json["output"]["dropped"] = 4.into();
         let now = "2026-01-01T00:00:11.010Z".parse().unwrap();
-        let text = render(&serde_json::from_value(json).unwrap(), now, &Console::plain(Some(80)));
+        let text = render(&serde_json::from_value(json).unwrap(), false, now, &Console::plain(Some(80)));
         assert!(text.starts_with("t-bcdfghjkmn  ✗ failed, exit 1\n"), "{text}");
         assert!(text.contains("  took         1.0s\n"), "{text}");
         assert!(text.contains("  ended        2026-01-01T00:00:01.010Z (10.0s ago)\n"), "{text}");
-        assert!(text.contains("  left behind  sleep (7)\n"), "{text}");
+        assert!(text.contains("  left behind  sleep (pid 4294967295, gone by now)\n"), "{text}");
         assert!(
             text.contains("  output       9 B, of which 4 B not kept, /h/tasks/t-bcdfghjkmn/output.log\n"),
             "{text}"
         );
         assert!(!text.contains("attempt") && !text.contains("key"), "{text}");
+    }
+
+    #[test]
+    fn variables_are_counted_and_named_only_on_demand_within_the_terminal() {
+        let mut json = sample_task("running");
+        json["env_names"] = (0..40).map(|n| format!("VARIABLE_{n}")).collect::<Vec<_>>().into();
+        let task: Task = serde_json::from_value(json).unwrap();
+        let text = |verbose| render(&task, verbose, task.created_at, &Console::plain(Some(60)));
+        assert!(text(false).ends_with("  variables    40 (`homing show --verbose` names them)\n"));
+        let text = text(true);
+        assert!(text.lines().all(|line| columns::of(line) <= 60), "{text}");
+        assert!(text.contains("  variables    VARIABLE_0 VARIABLE_1 VARIABLE_2 VARIABLE_3\n"), "{text}");
+        assert!(text.contains("\n               VARIABLE_4 "), "{text}");
+        assert_eq!(wrap(&["aaaa".to_owned(), "b".to_owned()], 2), ["aaaa", "b"]);
     }
 }

@@ -59,13 +59,15 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         format!("{} running, {} queued, {} finished", tasks.running, tasks.queued, tasks.finished),
     ));
     let pass = &answer.reconcile;
-    let last = pass.last_run_at.map_or_else(|| "not yet".to_owned(), ago);
+    let last = match pass.last_run_at {
+        Some(at) => format!("last {} ({})", ago(at), show_duration(pass.last_duration_ms)),
+        None => "not yet".to_owned(),
+    };
     lines.push((
         "reconcile",
         format!(
-            "every {}, last {last} ({}), {} passes, {} adopted, {} repaired",
+            "every {}, {last}, {} passes, {} adopted, {} repaired",
             show_duration(pass.interval_ms),
-            show_duration(pass.last_duration_ms),
             pass.passes,
             pass.adopted,
             pass.repaired
@@ -75,10 +77,10 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         let text = format!("{} {} ({})", error.task_id, line(&error.message), line(&error.code));
         lines.push(("", console.tint(Tint::Yellow, &text)));
     }
-    lines.push((
-        "deliveries",
-        format!("{} pending, {} dead", answer.deliveries.pending, answer.deliveries.dead),
-    ));
+    let deliveries = &answer.deliveries;
+    if deliveries.pending > 0 || deliveries.dead > 0 {
+        lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead)));
+    }
     lines
         .iter()
         .map(|(name, value)| format!("{}  {value}\n", console.tint(Tint::Dim, &format!("{name:<10}"))))
@@ -89,19 +91,26 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_screen_says_who_serves_and_what_went_wrong() {
-        let answer: StatusAnswer = serde_json::from_value(serde_json::json!({
+    fn answer(last_run_at: Option<&str>, pending: u64) -> StatusAnswer {
+        serde_json::from_value(serde_json::json!({
             "daemon": { "pid": 7, "keeper_pid": 6, "version": "0.1.0", "started_at": "2026-01-01T00:00:00.000Z",
                         "home": "/h", "degraded": "the disk is full" },
             "tasks": { "queued": 0, "running": 2, "finished": 9 },
-            "reconcile": { "interval_ms": 10000, "last_run_at": "2026-01-01T00:00:50.000Z", "last_duration_ms": 3,
+            "reconcile": { "interval_ms": 10000, "last_run_at": last_run_at, "last_duration_ms": 3,
                            "passes": 5, "adopted": 1, "repaired": 0,
                            "errors": [{ "task_id": "t-bcdfghjkmn", "code": "HM0013", "message": "bad row" }] },
-            "deliveries": { "pending": 0, "dead": 0 }
+            "deliveries": { "pending": pending, "dead": 0 }
         }))
-        .unwrap();
-        let text = render(&answer, "2026-01-01T00:01:00.000Z".parse().unwrap(), &Console::plain(Some(80)));
+        .unwrap()
+    }
+
+    fn shown(answer: &StatusAnswer) -> String {
+        render(answer, "2026-01-01T00:01:00.000Z".parse().unwrap(), &Console::plain(Some(80)))
+    }
+
+    #[test]
+    fn one_screen_says_who_serves_and_what_went_wrong() {
+        let text = shown(&answer(Some("2026-01-01T00:00:50.000Z"), 0));
         assert!(
             text.starts_with("daemon      pid 7, keeper 6, version 0.1.0, started 1m 00s ago\n"),
             "{text}"
@@ -112,5 +121,13 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("            t-bcdfghjkmn bad row (HM0013)\n"), "{text}");
+    }
+
+    #[test]
+    fn what_has_not_happened_is_not_counted() {
+        let text = shown(&answer(None, 0));
+        assert!(text.contains("every 10.0s, not yet, 5 passes"), "{text}");
+        assert!(!text.contains("deliveries"), "{text}");
+        assert!(shown(&answer(None, 1)).contains("deliveries  1 pending, 0 dead\n"));
     }
 }

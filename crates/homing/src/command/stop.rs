@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::submission::millis;
-use crate::{completion, symbol};
+use crate::{completion, leftover, symbol};
 
 /// How many are stopped at once.
 const AT_ONCE: usize = 64;
@@ -22,6 +22,7 @@ const AT_ONCE: usize = 64;
 #[derive(Debug, Args)]
 #[command(
     after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone.
+Of a task that has ended it ends what was left behind.
 
 Examples:
   homing stop @last
@@ -58,10 +59,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         Ok(answers)
     })?;
     let mut code = exit_code::DONE;
-    let mut stopped = Vec::new();
+    let (mut stopped, mut told) = (Vec::new(), Vec::new());
     for answer in answers {
         match answer {
-            Ok(answer) => stopped.push(answer),
+            Ok((answer, left)) => {
+                told.push(sentence(&answer, left));
+                stopped.push(answer);
+            }
             Err(error) => {
                 let problem = error.into_problem();
                 context.report(&problem);
@@ -75,19 +79,22 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let items = serde_json::json!({ "items": stopped });
         context.console.json(&items)?;
     } else {
-        for answer in &stopped {
-            context.console.line(&sentence(answer))?;
+        for line in &told {
+            context.console.line(line)?;
         }
     }
     Ok(code)
 }
 
+/// An answer, and how many processes a task that had ended before still had.
+type Stopped = Result<(StopAnswer, usize), Error>;
+
 /// Each on a connection of its own; a stop that panicked or was cancelled counts as unanswered.
-async fn stop_all(client: &Client, ids: &[String], request: &StopRequest) -> Vec<Result<StopAnswer, Error>> {
+async fn stop_all(client: &Client, ids: &[String], request: &StopRequest) -> Vec<Stopped> {
     let mut stopping = JoinSet::new();
     for (index, id) in ids.iter().enumerate() {
         let (client, id, request) = (client.clone(), id.clone(), request.clone());
-        stopping.spawn(async move { (index, client.stop(&id, &request).await) });
+        stopping.spawn(async move { (index, stop(&client, &id, &request).await) });
     }
     let mut answers: Vec<_> = ids.iter().map(|_| Err(Error::NoAnswer)).collect();
     while let Some(joined) = stopping.join_next().await {
@@ -98,10 +105,23 @@ async fn stop_all(client: &Client, ids: &[String], request: &StopRequest) -> Vec
     answers
 }
 
-fn sentence(answer: &StopAnswer) -> String {
+/// Looks before it stops: afterwards nobody can say what was left of an ended task.
+async fn stop(client: &Client, id: &str, request: &StopRequest) -> Stopped {
+    let task = client.task(id).await?;
+    let left = leftover::count(&task);
+    let answer = client.stop(task.id.as_str(), request).await?;
+    Ok((answer, left))
+}
+
+fn sentence(answer: &StopAnswer, left: usize) -> String {
     let task = &answer.task;
     if !answer.stopping && task.status.is_terminal() {
-        return format!("{} had already ended: {}", task.id, symbol::sentence(task));
+        let left = match left {
+            0 => String::new(),
+            1 => "; 1 left-over process was told to end".to_owned(),
+            left => format!("; {left} left-over processes were told to end"),
+        };
+        return format!("{} had already ended: {}{left}", task.id, symbol::sentence(task));
     }
     let mut text = format!("{} {}", task.id, symbol::sentence(task));
     if let Some(outcome) = &task.outcome
@@ -124,13 +144,14 @@ mod tests {
     async fn many_are_stopped_at_once_and_told_in_order() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
-            "/v1/tasks/b/stop" => {
+            "/v1/tasks/b" => {
                 Reply::problem(&homing_model::Problem::new(homing_model::Code::UnknownTask, "no task `b`"))
             }
-            _ => Reply::json(
+            "/v1/tasks/t-bcdfghjkmn/stop" => Reply::json(
                 200,
                 serde_json::json!({ "stopping": true, "task": sample_task("stopped") }).to_string(),
             ),
+            _ => Reply::json(200, sample_task("running").to_string()),
         });
         let client = Client::new(home.path(), "u");
         let ids = ["a", "b", "c"].map(str::to_owned);
@@ -143,7 +164,10 @@ mod tests {
     #[test]
     fn an_end_that_came_before_is_told_as_such() {
         let task = serde_json::from_value(sample_task("succeeded")).unwrap();
-        let text = sentence(&StopAnswer { stopping: false, task });
-        assert_eq!(text, "t-bcdfghjkmn had already ended: succeeded");
+        let answer = StopAnswer { stopping: false, task };
+        let ended = "t-bcdfghjkmn had already ended: succeeded";
+        assert_eq!(sentence(&answer, 0), ended);
+        assert_eq!(sentence(&answer, 1), format!("{ended}; 1 left-over process was told to end"));
+        assert_eq!(sentence(&answer, 2), format!("{ended}; 2 left-over processes were told to end"));
     }
 }

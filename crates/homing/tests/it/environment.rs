@@ -1,4 +1,8 @@
 //! What a task is given: its caller's surroundings, never the daemon's.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -29,7 +33,10 @@ fn a_task_has_its_callers_folder_and_environment_and_not_the_daemons() {
     std::fs::create_dir(&folder).unwrap();
     let mut caller = home.command();
     caller.current_dir(&folder).env("OF_THE_CALLER", "two\nlines = 1").env("EMPTY", "");
-    caller.env("CLAUDE_CODE_SESSION_ID", "s1").env("CLAUDE_CODE_MESSAGING_TOKEN", "t").env("HOMING_STRANGE", "x");
+    caller
+        .env("CLAUDE_CODE_SESSION_ID", "s1")
+        .env("CLAUDE_CODE_MESSAGING_TOKEN", "t")
+        .env("HOMING_STRANGE", "x");
     caller.args(["run", "--env", "SET=by hand", "--", "env", "-0"]);
     let id = run(caller);
     let task = home.ended(&id);
@@ -37,11 +44,16 @@ fn a_task_has_its_callers_folder_and_environment_and_not_the_daemons() {
     let given = environment(&home.output(&id));
     assert_eq!(given["OF_THE_CALLER"], "two\nlines = 1");
     assert_eq!((given["EMPTY"].as_str(), given["SET"].as_str()), ("", "by hand"));
-    for absent in ["OF_THE_STARTER", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_MESSAGING_TOKEN", "HOMING_STRANGE"] {
+    for absent in
+        ["OF_THE_STARTER", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_MESSAGING_TOKEN", "HOMING_STRANGE"]
+    {
         assert!(!given.contains_key(absent), "{absent}");
     }
     assert_eq!((&given["HOMING_TASK_ID"], given["HOMING_ATTEMPT"].as_str()), (&id, "1"));
-    assert_eq!((given["HOMING_OWNER"].as_str(), &given["HOMING_OUTPUT"][..]), ("claude:s1", task["output"]["path"].as_str().unwrap()));
+    assert_eq!(
+        (given["HOMING_OWNER"].as_str(), &given["HOMING_OUTPUT"][..]),
+        ("claude:s1", task["output"]["path"].as_str().unwrap())
+    );
     let names: Vec<_> = task["env_names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(names.contains(&"OF_THE_CALLER") && names.contains(&"SET") && !names.contains(&"HOMING_STRANGE"));
     let pwd = home.cli(["run", "--follow", "--cwd", "with a space", "--", "pwd"]).ok().text();
@@ -88,11 +100,13 @@ fn a_task_submitted_without_an_environment_gets_a_small_one_and_the_home_folder(
     let task = home.ended(&id);
     let given = environment(&home.output(&id));
     let known = ["HOME", "USER", "SHELL", "LANG", "PATH"];
-    let strange: Vec<_> = given.keys().filter(|name| !known.contains(&name.as_str()) && !name.starts_with("HOMING_")).collect();
+    let strange: Vec<_> =
+        given.keys().filter(|name| !known.contains(&name.as_str()) && !name.starts_with("HOMING_")).collect();
     assert_eq!(strange, Vec::<&String>::new());
     assert!(["HOME", "SHELL", "LANG", "PATH"].iter().all(|name| given.contains_key(*name)), "{given:?}");
     assert_eq!(task["cwd"], *given["HOME"]);
-    let given = home.post("/v1/tasks", &json!({ "argv": ["env", "-0"], "env": { "ONLY": "this" }, "cwd": "/tmp" }));
+    let given =
+        home.post("/v1/tasks", &json!({ "argv": ["env", "-0"], "env": { "ONLY": "this" }, "cwd": "/tmp" }));
     let id = given.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(home.ended(&id)["cwd"], "/tmp");
     let given = environment(&home.output(&id));
@@ -132,7 +146,10 @@ fn p2_a_secret_lost_with_the_daemon_is_a_start_that_failed_and_one_in_a_file_is_
     let task = home.ended(&id);
     assert_eq!(task["status"], "start_failed", "{task}");
     let reason = task["outcome"]["reason"].as_str().unwrap();
-    assert!(reason.contains("secret") && reason.contains("TOKEN") && !reason.contains("volatile"), "{reason}");
+    assert!(
+        reason.contains("secret") && reason.contains("TOKEN") && !reason.contains("volatile"),
+        "{reason}"
+    );
     assert_eq!(home.output(&id), b"", "it never ran");
     std::fs::write(home.scratch().join("token"), "kept").unwrap();
     let id = accepted_and_orphaned(&home, "TOKEN=@token");

@@ -1,4 +1,8 @@
 //! The event log: every event once and in order, for whoever follows, across the death of the daemon.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;
@@ -59,7 +63,7 @@ fn kinds(events: &[Value], id: &str) -> Vec<String> {
 }
 
 #[test]
-fn p5_a_tasks_events_are_in_order_and_say_what_happened() {
+fn a_tasks_events_are_in_order_and_say_what_happened() {
     let home = super::home();
     let id = home.submit(&["--owner", "me"], "exit 3");
     let _ = home.ended(&id);
@@ -83,7 +87,7 @@ fn p5_a_tasks_events_are_in_order_and_say_what_happened() {
 }
 
 #[test]
-fn p5_a_follower_misses_nothing_and_sees_nothing_twice_when_the_daemon_is_killed() {
+fn p3_a_follower_of_events_misses_nothing_and_sees_nothing_twice_when_the_daemon_is_killed() {
     let home = super::home();
     let _ = home.daemon_pid();
     let mut follower = Follower::new(&home, &[]);
@@ -103,7 +107,7 @@ fn p5_a_follower_misses_nothing_and_sees_nothing_twice_when_the_daemon_is_killed
 }
 
 #[test]
-fn p5_the_stream_goes_on_after_the_last_event_seen() {
+fn the_stream_goes_on_after_the_last_event_seen() {
     let home = super::home();
     let id = home.submit(&[], "true");
     let _ = home.ended(&id);

@@ -1,6 +1,10 @@
 //! When the machine gives out: a clear error or `lost`, and the daemon lives.
 //!
 //! A disk, a limit or a cgroup of one's own can only be had by root; where the tests run as somebody else, those that need one say so and pass.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use homing_engine::{Caller, Clock, Engine, SystemClock, WaitMode};
 use homing_model::{Spec, Status, Timestamp};
-use homing_testkit::{Home, Output, wait_for};
+use homing_testkit::{Home, Output, left_out, wait_for};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
@@ -18,7 +22,7 @@ use serde_json::json;
 fn small_disk() -> Option<Home> {
     let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 4 << 20);
     if home.is_none() {
-        eprintln!("left out, because no disk can be mounted here");
+        left_out("no disk can be mounted here");
     }
     home
 }
@@ -28,7 +32,9 @@ fn fill(home: &Home) {
 }
 
 fn is_refused(output: &Output, codes: &[&str]) -> bool {
-    output.code == 125 && codes.iter().any(|code| output.stderr.contains(code)) && output.stderr.contains("next:")
+    output.code == 125
+        && codes.iter().any(|code| output.stderr.contains(code))
+        && output.stderr.contains("next:")
 }
 
 /// Waits for a submit that is accepted again.
@@ -41,12 +47,14 @@ fn p2_a_full_disk_costs_output_and_new_tasks_but_no_exit_code() {
     let Some(home) = small_disk() else { return };
     let daemon = home.daemon_pid();
     let quiet = home.submit(&["--stdin", "pipe"], "read line; exit 7");
-    let loud = home.submit(&["--stdin", "pipe"], "echo before; read line; head -c 8000000 /dev/zero; read line; exit 8");
+    let loud = home
+        .submit(&["--stdin", "pipe"], "echo before; read line; head -c 8000000 /dev/zero; read line; exit 8");
     let _ = home.until_status(&loud, "running");
     wait_for("its first words", || (home.output(&loud) == b"before\n").then_some(()));
     let _ = home.cli(["input", &loud, "go", "--enter"]).ok();
     fill(&home);
-    let refused = wait_for("a refusal", || Some(home.cli(["run", "--", "true"])).filter(|output| output.code != 0));
+    let refused =
+        wait_for("a refusal", || Some(home.cli(["run", "--", "true"])).filter(|output| output.code != 0));
     assert!(is_refused(&refused, &["HM0012", "HM0013"]), "{refused:?}");
     // The tasks do not notice, and what they are is still answered.
     for id in [&quiet, &loud] {
@@ -59,7 +67,11 @@ fn p2_a_full_disk_costs_output_and_new_tasks_but_no_exit_code() {
     works_again(&home);
     for (id, code) in [(&quiet, 7), (&loud, 8)] {
         let task = wait_for("its end", || Some(home.task(id)).filter(|task| !task["ended_at"].is_null()));
-        assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&json!("failed"), &json!(code)), "{task}");
+        assert_eq!(
+            (&task["status"], &task["outcome"]["exit_code"]),
+            (&json!("failed"), &json!(code)),
+            "{task}"
+        );
     }
     let output = &home.task(&loud)["output"];
     assert_eq!(output["bytes"], 8_000_007);
@@ -90,7 +102,10 @@ fn a_read_only_home_is_a_clear_error_at_once() {
     assert!(remounted.success());
     for (arguments, code) in [(&["run", "--", "true"][..], 125), (&["list"], 69), (&["status"], 69)] {
         let refused = home.cli(arguments);
-        assert!(refused.stderr.contains("Read-only file system") && refused.stderr.contains("next:"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("Read-only file system") && refused.stderr.contains("next:"),
+            "{refused:?}"
+        );
         assert!(refused.code == code || refused.code == 1, "{refused:?}");
     }
     assert_eq!(home.all_processes(), []);
@@ -99,7 +114,8 @@ fn a_read_only_home_is_a_clear_error_at_once() {
 #[test]
 fn p1_too_few_descriptors_are_a_clear_error_and_what_was_accepted_still_ends() {
     let home = super::home();
-    let started = home.command().env("HOMING_RECONCILE_INTERVAL", "200ms").args(["daemon", "start"]).status().unwrap();
+    let started =
+        home.command().env("HOMING_RECONCILE_INTERVAL", "200ms").args(["daemon", "start"]).status().unwrap();
     assert!(started.success());
     let kept = home.submit(&["--stdin", "pipe"], "read line; exit 7");
     let _ = home.until_status(&kept, "running");
@@ -140,7 +156,7 @@ impl Crowd {
     fn of(processes: &[u32]) -> Option<Self> {
         let path = PathBuf::from(format!("/sys/fs/cgroup/pids/homing-test-{}", std::process::id()));
         if std::fs::create_dir(&path).is_err() {
-            eprintln!("left out, because no cgroup with a limit of processes can be made here");
+            left_out("no cgroup with a limit of processes can be made here");
             return None;
         }
         for pid in processes {

@@ -1,4 +1,8 @@
 //! Homes and engines that know nothing of each other, however many there are and however deep they lie.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::collections::BTreeSet;
 
@@ -31,7 +35,8 @@ async fn fifty_engines_in_one_process_do_not_see_each_other() {
     }
     let mut ids = Vec::new();
     for (number, engine) in engines.iter().enumerate() {
-        let submission = engine.submit(spec(&format!("echo {number}; exit {number}")), Caller::default(), None).await;
+        let submission =
+            engine.submit(spec(&format!("echo {number}; exit {number}")), Caller::default(), None).await;
         let submission = submission.unwrap();
         assert!(!submission.joined, "the key is another one's");
         ids.push(submission.task.id);
@@ -42,7 +47,7 @@ async fn fifty_engines_in_one_process_do_not_see_each_other() {
         assert_eq!(outcome.exit_code, i32::try_from(number).ok());
         let query = OutputQuery { offset: Some(0), tail: None, limit: 100, stream: None, wait: None };
         assert_eq!(&engine.read_output(id, query).await.unwrap().bytes[..], format!("{number}\n").as_bytes());
-        assert_eq!(all(engine).await, [id.clone()]);
+        assert_eq!(all(engine).await, std::slice::from_ref(id));
         let other = &ids[(number + 1) % ENGINES];
         assert_eq!(engine.task(other).await.unwrap_err().code(), Code::UnknownTask);
     }

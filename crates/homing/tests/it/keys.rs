@@ -32,7 +32,9 @@ fn p10_a_key_gives_one_task_while_it_lives_and_a_new_one_after_its_end() {
 fn p10_many_at_once_with_one_key_are_one_task() {
     let home = super::home();
     let _ = home.daemon_pid();
-    let calls: Vec<_> = (0..12).map(|_| home.spawn(["run", "--key", "k", "-c", "echo ran >> runs; exec sleep 1000"])).collect();
+    let calls: Vec<_> = (0..12)
+        .map(|_| home.spawn(["run", "--key", "k", "-c", "echo ran >> runs; exec sleep 1000"]))
+        .collect();
     let answers = calls.into_iter().map(|call| call.wait_with_output().unwrap());
     let ids: BTreeSet<_> = answers
         .map(|answer| {
@@ -73,7 +75,8 @@ fn p10_a_request_sent_again_with_its_idempotency_key_is_the_same_task_also_after
     let _ = home.daemon_pid();
     let (status, again) = post(&home, "abc", &body);
     assert_eq!((status, &again["id"], &again["outcome"]["exit_code"]), (200, &task["id"], &json!(3)));
-    let (status, other) = post(&home, "abc", &json!({ "shell": "echo other >> runs", "cwd": home.scratch() }));
+    let (status, other) =
+        post(&home, "abc", &json!({ "shell": "echo other >> runs", "cwd": home.scratch() }));
     assert_eq!((status, other["code"].as_str()), (422, Some("HM0010")));
     let (status, new) = post(&home, "abd", &body);
     assert_eq!(status, 201);

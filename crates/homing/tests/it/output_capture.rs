@@ -1,4 +1,8 @@
 //! What a task prints: every byte, in its place, whoever reads and however much it is.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -138,9 +142,17 @@ fn p7_output_of_a_grandchild_after_the_end_is_kept_too() {
     let home = super::home();
     let id = home.submit(&[], "mkfifo gate; (read line < gate; echo late; echo worse >&2) & echo early");
     let task = home.ended(&id);
-    assert_eq!((&task["status"], &task["outcome"]["survivors"][0]["name"]), (&"succeeded".into(), &"bash".into()));
+    assert_eq!(
+        (&task["status"], &task["outcome"]["survivors"][0]["name"]),
+        (&"succeeded".into(), &"bash".into())
+    );
     assert_eq!(home.output(&id), b"early\n");
-    std::fs::File::options().write(true).open(home.scratch().join("gate")).unwrap().write_all(b"go\n").unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(home.scratch().join("gate"))
+        .unwrap()
+        .write_all(b"go\n")
+        .unwrap();
     wait_for("the late words", || (home.output(&id).len() == 17).then_some(()));
     assert_eq!(home.cli(["output", &id, "--stderr"]).ok().stdout, b"worse\n");
     assert_eq!(home.cli(["output", &id, "--offset", "6"]).ok().stdout.len(), 11);
@@ -169,10 +181,12 @@ fn p7_the_streams_are_kept_apart_and_in_order() {
     assert_eq!(home.cli(["output", &id, "--stderr"]).ok().stdout, b"two\n");
     assert_eq!(home.get(&format!("/v1/tasks/{id}/output?stream=stdout")).body, b"one\nthree\n");
     let index = home.get(&format!("/v1/tasks/{id}/output/index")).json();
-    let spans: Vec<_> = index["spans"].as_array().unwrap().iter().map(|span| (&span["offset"], &span["stream"])).collect();
+    let spans: Vec<_> =
+        index["spans"].as_array().unwrap().iter().map(|span| (&span["offset"], &span["stream"])).collect();
     let (out, err) = (&"stdout".into(), &"stderr".into());
     assert_eq!(spans, [(&0.into(), out), (&4.into(), err), (&8.into(), out)]);
-    let times: Vec<_> = index["spans"].as_array().unwrap().iter().map(|span| span["at"].as_str().unwrap()).collect();
+    let times: Vec<_> =
+        index["spans"].as_array().unwrap().iter().map(|span| span["at"].as_str().unwrap()).collect();
     assert!(times.is_sorted(), "{times:?}");
 }
 

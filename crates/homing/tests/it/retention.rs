@@ -1,4 +1,8 @@
 //! Forgetting: what was dropped is gone from disk, and its id is still answered.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use homing_testkit::{Home, wait_for};
 use serde_json::json;
@@ -73,9 +77,13 @@ fn p12_past_the_count_the_oldest_are_forgotten_by_themselves_and_their_ids_stay_
     }
     wait_for("three to be left", || (kept(&home).len() == 3).then_some(()));
     let left = kept(&home);
-    let mut last_ended: Vec<_> = ids.iter().map(|id| (home.task(id)["ended_at"].to_string(), id.clone())).collect();
+    let mut last_ended: Vec<_> =
+        ids.iter().map(|id| (home.task(id)["ended_at"].to_string(), id.clone())).collect();
     last_ended.sort();
-    assert!(left.iter().all(|id| last_ended[2..].iter().any(|(_, late)| late == id)), "{left:?} of {last_ended:?}");
+    assert!(
+        left.iter().all(|id| last_ended[2..].iter().any(|(_, late)| late == id)),
+        "{left:?} of {last_ended:?}"
+    );
     for (id, code) in ids.iter().zip(1..).filter(|(id, _)| !left.contains(id)) {
         wait_for("its folder to go", || (!home.path().join("tasks").join(id).exists()).then_some(()));
         assert_remembered(&home, id, code);

@@ -1,13 +1,17 @@
 //! Nobody enters where they do not belong, and nobody leaves a sandbox through us.
 //!
 //! Another user, a namespace or a cgroup can only be had by root; where the tests run as somebody else, those that need one say so and pass.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use homing_testkit::{Home, Output, alive, wait_for};
+use homing_testkit::{Home, Output, alive, left_out, wait_for};
 
 const NOBODY: u32 = 65534;
 
@@ -30,7 +34,7 @@ int main(int argc, char **argv) {
 fn root(what: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("left out, because only root can try it: {what}");
+        left_out(&format!("only root can try {what}"));
     }
     root
 }
@@ -39,7 +43,11 @@ fn root(what: &str) -> bool {
 fn behind(home: &Home, words: &[&str], arguments: &[&str]) -> Output {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg(home.program()).args(arguments);
-    command.env("HOMING_HOME", home.path()).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(home.scratch());
+    command
+        .env("HOMING_HOME", home.path())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .current_dir(home.scratch());
     let output = command.output().expect("util-linux is there");
     Output {
         code: output.status.code().unwrap_or(-1),
@@ -265,7 +273,8 @@ impl Drop for Starter {
 fn p3_the_daemon_outlives_the_session_the_group_and_the_cgroup_of_whoever_started_it() {
     let home = super::home();
     let cgroup = PathBuf::from(format!("/sys/fs/cgroup/unified/homing-test-{}", std::process::id()));
-    let caged = root("a cgroup") && cgroup.parent().is_some_and(Path::exists) && std::fs::create_dir(&cgroup).is_ok();
+    let caged =
+        root("a cgroup") && cgroup.parent().is_some_and(Path::exists) && std::fs::create_dir(&cgroup).is_ok();
     let enter = if caged { format!("echo $$ > {}/cgroup.procs; ", cgroup.display()) } else { String::new() };
     let line = format!("{enter}\"$0\" run -- sleep 1000 > id; echo ready > ready; exec sleep 1000");
     let mut starter = Command::new("setsid");
@@ -288,7 +297,10 @@ fn p3_the_daemon_outlives_the_session_the_group_and_the_cgroup_of_whoever_starte
     for process in processes {
         assert!(alive(process.pid), "{process:?}");
         let session = rustix::process::getsid(Some(pid(process.pid))).unwrap();
-        assert!(!shell.iter().any(|other| pid(other.pid) == session), "{process:?} is in the starter's session");
+        assert!(
+            !shell.iter().any(|other| pid(other.pid) == session),
+            "{process:?} is in the starter's session"
+        );
     }
     assert!(alive(task));
 }
@@ -305,7 +317,8 @@ fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
     let started = starting.env("HOMING_LOG", "trace").args(["status"]).output().unwrap();
     assert!(started.status.success());
     let line = "echo ${#TOKEN} ${#VISIBLE}; exec sleep 1000";
-    let id = home.submit(&["--secret", &format!("TOKEN={secret}"), "--env", &format!("VISIBLE={value}")], line);
+    let id =
+        home.submit(&["--secret", &format!("TOKEN={secret}"), "--env", &format!("VISIBLE={value}")], line);
     wait_for("its words", || (home.output(&id) == b"15 15\n").then_some(()));
     let seen = format!("{} {}", home.cli(["show", &id, "--json"]).text(), home.cli(["events"]).text());
     assert!(seen.contains("TOKEN") && seen.contains("VISIBLE") && !seen.contains("canary-"), "{seen}");
@@ -323,7 +336,9 @@ fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
     }
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let ours = line.windows(secret.len()).any(|window| window == secret.as_bytes() || window == value.as_bytes());
+        let ours = line
+            .windows(secret.len())
+            .any(|window| window == secret.as_bytes() || window == value.as_bytes());
         assert!(!ours, "{}", String::from_utf8_lossy(&line));
     }
 }

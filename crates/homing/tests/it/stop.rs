@@ -197,7 +197,7 @@ async fn p1_a_stop_that_races_with_the_natural_end_tells_the_truth() {
                 "round {round}, heard {heard}: {task:?}"
             ),
             Status::Failed => {
-                assert!(!heard && outcome.exit_code == Some(3), "round {round}, heard {heard}: {task:?}")
+                assert!(!heard && outcome.exit_code == Some(3), "round {round}, heard {heard}: {task:?}");
             }
             other => panic!("round {round}: {other}: {task:?}"),
         }

@@ -1,11 +1,13 @@
 //! What can be seen without asking anybody.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use homing_client::SOCKET;
+use homing_model::shell::quote;
 use homing_model::units::show_size;
+use homing_store::sqlite::filesystem::network;
 
 use super::Check;
 use crate::context::Context;
@@ -15,51 +17,43 @@ use crate::{entry, home as places};
 /// Below this much free space submits may soon be refused.
 const LITTLE: u64 = 256 << 20;
 
-/// Filesystems that are known by their magic number: name, and whether locks and shared maps work.
-const FILESYSTEMS: &[(u64, &str, bool)] = &[
-    (0xef53, "ext4", true),
-    (0x5846_5342, "xfs", true),
-    (0x9123_683e, "btrfs", true),
-    (0x0102_1994, "tmpfs", true),
-    (0x794c_7630, "overlayfs", true),
-    (0x2fc1_2fc1, "zfs", true),
-    (0xf2f5_2010, "f2fs", true),
-    (0x6969, "nfs", false),
-    (0xff53_4d42, "cifs", false),
-    (0xfe53_4d42, "smb2", false),
-    (0x0102_1997, "9p", false),
-    (0x6573_5546, "fuse", false),
+/// The magic number of FUSE, behind which anything may be.
+const FUSE: u32 = 0x6573_5546;
+
+/// Local filesystems by their magic number. Those that are refused are the store's to name.
+const LOCAL: &[(u32, &str)] = &[
+    (0xef53, "ext4"),
+    (0x5846_5342, "xfs"),
+    (0x9123_683e, "btrfs"),
+    (0x0102_1994, "tmpfs"),
+    (0x794c_7630, "overlayfs"),
+    (0x2fc1_2fc1, "zfs"),
+    (0xf2f5_2010, "f2fs"),
 ];
 
-/// The home: there, safe, on a filesystem that can hold it, with room.
-pub(super) fn home(home: &Path) -> Vec<Check> {
+/// The home: there or to be made, safe, on a filesystem that can hold it, with room.
+pub(super) fn home(context: &Context) -> Vec<Check> {
+    let home = &context.home;
     let shown = home.display();
-    let Ok(meta) = std::fs::symlink_metadata(home) else {
+    if let Err(problem) = places::check(home) {
+        return vec![Check::fail("home", problem.detail, problem.advice)];
+    }
+    let Ok(meta) = std::fs::metadata(home) else {
         return vec![Check::ok("home", format!("{shown} is not there yet; the daemon makes it"))];
     };
-    let mut checks = vec![safety(home, &meta)];
+    let mode = meta.permissions().mode() & 0o777;
+    let chosen = context.home_flag.as_deref().map(Path::as_os_str);
+    let chosen = chosen.or_else(|| context.surroundings.get("HOMING_HOME")).map(Path::new);
+    let mut checks = vec![match chosen {
+        Some(path) if path.is_relative() => Check::warn(
+            "home",
+            format!("{shown} is named by a relative path: another working directory is another home"),
+            format!("export HOMING_HOME={}", quote(&shown.to_string())),
+        ),
+        Some(_) | None => Check::ok("home", format!("{shown} (mode {mode:04o})")),
+    }];
     checks.extend(filesystem(home));
     checks
-}
-
-fn safety(home: &Path, meta: &std::fs::Metadata) -> Check {
-    let shown = home.display();
-    let other = "Choose another home with HOMING_HOME.";
-    if !meta.is_dir() {
-        return Check::fail("home", format!("{shown} is no folder"), other);
-    }
-    if meta.uid() != rustix::process::geteuid().as_raw() {
-        return Check::fail("home", format!("{shown} belongs to user {}", meta.uid()), other);
-    }
-    let mode = meta.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Check::fail(
-            "home",
-            format!("{shown} is open to others (mode {mode:04o})"),
-            format!("chmod 700 {shown}"),
-        );
-    }
-    Check::ok("home", format!("{shown} (mode {mode:04o})"))
 }
 
 fn filesystem(home: &Path) -> Vec<Check> {
@@ -67,20 +61,7 @@ fn filesystem(home: &Path) -> Vec<Check> {
         return vec![Check::warn("disk", "the filesystem cannot be asked", "Look at the mount of the home.")];
     };
     #[expect(clippy::cast_sign_loss, reason = "a magic number, of which only the low 32 bits count")]
-    let magic = (stat.f_type as u64) & 0xffff_ffff;
-    let kind = match FILESYSTEMS.iter().find(|(known, _, _)| *known == magic) {
-        Some((_, name, true)) => Check::ok("filesystem", *name),
-        Some((_, name, false)) => Check::fail(
-            "filesystem",
-            format!("{name} has no dependable locks"),
-            "Choose a home on a local disk with HOMING_HOME.",
-        ),
-        None => Check::warn(
-            "filesystem",
-            format!("unknown ({magic:#x})"),
-            "It must be a local one with working locks.",
-        ),
-    };
+    let magic = u32::try_from(stat.f_type as u64 & 0xffff_ffff).unwrap_or_default();
     let free = u64::try_from(stat.f_bsize).unwrap_or(0).saturating_mul(stat.f_bavail);
     let room = if free < LITTLE {
         Check::warn(
@@ -91,7 +72,26 @@ fn filesystem(home: &Path) -> Vec<Check> {
     } else {
         Check::ok("disk", format!("{} free", show_size(free)))
     };
-    vec![kind, room]
+    vec![kind(magic), room]
+}
+
+fn kind(magic: u32) -> Check {
+    const NAME: &str = "filesystem";
+    if let Some(name) = network(magic) {
+        let advice = "Choose a home on a local disk with HOMING_HOME.";
+        return Check::fail(NAME, format!("{name} has no locks that a database can rely on"), advice);
+    }
+    if magic == FUSE {
+        let advice = "A local disk is fine; if it is on a network, choose another home with HOMING_HOME.";
+        return Check::warn(NAME, "FUSE: what is behind it cannot be told", advice);
+    }
+    match LOCAL.iter().find(|(known, _)| *known == magic) {
+        Some((_, name)) => Check::ok(NAME, *name),
+        None => {
+            let advice = "It must be a local one with working locks.";
+            Check::warn(NAME, format!("unknown ({magic:#x})"), advice)
+        }
+    }
 }
 
 /// The socket: a path that is too long for an address works here, but not for every other program.
@@ -172,24 +172,46 @@ pub(super) fn lingering(surroundings: &Surroundings) -> Check {
 mod tests {
     use super::super::State;
     use super::*;
+    use crate::console::Console;
 
-    #[test]
-    fn a_home_that_others_can_enter_fails_with_the_command_that_mends_it() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let checks = home(folder.path());
-        assert_eq!(checks[0].state, State::Fail);
-        assert!(checks[0].advice.as_deref().is_some_and(|advice| advice.starts_with("chmod 700")));
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
-        assert_eq!(home(folder.path())[0].state, State::Ok);
+    fn context(home: &Path, flag: &str) -> Context {
+        Context {
+            surroundings: Surroundings::default(),
+            console: Console::plain(None),
+            home_flag: Some(flag.into()),
+            home: home.into(),
+            json: false,
+        }
     }
 
     #[test]
-    fn a_home_that_is_not_there_or_no_folder_is_told_apart() {
+    fn a_home_that_is_there_is_looked_at_and_one_that_is_not_will_be_made() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(home(&folder.path().join("none"))[0].state, State::Ok);
+        let checks = home(&context(folder.path(), "/h"));
+        assert_eq!((checks[0].state, checks.len()), (State::Ok, 3));
+        let checks = home(&context(&folder.path().join("none"), "/h"));
+        assert_eq!((checks[0].state, checks.len()), (State::Ok, 1));
         std::fs::write(folder.path().join("file"), "").unwrap();
-        assert_eq!(home(&folder.path().join("file"))[0].state, State::Fail);
+        assert_eq!(home(&context(&folder.path().join("file"), "/h"))[0].state, State::Fail);
+    }
+
+    #[test]
+    fn a_relative_home_is_worth_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let checks = home(&context(folder.path(), "h"));
+        assert_eq!(checks[0].state, State::Warn);
+        let advice = format!("export HOMING_HOME={}", folder.path().display());
+        assert_eq!(checks[0].advice.as_deref(), Some(advice.as_str()));
+    }
+
+    #[test]
+    fn what_the_store_refuses_fails_and_nothing_else_does() {
+        for network in [0x6969, 0x517b, 0xfe53_4d42, 0xff53_4d42, 0x0102_1997, 0x5346_414f, 0x7375_7245] {
+            assert_eq!(kind(network).state, State::Fail, "{network:x}");
+        }
+        assert_eq!((kind(0xef53).state, kind(FUSE).state), (State::Ok, State::Warn));
+        assert_eq!(kind(0x1234_5678).state, State::Warn);
+        assert!(LOCAL.iter().all(|(magic, _)| kind(*magic).state == State::Ok));
     }
 
     #[test]
