@@ -36,7 +36,10 @@ pub fn is_denied(name: &str) -> bool {
 
 /// The variables a task may be given, out of its caller's.
 pub fn capture(variables: impl IntoIterator<Item = (String, OsText)>) -> BTreeMap<String, OsText> {
-    variables.into_iter().filter(|(name, _)| !is_denied(name) && !name.is_empty() && !name.contains('=')).collect()
+    variables
+        .into_iter()
+        .filter(|(name, _)| !is_denied(name) && !name.is_empty() && !name.contains('='))
+        .collect()
 }
 
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.

@@ -141,7 +141,7 @@ mod tests {
 
         #[test]
         fn any_text_is_a_reference_and_never_panics(text: String) {
-            Reference::parse(&text);
+            let _ = Reference::parse(&text);
         }
     }
 

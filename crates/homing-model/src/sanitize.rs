@@ -198,8 +198,15 @@ fn push_char(c: char, out: &mut String) {
         '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
         // Bidirectional overrides, isolates and marks reorder what a person reads; line and paragraph separators, tags and
         // the byte-order mark hide it.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}'
-        | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => out.push(char::REPLACEMENT_CHARACTER),
+        '\u{61c}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{2028}'
+        | '\u{2029}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => out.push(char::REPLACEMENT_CHARACTER),
         _ => out.push(c),
     }
 }

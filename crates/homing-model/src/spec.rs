@@ -276,10 +276,7 @@ impl Spec {
 
     fn validate_numbers(&self) -> Result<(), Invalid> {
         if self.timeout_ms == Some(0) {
-            return Err(Invalid::Number {
-                field: "timeout_ms",
-                expected: "above 0, or absent for no limit",
-            });
+            return Err(Invalid::Number { field: "timeout_ms", expected: "above 0, or absent for no limit" });
         }
         if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
             return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });

@@ -97,7 +97,9 @@ impl fmt::Display for Status {
 
 /// Why a text is not a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a status; statuses are queued, starting, running, paused, stopping, succeeded, failed, stopped, timed_out, start_failed, lost")]
+#[error(
+    "`{0}` is not a status; statuses are queued, starting, running, paused, stopping, succeeded, failed, stopped, timed_out, start_failed, lost"
+)]
 pub struct Unknown(String);
 
 impl FromStr for Status {

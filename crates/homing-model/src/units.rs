@@ -64,7 +64,11 @@ pub fn size(text: &str) -> Result<u64, Malformed> {
     if !(0.0..=9_007_199_254_740_992.0).contains(&bytes) {
         return Err(malformed());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be within 0..=2^53")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be within 0..=2^53"
+    )]
     Ok(bytes as u64)
 }
 

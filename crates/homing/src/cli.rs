@@ -152,7 +152,8 @@ mod tests {
         let command = Cli::command();
         let shown: Vec<_> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
         assert_eq!(shown.len(), 10);
-        for sub in command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands())) {
+        for sub in command.get_subcommands().flat_map(|sub| std::iter::once(sub).chain(sub.get_subcommands()))
+        {
             assert!(sub.get_about().is_some(), "{} has no description", sub.get_name());
             let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("homing "), "{} shows no example", sub.get_name());

@@ -87,11 +87,13 @@ pub(crate) fn effective_configuration(path: &Path) -> Result<String, Problem> {
     let config = Config::load(path).map_err(|error| {
         let mut problem = Problem::new(Code::BadConfig, error.to_string());
         if matches!(error, ConfigError::Read { .. }) {
-            problem.advice = "Make it a file that you can read, or choose another home with HOMING_HOME.".to_owned();
+            problem.advice =
+                "Make it a file that you can read, or choose another home with HOMING_HOME.".to_owned();
         }
         problem
     })?;
-    toml::to_string(&config).map_err(|error| Problem::new(Code::Internal, format!("the configuration: {error}")))
+    toml::to_string(&config)
+        .map_err(|error| Problem::new(Code::Internal, format!("the configuration: {error}")))
 }
 
 /// This program, also when it was replaced by a newer one while it ran.

@@ -58,7 +58,8 @@ pub(crate) fn check(home: &Path) -> Result<(), Problem> {
     };
     if meta.is_symlink() {
         let target = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-        let advice = format!("Name the folder itself: `export HOMING_HOME={}`.", quote(&target.display().to_string()));
+        let advice =
+            format!("Name the folder itself: `export HOMING_HOME={}`.", quote(&target.display().to_string()));
         return refuse(format!("the home {shown} is a link, not a real folder"), advice);
     }
     if !meta.is_dir() {
@@ -70,7 +71,8 @@ pub(crate) fn check(home: &Path) -> Result<(), Problem> {
     }
     let mode = meta.mode() & 0o777;
     if mode & 0o077 != 0 {
-        let close = format!("`chmod 700 {}` closes it, if it is meant to be the home. ", quote(&shown.to_string()));
+        let close =
+            format!("`chmod 700 {}` closes it, if it is meant to be the home. ", quote(&shown.to_string()));
         return refuse(format!("the home {shown} is open to other users (mode {mode:04o})"), close + ANOTHER);
     }
     Ok(())
@@ -126,6 +128,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_a_home_is_refused_with_the_way_out() {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let inside = |name: &str| folder.path().join(name);
         std::fs::write(inside("file"), "").unwrap();
         std::fs::create_dir(inside("open")).unwrap();

@@ -42,7 +42,13 @@ mod tests {
     use super::*;
 
     fn sleeper(id: &TaskId) -> Child {
-        Command::new("sleep").arg("600").arg0("sleep").env_clear().env("HOMING_TASK_ID", id.as_str()).spawn().unwrap()
+        Command::new("sleep")
+            .arg("600")
+            .arg0("sleep")
+            .env_clear()
+            .env("HOMING_TASK_ID", id.as_str())
+            .spawn()
+            .unwrap()
     }
 
     fn end(mut child: Child) -> u32 {

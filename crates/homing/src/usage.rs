@@ -176,7 +176,10 @@ mod tests {
         }
         assert!(!told("homing kubernetes").contains("did you mean"));
         let text = told("homing daemon strat");
-        assert!(text.contains("`daemon strat`") && text.contains("did you mean `homing daemon start`?"), "{text}");
+        assert!(
+            text.contains("`daemon strat`") && text.contains("did you mean `homing daemon start`?"),
+            "{text}"
+        );
         assert!(text.ends_with("next: homing daemon --help"), "{text}");
     }
 
@@ -184,7 +187,9 @@ mod tests {
     fn a_task_that_was_not_named_is_asked_for() {
         for command in ["wait", "output", "show", "stop", "input", "forget"] {
             let text = told(&format!("homing {command}"));
-            assert!(text.starts_with(&format!("homing: `homing {command}` needs the ID of a task (HM0003)\n")));
+            assert!(
+                text.starts_with(&format!("homing: `homing {command}` needs the ID of a task (HM0003)\n"))
+            );
             assert!(text.contains(&format!("`homing {command} @last`")), "{text}");
         }
         assert_eq!(

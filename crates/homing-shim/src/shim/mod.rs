@@ -12,9 +12,13 @@
 //!
 //! Keeps P2, P3, P4, P7, P8, P9 and P10.
 
+mod capture;
 mod channel;
 mod child;
+mod ending;
 mod input;
+mod launch;
+mod orders;
 mod revive;
 mod service;
 mod stop;

@@ -2,100 +2,61 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use minicbor::bytes::ByteVec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::Pid;
 
+use super::capture::Source;
 use super::channel::Channel;
 use super::child::{self, Child, StartFailure};
+use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS};
 use super::input::Input;
-use super::revive;
-use super::stop::{self, Cause, Stop};
+use super::launch;
+use super::stop::Stop;
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
-use crate::output::{Stream, Taken, Writer};
-use crate::record::{self, ExitRecord, Survivor, Verdict};
-use crate::wire::{FromShim, Launch, Refusal, Standing, ToShim};
-use crate::{confine, folder, output, sys};
+use crate::output::Writer;
+use crate::wire::{FromShim, Launch};
+use crate::{record, sys};
 
-/// After the main process's end, a pipe that is silent this long is considered drained.
-const QUIET_MS: i64 = 100;
-/// And after this long it is, silent or not.
-const DRAIN_MS: i64 = 2_000;
-/// Moves of output before the loop looks at its other business.
-const TURNS: usize = 16;
-/// A move of at least this much, twice, earns a pipe more room.
-const BUSY: u64 = 60 * 1024;
-
-/// One pipe or terminal.
-struct Source {
-    fd: OwnedFd,
-    stream: Stream,
-    busy: u8,
-}
-
-/// How the main process ended.
-struct Ended {
-    end: sys::End,
-    max_rss_bytes: u64,
-    cpu_ms: u64,
-    at: i64,
-    wall: i64,
-    /// What had been done to it before its end was seen.
-    cause: Option<Cause>,
-}
-
-/// Where the shim is in its work.
-enum Phase {
-    /// The main process lives, or its start is not yet known.
-    Running,
-    /// It has ended; its output is being drained.
-    Draining { since: i64, last_output: i64 },
-    /// The end was told.
-    Told { record: Vec<u8>, durable: bool, confirmed: bool },
-}
-
-struct Service {
-    folder: OwnedFd,
-    launch: Launch,
-    boot_id: String,
-    channel: Option<Channel>,
-    listener: Option<OwnedFd>,
-    signals: OwnedFd,
-    group: Option<Group>,
-    output: Writer,
-    marker: Option<File>,
-    sources: Vec<Source>,
-    input: Input,
+/// One attempt, and all that its shim knows of it.
+pub(super) struct Service {
+    pub(super) folder: OwnedFd,
+    pub(super) launch: Launch,
+    pub(super) boot_id: String,
+    pub(super) channel: Option<Channel>,
+    pub(super) listener: Option<OwnedFd>,
+    pub(super) signals: OwnedFd,
+    pub(super) group: Option<Group>,
+    pub(super) output: Writer,
+    pub(super) marker: Option<File>,
+    pub(super) sources: Vec<Source>,
+    pub(super) input: Input,
     /// The pipe that tells whether the command was executed.
-    status: Option<OwnedFd>,
-    failure: Option<StartFailure>,
-    pid: Option<u32>,
-    wall: Wall,
-    cloned_at: i64,
-    started_at: Option<i64>,
-    timeout_at: Option<i64>,
-    stop: Option<Stop>,
-    stopped_by: Option<String>,
-    ended: Option<Ended>,
+    pub(super) status: Option<OwnedFd>,
+    pub(super) failure: Option<StartFailure>,
+    pub(super) pid: Option<u32>,
+    pub(super) wall: Wall,
+    pub(super) cloned_at: i64,
+    pub(super) started_at: Option<i64>,
+    pub(super) timeout_at: Option<i64>,
+    pub(super) stop: Option<Stop>,
+    pub(super) stopped_by: Option<String>,
+    pub(super) ended: Option<Ended>,
     /// The kernel said that there are no children.
-    tree_gone: bool,
-    watch: Option<u64>,
-    phase: Phase,
+    pub(super) tree_gone: bool,
+    pub(super) watch: Option<u64>,
+    pub(super) phase: Phase,
 }
 
 /// Runs one attempt over the socket and folder that the keeper handed over. Returns when there is nothing left to do.
 pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     let mut channel = Channel::new(socket);
-    let Some((launch, early)) = receive_launch(&mut channel) else { return };
-    let marker = match begin(&folder) {
+    let Some((launch, early)) = launch::receive(&mut channel) else { return };
+    let marker = match launch::begin(&folder) {
         Ok(Ok(marker)) => marker,
         Ok(Err(refusal)) => {
             let _ = channel.send(&FromShim::Refused(refusal));
@@ -117,50 +78,14 @@ pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     service.leave();
 }
 
-/// Waits for the launch; beside it, what came with it. If the daemon goes away first, the attempt was never begun.
-fn receive_launch(channel: &mut Channel) -> Option<(Launch, Vec<ToShim>)> {
-    loop {
-        let mut fds = [PollFd::new(channel, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return None,
-        }
-        let mut messages = channel.receive().ok()?.into_iter();
-        while let Some(message) = messages.next() {
-            if let ToShim::Launch(launch) = message {
-                // A stop, a question or input may have been sent before this process was there to read the launch.
-                return Some((*launch, messages.collect()));
-            }
-        }
-    }
-}
-
-/// Lock, then marker: from here on the attempt is this shim's, or it is not run. Keeps P10.
-fn begin(folder: &OwnedFd) -> io::Result<Result<File, Refusal>> {
-    if !folder::lock(folder)? {
-        return Ok(Err(Refusal::Held));
-    }
-    // It can no longer start a second time: the marker is what its environment was.
-    Ok(folder::mark(folder)?.ok_or(Refusal::AlreadyStarted))
-}
-
-/// The socket at which a later daemon finds this shim. Named through the folder's descriptor: no path is too long.
-fn listen(folder: &OwnedFd) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let listener = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), folder::SOCKET);
-    let address = SocketAddrUnix::new(path)?;
-    if net::bind(&listener, &address) == Err(Errno::ADDRINUSE) {
-        // Of a shim that was killed before its marker: the lock is ours now.
-        folder::remove(folder, folder::SOCKET)?;
-        net::bind(&listener, &address)?;
-    }
-    net::listen(&listener, 4)?;
-    Ok(listener)
-}
-
 impl Service {
-    fn new(channel: Channel, folder: OwnedFd, launch: Launch, marker: Option<File>, boot_id: &str) -> Self {
+    pub(super) fn new(
+        channel: Channel,
+        folder: OwnedFd,
+        launch: Launch,
+        marker: Option<File>,
+        boot_id: &str,
+    ) -> Self {
         let wall = Wall::read();
         let now = clock::monotonic();
         // The writer gets its own descriptor; with none to be had, output is counted and let go.
@@ -196,7 +121,7 @@ impl Service {
         }
     }
 
-    fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         let cgroup = self.launch.cgroup.as_ref().and_then(|base| {
             let base = Path::new(OsStr::from_bytes(base));
             Group::make(base, &cgroup::name(&self.launch.task, self.launch.attempt)).ok()
@@ -211,8 +136,7 @@ impl Service {
             Ok(Child { pid, status, sources, input }) => {
                 self.pid = Some(pid);
                 self.status = status;
-                let source = |(fd, stream)| Source { fd, stream, busy: 0 };
-                self.sources = sources.into_iter().map(source).collect();
+                self.sources = sources.into_iter().map(|(fd, stream)| Source::new(fd, stream)).collect();
                 self.input = Input::new(input, self.launch.pty);
             }
             Err(failure) => {
@@ -226,14 +150,14 @@ impl Service {
         self.launch.rlimits = Vec::new();
     }
 
-    fn serve_failed(mut self, failure: StartFailure) {
+    pub(super) fn serve_failed(mut self, failure: StartFailure) {
         self.failure = Some(failure);
         self.tree_gone = true;
         self.serve();
         self.leave();
     }
 
-    fn serve(&mut self) {
+    pub(super) fn serve(&mut self) {
         loop {
             self.advance();
             if self.is_done() {
@@ -243,9 +167,7 @@ impl Service {
         }
     }
 
-    // ---- what happens -------------------------------------------------------------------------------------------------------
-
-    fn poll_once(&mut self) {
+    pub(super) fn poll_once(&mut self) {
         let timeout = self.deadline().map(|at| {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
@@ -308,7 +230,7 @@ impl Service {
     }
 
     /// The next moment at which something is due by itself.
-    fn deadline(&self) -> Option<i64> {
+    pub(super) fn deadline(&self) -> Option<i64> {
         let stop = self.stop.as_ref().filter(|_| !self.tree_gone).map(Stop::deadline);
         let timeout = self.timeout_at.filter(|_| self.ended.is_none() && self.stop.is_none());
         let drain = match &self.phase {
@@ -318,57 +240,8 @@ impl Service {
         [stop, timeout, drain].into_iter().flatten().min()
     }
 
-    fn take_output(&mut self, ready: [PollFlags; 2]) {
-        let now = self.wall.now();
-        let mut any = false;
-        let mut number = 0;
-        let output = &mut self.output;
-        self.sources.retain_mut(|source| {
-            let ready = ready.get(number).copied().unwrap_or(PollFlags::empty());
-            number += 1;
-            if ready.is_empty() {
-                return true;
-            }
-            for _ in 0..TURNS {
-                let taken = match source.stream {
-                    Stream::Pty => output.take_terminal(source.fd.as_fd(), now),
-                    Stream::Stdout | Stream::Stderr | Stream::Mixed => {
-                        output.take_pipe(source.fd.as_fd(), source.stream, now)
-                    }
-                };
-                match taken {
-                    Taken::Bytes(count) => {
-                        any = true;
-                        if count >= BUSY && source.busy < 2 {
-                            source.busy += 1;
-                            if source.busy == 2 {
-                                let _ = output::widen(source.fd.as_fd());
-                            }
-                        }
-                    }
-                    Taken::Nothing => return true,
-                    Taken::End => return false,
-                }
-            }
-            true
-        });
-        if any {
-            if let Phase::Draining { last_output, .. } = &mut self.phase {
-                *last_output = clock::monotonic();
-            }
-            self.tell_growth();
-        }
-    }
-
-    fn tell_growth(&mut self) {
-        if self.watch.is_some_and(|seen| self.output.total() > seen) {
-            self.watch = None;
-            self.tell(&FromShim::Output(self.output.total(), self.output.dropped()));
-        }
-    }
-
     /// The child's word: closed means executed, eight bytes mean that it could not be.
-    fn read_status(&mut self) {
+    pub(super) fn read_status(&mut self) {
         let Some(status) = &self.status else { return };
         let mut report = [0; 8];
         match rustix::io::read(status, &mut report) {
@@ -397,7 +270,7 @@ impl Service {
     }
 
     /// Takes every ended child: the main process, and orphans that this subreaper inherited.
-    fn reap(&mut self) {
+    pub(super) fn reap(&mut self) {
         let mut drain = [0; 128];
         let _ = rustix::io::read(&self.signals, &mut drain);
         loop {
@@ -430,135 +303,7 @@ impl Service {
         }
     }
 
-    fn accept(&mut self) {
-        let Some(listener) = &self.listener else { return };
-        let Ok(socket) = net::accept_with(listener, SocketFlags::CLOEXEC) else { return };
-        if confine::is_trusted(&socket) {
-            // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
-            self.watch = None;
-            self.channel = Some(Channel::new(socket));
-        }
-    }
-
-    /// The daemon is gone. From here on there is a socket at which the next one finds us; while one is there none is needed, and most
-    /// tasks never need one.
-    fn part(&mut self) {
-        self.channel = None;
-        self.watch = None;
-        if self.listener.is_none() {
-            self.listener = listen(&self.folder).ok();
-        }
-    }
-
-    fn hear(&mut self) {
-        let Some(channel) = &mut self.channel else { return };
-        if channel.flush().is_err() {
-            self.part();
-            return;
-        }
-        let Ok(messages) = channel.receive() else {
-            self.part();
-            return;
-        };
-        for message in messages {
-            self.obey(message);
-        }
-    }
-
-    fn obey(&mut self, message: ToShim) {
-        match message {
-            ToShim::Launch(_) => {}
-            ToShim::Hello => {
-                let standing = self.standing();
-                self.tell(&FromShim::Standing(Box::new(standing)));
-            }
-            ToShim::Stop(request) => {
-                // The truth first: an end that has happened is not a stop.
-                self.reap();
-                let signal = request.signal.unwrap_or(libc::SIGTERM);
-                let grace = request.grace_ms.unwrap_or(self.launch.grace_ms);
-                if self.ended.is_none() && self.stop.is_none() {
-                    self.stopped_by = request.by;
-                }
-                self.begin_stop(Cause::Requested, signal, grace);
-            }
-            ToShim::Signal(number) => {
-                self.reap();
-                let sent = self.signal_group(number);
-                self.tell(&FromShim::Signalled(sent));
-            }
-            ToShim::Input(request) => {
-                let answers = self.input.push(request);
-                self.tell_all(&answers);
-            }
-            ToShim::CancelInput => {
-                let answers = self.input.cancel();
-                self.tell_all(&answers);
-            }
-            ToShim::Resize(rows, columns) => {
-                if let Some(terminal) = self.input.terminal() {
-                    let size = rustix::termios::Winsize {
-                        ws_row: rows,
-                        ws_col: columns,
-                        ws_xpixel: 0,
-                        ws_ypixel: 0,
-                    };
-                    let _ = rustix::termios::tcsetwinsize(terminal, size);
-                }
-            }
-            ToShim::Watch(seen) => {
-                self.watch = Some(seen);
-                self.tell_growth();
-            }
-            ToShim::Recorded => {
-                if let Phase::Told { confirmed, .. } = &mut self.phase {
-                    *confirmed = true;
-                }
-            }
-        }
-    }
-
-    fn begin_stop(&mut self, cause: Cause, signal: i32, grace_ms: u64) {
-        if self.tree_gone {
-            return;
-        }
-        let now = clock::monotonic();
-        match &mut self.stop {
-            Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), now),
-            None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), now)),
-        }
-    }
-
-    /// Signals the main process's group. Its leader is ours and not yet waited for, so the number is still its own.
-    fn signal_group(&self, number: i32) -> bool {
-        let (Some(pid), None) = (self.pid, &self.ended) else { return false };
-        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let number = rustix::process::Signal::from_named_raw(number);
-        match (pid, number) {
-            (Some(pid), Some(number)) => rustix::process::kill_process_group(pid, number).is_ok(),
-            (None, _) | (_, None) => false,
-        }
-    }
-
-    fn standing(&self) -> Standing {
-        let ended = match &self.phase {
-            Phase::Told { record, .. } => Some(ByteVec::from(record.clone())),
-            Phase::Running | Phase::Draining { .. } => None,
-        };
-        Standing {
-            task: self.launch.task.clone(),
-            attempt: self.launch.attempt,
-            nonce: self.launch.nonce,
-            pid: self.pid.filter(|_| self.started_at.is_some()),
-            started_at: self.started_at,
-            ended,
-            output_bytes: self.output.total(),
-            output_dropped: self.output.dropped(),
-            shim: Some(std::process::id()),
-        }
-    }
-
-    fn tell(&mut self, message: &FromShim) {
+    pub(super) fn tell(&mut self, message: &FromShim) {
         if let Some(channel) = &mut self.channel
             && channel.send(message).is_err()
         {
@@ -566,126 +311,9 @@ impl Service {
         }
     }
 
-    fn tell_all(&mut self, messages: &[FromShim]) {
+    pub(super) fn tell_all(&mut self, messages: &[FromShim]) {
         for message in messages {
             self.tell(message);
-        }
-    }
-
-    // ---- what follows -------------------------------------------------------------------------------------------------------
-
-    /// Everything that is due because of what is now known, or of the time.
-    fn advance(&mut self) {
-        let now = clock::monotonic();
-        if self.ended.is_none() && self.stop.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
-            self.begin_stop(Cause::TimedOut, libc::SIGTERM, self.launch.grace_ms);
-        }
-        if let Some(stop) = &mut self.stop
-            && !self.tree_gone
-        {
-            stop.advance(self.group.as_ref(), now);
-        }
-        if matches!(self.phase, Phase::Running) && self.has_ended() {
-            if self.launch.kill_on_exit && !self.tree_gone && self.stop.is_none() {
-                self.begin_stop(Cause::Leftovers, libc::SIGTERM, self.launch.grace_ms);
-            }
-            // A stop is not over before the tree is.
-            let stopped = self.stop.as_ref().is_none_or(|stop| self.tree_gone || stop.is_exhausted(now));
-            if stopped {
-                let answers = self.input.close();
-                self.tell_all(&answers);
-                self.phase = Phase::Draining { since: now, last_output: now };
-                self.take_output([PollFlags::IN; 2]);
-            }
-        }
-        if let Phase::Draining { since, last_output } = self.phase {
-            let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
-            if drained {
-                self.finish();
-            }
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ended.is_some() || (self.pid.is_none() && self.failure.is_some())
-    }
-
-    /// Tells the daemon and makes the record durable, in this order: the ledger and the disk then work at the same time, and either
-    /// alone is enough. Nothing that anybody is told depends on this process from here on.
-    fn finish(&mut self) {
-        let record = self.exit_record().encode();
-        self.tell(&FromShim::Exited(ByteVec::from(record.clone())));
-        let durable = self
-            .marker
-            .as_ref()
-            .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, &record).is_ok());
-        self.marker = None;
-        self.phase = Phase::Told { record, durable, confirmed: false };
-    }
-
-    fn exit_record(&self) -> ExitRecord {
-        let survivors = if self.tree_gone { Vec::new() } else { stop::members(self.group.as_ref()) };
-        let survivors = survivors
-            .into_iter()
-            .take(record::MAX_SURVIVORS)
-            .map(|process| Survivor { pid: process.pid, name: process.name })
-            .collect();
-        let (exit_code, signal) = match self.ended.as_ref().map(|ended| ended.end) {
-            Some(sys::End::Code(code)) if self.failure.is_none() => (Some(code), None),
-            Some(sys::End::Signal(signal)) if self.failure.is_none() => (None, Some(signal)),
-            Some(_) | None => (None, None),
-        };
-        let verdict = match (&self.failure, self.ended.as_ref().and_then(|ended| ended.cause)) {
-            (Some(_), _) => Verdict::StartFailed,
-            (None, Some(Cause::Requested)) => Verdict::Stopped,
-            (None, Some(Cause::TimedOut)) => Verdict::TimedOut,
-            (None, Some(Cause::Leftovers) | None) => Verdict::Exited,
-        };
-        let ended_at = self.ended.as_ref().map_or_else(clock::monotonic, |ended| ended.at);
-        ExitRecord {
-            task: self.launch.task.clone(),
-            attempt: self.launch.attempt,
-            nonce: self.launch.nonce,
-            boot_id: self.boot_id.clone(),
-            verdict,
-            exit_code,
-            signal,
-            reason: self.failure.as_ref().map(|failure| failure.reason.chars().take(500).collect()),
-            stopped_by: self.stopped_by.clone().filter(|_| verdict == Verdict::Stopped),
-            survivors,
-            pid: self.pid.filter(|_| self.failure.is_none()),
-            started_at: self.started_at,
-            ended_at: self.ended.as_ref().map_or_else(|| self.wall.now(), |ended| ended.wall),
-            duration_ms: u64::try_from(ended_at - self.cloned_at).unwrap_or(0),
-            max_rss_bytes: self.ended.as_ref().map_or(0, |ended| ended.max_rss_bytes),
-            cpu_ms: self.ended.as_ref().map_or(0, |ended| ended.cpu_ms),
-            output_bytes: self.output.total(),
-            output_dropped: self.output.dropped(),
-        }
-    }
-
-    /// Whether this process may leave: the end is safe somewhere, and nobody of the tree is left to look after.
-    fn is_done(&self) -> bool {
-        let Phase::Told { durable, confirmed, .. } = &self.phase else { return false };
-        // Without a socket, or a folder to find it in, nobody will ever come to ask; what could not be made durable then is lost,
-        // and says so.
-        let hidden = || {
-            self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
-        };
-        let unreachable = self.channel.is_none() && (*durable || hidden());
-        (*confirmed || unreachable) && self.tree_gone
-    }
-
-    fn leave(&mut self) {
-        if let Some(group) = &self.group {
-            group.remove();
-        }
-        if self.listener.is_some() {
-            let _ = folder::remove(&self.folder, folder::SOCKET);
-        }
-        let confirmed = matches!(self.phase, Phase::Told { confirmed: true, .. });
-        if !confirmed && let Some(home) = &self.launch.revive {
-            revive::revive(Path::new(OsStr::from_bytes(home)));
         }
     }
 }

@@ -82,7 +82,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             What::Start => start(&client, context).await,
             What::Stop => {
                 let was = stop(&client, context).await?;
-                let text = if was { "stopped until a command needs it; tasks run on" } else { "no daemon was running" };
+                let text = if was {
+                    "stopped until a command needs it; tasks run on"
+                } else {
+                    "no daemon was running"
+                };
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
             What::Restart => {
@@ -122,7 +126,8 @@ async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
 fn tell_of_broken_configuration(context: &Context) {
     let path = home::configuration(context.home_flag.as_deref(), &context.surroundings);
     if let Err(mut problem) = path.and_then(|path| entry::effective_configuration(&path)) {
-        problem.detail = format!("the configuration is broken, the last good one is in force: {}", problem.detail);
+        problem.detail =
+            format!("the configuration is broken, the last good one is in force: {}", problem.detail);
         context.report(&problem);
     }
 }
@@ -152,18 +157,21 @@ async fn look(client: &Client, context: &Context) -> Result<u8, Failure> {
         status::print(&answer, context)?;
         return Ok(exit_code::DONE);
     }
-    home::check(&context.home)?;
+    let usable = home::check(&context.home);
     let stopped = autostart::is_stopped(&context.home);
-    let why = if stopped {
-        "stopped; it does not come back by itself, but the next command that needs it starts it again"
-    } else {
-        "not running; the next command that needs it starts it"
+    let why = match &usable {
+        Err(_) => "not running, and cannot run in this home",
+        Ok(()) if stopped => {
+            "stopped; it does not come back by itself, but the next command that needs it starts it again"
+        }
+        Ok(()) => "not running; the next command that needs it starts it",
     };
     say(
         context,
         &serde_json::json!({ "running": false, "stopped": stopped, "home": context.home.display().to_string() }),
         why,
     )?;
+    usable?;
     Ok(exit_code::FAILED)
 }
 

@@ -74,18 +74,132 @@ async fn usage_is_2_and_125_where_the_code_is_a_task_s() {
     ] {
         let ran = run(home.path(), words).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{words:?}");
-        assert!(!ran.stderr.is_empty());
+        // Without any word the whole help is the next step.
+        let told = if words.is_empty() { "Begin with:" } else { "\n  next: " };
+        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
     }
+}
+
+#[tokio::test]
+async fn a_home_that_cannot_be_one_is_told_with_the_way_out_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, open) = (folder.path().join("file"), folder.path().join("open"));
+    std::fs::write(&file, "").unwrap();
+    std::fs::create_dir(&open).unwrap();
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (home, says, next) in [
+        (
+            &file,
+            "is a file, not a real folder (HM0018)",
+            "next: HOMING_HOME or `--home DIR` chooses another.",
+        ),
+        (&open, "is open to other users (mode 0755) (HM0018)", "next: `chmod 700 /"),
+        (&file.join("below"), "cannot be used: Not a directory", "next: HOMING_HOME or `--home DIR`"),
+    ] {
+        for (words, code) in [
+            (&["run", "--", "true"][..], 125),
+            (&["wait", "x"], 125),
+            (&["list"], 1),
+            (&["show", "x"], 1),
+            (&["status"], 1),
+            (&["daemon", "start"], 1),
+        ] {
+            let ran = run(home, words).await;
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{words:?}: {ran:?}");
+            assert!(ran.stderr.contains(says) && ran.stderr.contains(next), "{words:?}: {}", ran.stderr);
+        }
+        let ran = run(home, &["daemon", "status"]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), "not running, and cannot run in this home\n"));
+        assert!(ran.stderr.contains(says) && ran.stderr.contains(next), "{}", ran.stderr);
+        let ran = run(home, &["doctor"]).await;
+        assert!(ran.code == Some(1) && ran.stdout.contains(next), "{ran:?}");
+    }
+    assert_eq!(std::fs::read_dir(&open).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_relative_home_is_found_from_the_working_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("h");
+    std::fs::create_dir(&home).unwrap();
+    let _fake = Fake::serve(&home, one_task("succeeded", Some(0), b"out\n"));
+    let mut command = homing(Path::new("h"), &["output", "x"]);
+    command.current_dir(folder.path());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"out\n"[..], Some(0)));
+}
+
+#[tokio::test]
+async fn starting_with_a_broken_configuration_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |_| {
+        let status = serde_json::json!({
+            "daemon": { "pid": 7, "version": "0.1.0", "started_at": "2026-01-01T00:00:00.000Z", "home": "/h" },
+            "tasks": { "queued": 0, "running": 0, "finished": 0 },
+            "reconcile": { "interval_ms": 10000, "last_duration_ms": 0, "passes": 0, "adopted": 0, "repaired": 0,
+                           "errors": [] },
+            "deliveries": { "pending": 0, "dead": 0 }
+        });
+        Reply::json(200, status.to_string())
+    });
+    let ran = run(home.path(), &["daemon", "start"]).await;
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("already runs, pid 7\n", ""));
+    std::fs::write(home.path().join("config.toml"), "[output]\nmaxi = 1\n").unwrap();
+    let ran = run(home.path(), &["daemon", "start"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "already runs, pid 7\n"));
+    let told = "homing: the configuration is broken, the last good one is in force: ";
+    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("config.toml, line 2") && ran.stderr.contains("(HM0022)\n  next: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[tokio::test]
+async fn stopping_an_ended_task_tells_of_what_it_had_left_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let mut left = Command::new("sleep").arg("600").env("HOMING_TASK_ID", "t-bcdfghjkmn").spawn().unwrap();
+    let mut task = sample_task("succeeded");
+    task["outcome"]["survivors"] = serde_json::json!([{ "pid": left.id(), "name": "sh" }]);
+    let _fake = Fake::serve(home.path(), move |request| {
+        let stopped = serde_json::json!({ "stopping": false, "task": task });
+        Reply::json(200, if request.is("POST", "/v1/tasks") { stopped } else { task.clone() }.to_string())
+    });
+    let shown = run(home.path(), &["show", "x"]).await;
+    let pid = left.id();
+    assert!(
+        shown.stdout.contains(&format!("left behind  sleep (pid {pid}, still runs)\n")),
+        "{}",
+        shown.stdout
+    );
+    let told = run(home.path(), &["stop", "x"]).await;
+    let ended = "t-bcdfghjkmn had already ended: succeeded";
+    assert_eq!(told.stdout, format!("{ended}; 1 left-over process was told to end\n"));
+    left.kill().unwrap();
+    left.wait().unwrap();
+    assert_eq!(run(home.path(), &["stop", "x"]).await.stdout, format!("{ended}\n"));
+    let shown = run(home.path(), &["show", "x"]).await;
+    assert!(
+        shown.stdout.contains(&format!("left behind  sh (pid {pid}, gone by now)\n")),
+        "{}",
+        shown.stdout
+    );
 }
 
 #[tokio::test]
 async fn looking_at_the_daemon_starts_none() {
     let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let ran = run(home.path(), &["daemon", "status"]).await;
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+    assert_eq!(ran.stdout, "not running; the next command that needs it starts it\n");
     let ran = run(home.path(), &["doctor", "--json"]).await;
     assert!(ran.stdout.contains("not running"), "{ran:?}");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+    std::fs::write(home.path().join("stopped"), "").unwrap();
+    let ran = run(home.path(), &["daemon", "status"]).await;
+    assert!(ran.stdout.contains("the next command that needs it starts it again"), "{ran:?}");
 }
 
 #[tokio::test]

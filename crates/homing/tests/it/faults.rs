@@ -51,8 +51,8 @@ fn p2_a_full_disk_costs_output_and_new_tasks_but_no_exit_code() {
         .submit(&["--stdin", "pipe"], "echo before; read line; head -c 8000000 /dev/zero; read line; exit 8");
     let _ = home.until_status(&loud, "running");
     wait_for("its first words", || (home.output(&loud) == b"before\n").then_some(()));
-    let _ = home.cli(["input", &loud, "go", "--enter"]).ok();
     fill(&home);
+    let _ = home.cli(["input", &loud, "go", "--enter"]).ok();
     let refused =
         wait_for("a refusal", || Some(home.cli(["run", "--", "true"])).filter(|output| output.code != 0));
     assert!(is_refused(&refused, &["HM0012", "HM0013"]), "{refused:?}");

@@ -174,6 +174,12 @@ mod tests {
     use super::*;
     use crate::console::Console;
 
+    fn private() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        folder
+    }
+
     fn context(home: &Path, flag: &str) -> Context {
         Context {
             surroundings: Surroundings::default(),
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_home_that_is_there_is_looked_at_and_one_that_is_not_will_be_made() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = private();
         let checks = home(&context(folder.path(), "/h"));
         assert_eq!((checks[0].state, checks.len()), (State::Ok, 3));
         let checks = home(&context(&folder.path().join("none"), "/h"));
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_relative_home_is_worth_a_word() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = private();
         let checks = home(&context(folder.path(), "h"));
         assert_eq!(checks[0].state, State::Warn);
         let advice = format!("export HOMING_HOME={}", folder.path().display());

@@ -1,0 +1,160 @@
+//! The end of an attempt: drained, told, recorded, confirmed. Keeps P2, P4 and P9.
+
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use minicbor::bytes::ByteVec;
+use rustix::event::PollFlags;
+
+use super::revive;
+use super::service::Service;
+use super::stop::{self, Cause};
+use crate::clock;
+use crate::record::{self, ExitRecord, Survivor, Verdict};
+use crate::wire::FromShim;
+use crate::{folder, sys};
+
+/// After the main process's end, a pipe that is silent this long is considered drained.
+pub(super) const QUIET_MS: i64 = 100;
+/// And after this long it is, silent or not.
+pub(super) const DRAIN_MS: i64 = 2_000;
+
+/// How the main process ended.
+pub(super) struct Ended {
+    pub(super) end: sys::End,
+    pub(super) max_rss_bytes: u64,
+    pub(super) cpu_ms: u64,
+    pub(super) at: i64,
+    pub(super) wall: i64,
+    /// What had been done to it before its end was seen.
+    pub(super) cause: Option<Cause>,
+}
+
+/// Where the shim is in its work.
+pub(super) enum Phase {
+    /// The main process lives, or its start is not yet known.
+    Running,
+    /// It has ended; its output is being drained.
+    Draining { since: i64, last_output: i64 },
+    /// The end was told.
+    Told { record: Vec<u8>, durable: bool, confirmed: bool },
+}
+
+impl Service {
+    /// Everything that is due because of what is now known, or of the time.
+    pub(super) fn advance(&mut self) {
+        let now = clock::monotonic();
+        if self.ended.is_none() && self.stop.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
+            self.begin_stop(Cause::TimedOut, libc::SIGTERM, self.launch.grace_ms);
+        }
+        if let Some(stop) = &mut self.stop
+            && !self.tree_gone
+        {
+            stop.advance(self.group.as_ref(), now);
+        }
+        if matches!(self.phase, Phase::Running) && self.has_ended() {
+            if self.launch.kill_on_exit && !self.tree_gone && self.stop.is_none() {
+                self.begin_stop(Cause::Leftovers, libc::SIGTERM, self.launch.grace_ms);
+            }
+            // A stop is not over before the tree is.
+            let stopped = self.stop.as_ref().is_none_or(|stop| self.tree_gone || stop.is_exhausted(now));
+            if stopped {
+                let answers = self.input.close();
+                self.tell_all(&answers);
+                self.phase = Phase::Draining { since: now, last_output: now };
+                self.take_output([PollFlags::IN; 2]);
+            }
+        }
+        if let Phase::Draining { since, last_output } = self.phase {
+            let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
+            if drained {
+                self.finish();
+            }
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some() || (self.pid.is_none() && self.failure.is_some())
+    }
+
+    /// Tells the daemon and makes the record durable, in this order: the ledger and the disk then work at the same time, and either
+    /// alone is enough. Nothing that anybody is told depends on this process from here on.
+    pub(super) fn finish(&mut self) {
+        let record = self.exit_record().encode();
+        self.tell(&FromShim::Exited(ByteVec::from(record.clone())));
+        let durable = self
+            .marker
+            .as_ref()
+            .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, &record).is_ok());
+        self.marker = None;
+        self.phase = Phase::Told { record, durable, confirmed: false };
+    }
+
+    pub(super) fn exit_record(&self) -> ExitRecord {
+        let survivors = if self.tree_gone { Vec::new() } else { stop::members(self.group.as_ref()) };
+        let survivors = survivors
+            .into_iter()
+            .take(record::MAX_SURVIVORS)
+            .map(|process| Survivor { pid: process.pid, name: process.name })
+            .collect();
+        let (exit_code, signal) = match self.ended.as_ref().map(|ended| ended.end) {
+            Some(sys::End::Code(code)) if self.failure.is_none() => (Some(code), None),
+            Some(sys::End::Signal(signal)) if self.failure.is_none() => (None, Some(signal)),
+            Some(_) | None => (None, None),
+        };
+        let verdict = match (&self.failure, self.ended.as_ref().and_then(|ended| ended.cause)) {
+            (Some(_), _) => Verdict::StartFailed,
+            (None, Some(Cause::Requested)) => Verdict::Stopped,
+            (None, Some(Cause::TimedOut)) => Verdict::TimedOut,
+            (None, Some(Cause::Leftovers) | None) => Verdict::Exited,
+        };
+        let ended_at = self.ended.as_ref().map_or_else(clock::monotonic, |ended| ended.at);
+        ExitRecord {
+            task: self.launch.task.clone(),
+            attempt: self.launch.attempt,
+            nonce: self.launch.nonce,
+            boot_id: self.boot_id.clone(),
+            verdict,
+            exit_code,
+            signal,
+            reason: self.failure.as_ref().map(|failure| failure.reason.chars().take(500).collect()),
+            stopped_by: self.stopped_by.clone().filter(|_| verdict == Verdict::Stopped),
+            survivors,
+            pid: self.pid.filter(|_| self.failure.is_none()),
+            started_at: self.started_at,
+            ended_at: self.ended.as_ref().map_or_else(|| self.wall.now(), |ended| ended.wall),
+            duration_ms: u64::try_from(ended_at - self.cloned_at).unwrap_or(0),
+            max_rss_bytes: self.ended.as_ref().map_or(0, |ended| ended.max_rss_bytes),
+            cpu_ms: self.ended.as_ref().map_or(0, |ended| ended.cpu_ms),
+            output_bytes: self.output.total(),
+            output_dropped: self.output.dropped(),
+        }
+    }
+
+    /// Whether this process may leave: the end is safe somewhere, and nobody of the tree is left to look after.
+    pub(super) fn is_done(&self) -> bool {
+        let Phase::Told { durable, confirmed, .. } = &self.phase else { return false };
+        // Without a socket, or a folder to find it in, nobody will ever come to ask; what could not be made durable then is lost,
+        // and says so.
+        let hidden = || {
+            self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
+        };
+        let unreachable = self.channel.is_none() && (*durable || hidden());
+        (*confirmed || unreachable) && self.tree_gone
+    }
+
+    pub(super) fn leave(&mut self) {
+        if let Some(group) = &self.group {
+            group.remove();
+        }
+        if self.listener.is_some() {
+            let _ = folder::remove(&self.folder, folder::SOCKET);
+        }
+        let confirmed = matches!(self.phase, Phase::Told { confirmed: true, .. });
+        if !confirmed && let Some(home) = &self.launch.revive {
+            revive::revive(Path::new(OsStr::from_bytes(home)));
+        }
+    }
+}

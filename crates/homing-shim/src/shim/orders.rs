@@ -1,0 +1,143 @@
+//! What the daemon asks for, and what it is told.
+
+use minicbor::bytes::ByteVec;
+use rustix::net::{self, SocketFlags};
+use rustix::process::Pid;
+
+use super::channel::Channel;
+use super::ending::Phase;
+use super::launch;
+use super::service::Service;
+use super::stop::{Cause, Stop};
+use crate::wire::{FromShim, Standing, ToShim};
+use crate::{clock, confine};
+
+impl Service {
+    pub(super) fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let Ok(socket) = net::accept_with(listener, SocketFlags::CLOEXEC) else { return };
+        if confine::is_trusted(&socket) {
+            // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
+            self.watch = None;
+            self.channel = Some(Channel::new(socket));
+        }
+    }
+
+    /// The daemon is gone. From here on there is a socket at which the next one finds us; while one is there none is needed, and most
+    /// tasks never need one.
+    pub(super) fn part(&mut self) {
+        self.channel = None;
+        self.watch = None;
+        if self.listener.is_none() {
+            self.listener = launch::listen(&self.folder).ok();
+        }
+    }
+
+    pub(super) fn hear(&mut self) {
+        let Some(channel) = &mut self.channel else { return };
+        if channel.flush().is_err() {
+            self.part();
+            return;
+        }
+        let Ok(messages) = channel.receive() else {
+            self.part();
+            return;
+        };
+        for message in messages {
+            self.obey(message);
+        }
+    }
+
+    pub(super) fn obey(&mut self, message: ToShim) {
+        match message {
+            ToShim::Launch(_) => {}
+            ToShim::Hello => {
+                let standing = self.standing();
+                self.tell(&FromShim::Standing(Box::new(standing)));
+            }
+            ToShim::Stop(request) => {
+                // The truth first: an end that has happened is not a stop.
+                self.reap();
+                let signal = request.signal.unwrap_or(libc::SIGTERM);
+                let grace = request.grace_ms.unwrap_or(self.launch.grace_ms);
+                if self.ended.is_none() && self.stop.is_none() {
+                    self.stopped_by = request.by;
+                }
+                self.begin_stop(Cause::Requested, signal, grace);
+            }
+            ToShim::Signal(number) => {
+                self.reap();
+                let sent = self.signal_group(number);
+                self.tell(&FromShim::Signalled(sent));
+            }
+            ToShim::Input(request) => {
+                let answers = self.input.push(request);
+                self.tell_all(&answers);
+            }
+            ToShim::CancelInput => {
+                let answers = self.input.cancel();
+                self.tell_all(&answers);
+            }
+            ToShim::Resize(rows, columns) => {
+                if let Some(terminal) = self.input.terminal() {
+                    let size = rustix::termios::Winsize {
+                        ws_row: rows,
+                        ws_col: columns,
+                        ws_xpixel: 0,
+                        ws_ypixel: 0,
+                    };
+                    let _ = rustix::termios::tcsetwinsize(terminal, size);
+                }
+            }
+            ToShim::Watch(seen) => {
+                self.watch = Some(seen);
+                self.tell_growth();
+            }
+            ToShim::Recorded => {
+                if let Phase::Told { confirmed, .. } = &mut self.phase {
+                    *confirmed = true;
+                }
+            }
+        }
+    }
+
+    pub(super) fn begin_stop(&mut self, cause: Cause, signal: i32, grace_ms: u64) {
+        if self.tree_gone {
+            return;
+        }
+        let now = clock::monotonic();
+        match &mut self.stop {
+            Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), now),
+            None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), now)),
+        }
+    }
+
+    /// Signals the main process's group. Its leader is ours and not yet waited for, so the number is still its own.
+    pub(super) fn signal_group(&self, number: i32) -> bool {
+        let (Some(pid), None) = (self.pid, &self.ended) else { return false };
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let number = rustix::process::Signal::from_named_raw(number);
+        match (pid, number) {
+            (Some(pid), Some(number)) => rustix::process::kill_process_group(pid, number).is_ok(),
+            (None, _) | (_, None) => false,
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let ended = match &self.phase {
+            Phase::Told { record, .. } => Some(ByteVec::from(record.clone())),
+            Phase::Running | Phase::Draining { .. } => None,
+        };
+        Standing {
+            task: self.launch.task.clone(),
+            attempt: self.launch.attempt,
+            nonce: self.launch.nonce,
+            pid: self.pid.filter(|_| self.started_at.is_some()),
+            started_at: self.started_at,
+            ended,
+            output_bytes: self.output.total(),
+            output_dropped: self.output.dropped(),
+            shim: Some(std::process::id()),
+        }
+    }
+}
