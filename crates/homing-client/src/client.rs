@@ -41,6 +41,9 @@ pub(crate) type Sender = SendRequest<Full<Bytes>>;
 /// How often in a row a repeatable request may find the daemon gone before that is an error.
 const ATTEMPTS: u32 = 12;
 
+/// How often in a row a daemon that was just revived may be gone again.
+const REVIVALS: u32 = 5;
+
 /// A client of one home. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
@@ -186,8 +189,17 @@ impl Client {
             result => return result,
         }
         let before = self.inner.connected_before.load(Ordering::Relaxed);
-        revive(if before { Absence::WentAway } else { Absence::NeverThere }).await?;
-        socket::connect(&self.inner.home).await
+        let absence = if before { Absence::WentAway } else { Absence::NeverThere };
+        let mut attempt = 1;
+        loop {
+            revive(absence).await?;
+            // It was there a moment ago: from now on its absence is a restart.
+            self.inner.connected_before.store(true, Ordering::Relaxed);
+            match socket::connect(&self.inner.home).await {
+                Err(error) if error.is_nobody_there() && attempt < REVIVALS => attempt += 1,
+                result => return result,
+            }
+        }
     }
 
     fn take_idle(&self) -> Option<Sender> {

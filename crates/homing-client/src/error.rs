@@ -50,11 +50,13 @@ impl Error {
         matches!(self, Self::Unreachable { .. } | Self::Broken(_))
     }
 
-    /// Whether nobody listens: no socket, one that its daemon left behind, or no folder where one could be.
+    /// Whether nobody listens: no socket, one that its daemon left behind, no folder where one could be, or a daemon that died with our
+    /// connection still in its queue.
     #[must_use]
     pub fn is_nobody_there(&self) -> bool {
-        matches!(self, Self::Unreachable { source, .. }
-            if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory))
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotADirectory, NotFound};
+        let absent = [NotFound, ConnectionRefused, NotADirectory, ConnectionReset, ConnectionAborted];
+        matches!(self, Self::Unreachable { source, .. } if absent.contains(&source.kind()))
     }
 
     /// The kind of problem that the daemon named.

@@ -100,7 +100,7 @@ catalogue! {
         "Start it from outside: `homing daemon start`.";
     /// A configuration that cannot be read.
     BadConfig = "HM0022", "bad_config", 500, "the configuration is broken",
-        "Mend the line that the message names; `homing config --check` reads it again. The daemon keeps the last good one.";
+        "Mend the line that the message names; `homing config --check` reads it again. A daemon that had a good one before goes on with that.";
     /// A filesystem without locks.
     UnsupportedFilesystem = "HM0023", "unsupported_filesystem", 500, "the filesystem of the home has no working locks",
         "Choose a home on a local disk with HOMING_HOME; network filesystems are not supported.";

@@ -27,7 +27,8 @@ Examples:
   pg_dump db | homing run --stdin - -c 'zstd > db.zst'
 
 Exit codes with --wait or --follow: the task's own, 128+n for a signal, 121 lost, 122 stopped,
-123 still running, 124 timed out, 125 homing failed, 126/127 could not be started."
+123 still running, 124 timed out, 125 homing failed, 126/127 could not be started.
+Without them: 0 submitted, 125 homing failed."
 )]
 pub(crate) struct Options {
     #[command(flatten)]
