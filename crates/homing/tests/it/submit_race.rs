@@ -18,23 +18,18 @@ fn p9_every_acknowledged_submit_runs_once_though_the_daemon_dies_meanwhile() {
         drift(Duration::from_micros(round * 3_100 % 23_000));
         let _ = home.kill_daemon();
         let output = submitting.wait_with_output().unwrap();
-        if output.status.success() {
-            acknowledged.push((round, String::from_utf8(output.stdout).unwrap().trim().to_owned()));
-        }
+        assert!(output.status.success(), "round {round}: {}", String::from_utf8_lossy(&output.stderr));
+        acknowledged.push((round, String::from_utf8(output.stdout).unwrap().trim().to_owned()));
         // One kill for each submit: the next one begins with a daemon that answers.
         let _ = home.daemon_pid();
     }
-    assert!(acknowledged.len() as u64 >= ROUNDS / 2, "{acknowledged:?}");
     for (round, id) in &acknowledged {
         assert_eq!(home.ended(id)["outcome"]["exit_code"], *round);
         assert_eq!(home.truth(&format!("ran{round}")), "run\n", "round {round}");
     }
-    // A submit that was repeated left no second task behind, and one that was not acknowledged at most one.
-    let ran = |round| home.truth(&format!("ran{round}"));
-    assert!((0..ROUNDS).all(|round| ran(round).is_empty() || ran(round) == "run\n"));
+    // A submit that was repeated left no second task behind.
     let all = home.cli(["list", "--all", "--json"]).ok().json();
-    let tasks = all["items"].as_array().unwrap().len();
-    assert!(tasks >= acknowledged.len() && tasks as u64 <= ROUNDS, "{tasks}");
+    assert_eq!(all["items"].as_array().unwrap().len() as u64, ROUNDS);
 }
 
 #[test]
