@@ -10,9 +10,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::{Ending, Outcome, Status, Survivor, Timestamp, Verdict};
+use homing_model::{Ending, Status, Timestamp, Verdict};
 use homing_shim::folder;
-use homing_shim::record::{self, ExitRecord};
+use homing_shim::record::ExitRecord;
 use homing_shim::wire::{self, Frames, FromShim, ToShim};
 use homing_store::store::Applied;
 use homing_store::{Record, Started, store};
@@ -20,7 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
+use crate::ending::ending;
 use crate::engine::Inner;
+use crate::entropy;
 use crate::judge::{self, Judged};
 use crate::launch::{self, Surroundings, Values};
 use crate::live::{Attendance, Command};
@@ -159,7 +161,7 @@ impl Attendant {
             }
         };
         self.launches += 1;
-        self.nonce = random();
+        self.nonce = entropy::draw();
         let config = self.inner.config();
         let output = self.inner.home.output(&self.record.attempt());
         let around = Surroundings {
@@ -223,7 +225,7 @@ impl Attendant {
             return Some((Verdict::StartFailed, "no supervisor could be started".into()));
         }
         if self.values.is_none() {
-            match recover_values(&self.record, folder) {
+            match launch::recover_values(&self.record, folder) {
                 Ok(values) => self.values = Some(values),
                 Err(reason) => return Some((Verdict::StartFailed, reason)),
             }
@@ -435,65 +437,4 @@ impl Attendant {
             tracing::warn!(task = %record.id, %error, "its environment could not be removed");
         }
     }
-}
-
-/// What a shim recorded, in the ledger's words.
-pub(crate) fn ending(record: ExitRecord) -> Ending {
-    let verdict = match record.verdict {
-        record::Verdict::Exited if record.exit_code == Some(0) => Verdict::Succeeded,
-        record::Verdict::Exited => Verdict::Failed,
-        record::Verdict::Stopped => Verdict::Stopped,
-        record::Verdict::TimedOut => Verdict::TimedOut,
-        record::Verdict::StartFailed => Verdict::StartFailed,
-    };
-    let started_at = record.started_at.map(Timestamp::from_millis);
-    Ending {
-        verdict,
-        outcome: Outcome {
-            exit_code: record.exit_code,
-            signal: record.signal,
-            reason: record.reason,
-            stopped_by: record.stopped_by,
-            survivors: record.survivors.into_iter().map(|s| Survivor { pid: s.pid, name: s.name }).collect(),
-            max_rss_bytes: record.max_rss_bytes,
-            cpu_ms: record.cpu_ms,
-        },
-        started_at,
-        ended_at: Timestamp::from_millis(record.ended_at),
-        duration_ms: started_at.is_some().then_some(record.duration_ms),
-        pid: record.pid,
-        output_bytes: record.output_bytes,
-        output_dropped: record.output_dropped,
-    }
-}
-
-/// What a relaunch by another daemon needs: the environment from its file, and secrets read again; a secret that only the old
-/// daemon's memory held is gone.
-fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
-    if !record.volatile_secrets.is_empty() {
-        return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
-    }
-    let mut values =
-        launch::read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
-    values.extend(file_secrets(record)?);
-    Ok(values)
-}
-
-/// Reads the secrets that are files.
-pub(crate) fn file_secrets(record: &Record) -> Result<Values, String> {
-    let mut values = Values::new();
-    for (name, secret) in &record.spec.secrets {
-        if let homing_model::Secret::File(path) = secret {
-            let value = launch::read_secret(path);
-            values
-                .insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
-        }
-    }
-    Ok(values)
-}
-
-/// Sixty-four random bits.
-pub(crate) fn random() -> u64 {
-    // Without a random source nothing is safe to name; the kernel always has one.
-    getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id()))
 }

@@ -16,7 +16,8 @@ use homing_store::Record;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-use crate::attend::{self, Link};
+use crate::attend::Link;
+use crate::ending::ending;
 use crate::engine::Inner;
 
 /// A shim binds its socket when it sees that its daemon is gone, which takes it a moment; how often to look, and how long to pause.
@@ -54,7 +55,7 @@ pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
     let mut pause = FIRST_PAUSE;
     for _ in 0..LOOKS {
         match read_record(&attempt, record) {
-            Ok(Some(exit)) => return Judged::Ended(Box::new(attend::ending(exit))),
+            Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
             Ok(None) => {}
             Err(reason) => return lost(&reason),
         }
@@ -84,7 +85,7 @@ fn is_missing(error: &io::Error) -> bool {
 async fn unattended(inner: &Inner, record: &Record, attempt: OwnedFd) -> Judged {
     // The shim may have written its record and left between our first look and the lock.
     match read_record(&attempt, record) {
-        Ok(Some(exit)) => return Judged::Ended(Box::new(attend::ending(exit))),
+        Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
         Ok(None) => {}
         Err(reason) => return Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now()))),
     }

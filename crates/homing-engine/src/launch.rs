@@ -150,6 +150,30 @@ pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
     (stored, missing)
 }
 
+/// What a relaunch by another daemon needs: the environment from its file, and secrets read again; a secret that only the old
+/// daemon's memory held is gone.
+pub(crate) fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
+    if !record.volatile_secrets.is_empty() {
+        return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
+    }
+    let mut values = read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
+    values.extend(file_secrets(record)?);
+    Ok(values)
+}
+
+/// Reads the secrets that are files.
+fn file_secrets(record: &Record) -> Result<Values, String> {
+    let mut values = Values::new();
+    for (name, secret) in &record.spec.secrets {
+        if let Secret::File(path) = secret {
+            let value = read_secret(path);
+            values
+                .insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
+        }
+    }
+    Ok(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

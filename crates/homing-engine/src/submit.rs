@@ -14,6 +14,7 @@ use homing_store::{NewTask, Record};
 
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
+use crate::entropy;
 use crate::error::Error;
 use crate::launch::{self, Values};
 use crate::view;
@@ -92,7 +93,7 @@ async fn submit(
     });
     let names: BTreeSet<_> = values.all.keys().cloned().collect();
     loop {
-        let id = TaskId::from_entropy(attend::random());
+        let id = TaskId::from_entropy(entropy::draw());
         let folder = match make_folder(inner, &id, &values.written) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
