@@ -57,6 +57,8 @@ pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
         match read_record(&attempt, record) {
             Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
             Ok(None) => {}
+            // A power cut may leave a name without its bytes.
+            Err(_) if !same_boot => {}
             Err(reason) => return lost(&reason),
         }
         if !same_boot {

@@ -2,8 +2,9 @@
 //!
 //! Keeps P2, P3 and P9. The bytes are `HMEX`, a format version, a length, one CBOR value and a checksum over all of it. The space is
 //! reserved in the start marker when the attempt starts, so that the record fits on a full disk and costs no file of its own. It is
-//! written, synced, given its name `exit` by a link (as atomic as a rename, and the marker stays), and the folder is synced. A reader
-//! that finds anything else finds no record.
+//! written, synced, given its name `exit` by a link (as atomic as a rename, and the marker stays), and the folder is synced. While a
+//! daemon is about to make the same end durable in its ledger, the syncs wait a moment for its word and are left out when it comes.
+//! A reader that finds anything else than a whole record finds none.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -174,6 +175,20 @@ impl ExitRecord {
 pub(crate) fn reserve(marker: &File) {
     // A filesystem that cannot reserve keeps the promise all the same unless it is full at the end.
     let _ = fs::fallocate(marker, FallocateFlags::empty(), 0, MAX_BYTES as u64);
+}
+
+/// Puts a record in place, safe from the end of any process; a power cut may take it until [`sync`].
+pub(crate) fn place(folder: BorrowedFd<'_>, mut marker: &File, bytes: &[u8]) -> io::Result<()> {
+    marker.write_all(bytes)?;
+    fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty())?;
+    Ok(())
+}
+
+/// Makes a record that is in place durable.
+pub(crate) fn sync(folder: BorrowedFd<'_>, marker: &File) -> io::Result<()> {
+    fs::fdatasync(marker)?;
+    fs::fsync(folder)?;
+    Ok(())
 }
 
 /// Makes a record durable: write, sync, name it, sync the folder.

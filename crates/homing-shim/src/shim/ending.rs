@@ -39,8 +39,25 @@ pub(super) enum Phase {
     /// It has ended; its output is being drained.
     Draining { since: i64, last_output: i64 },
     /// The end was told.
-    Told { record: Vec<u8>, durable: bool, confirmed: bool },
+    Told { record: Vec<u8>, safety: Safety },
 }
+
+/// Where the end is safe from a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Safety {
+    /// Nowhere yet: the record is in place but not synced, and is at this time if the ledger has not confirmed until then.
+    Pending { sync_at: i64 },
+    /// On disk, in the record.
+    Record,
+    /// In the ledger, by the daemon's word.
+    Ledger,
+    /// Only in this process: the disk took no record.
+    Memory,
+}
+
+/// How long the ledger gets to make an end durable before the record is synced as well. Both at once would wait for one another in the
+/// filesystem's journal; nobody is told of the end before one of them is done.
+const SYNC_AFTER_MS: i64 = 20;
 
 impl Service {
     /// Everything that is due because of what is now known, or of the time.
@@ -67,6 +84,11 @@ impl Service {
                 self.take_output([PollFlags::IN; 2]);
             }
         }
+        if let Phase::Told { safety: Safety::Pending { sync_at }, .. } = self.phase
+            && (now >= sync_at || self.channel.is_none())
+        {
+            self.sync();
+        }
         if let Phase::Draining { since, last_output } = self.phase {
             let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
             if drained {
@@ -79,17 +101,34 @@ impl Service {
         self.ended.is_some() || (self.pid.is_none() && self.failure.is_some())
     }
 
-    /// Tells the daemon and makes the record durable, in this order: the ledger and the disk then work at the same time, and either
-    /// alone is enough. Nothing that anybody is told depends on this process from here on.
+    /// Tells the daemon and puts the record in place. With a daemon there, its ledger is what makes the end durable, and it confirms that;
+    /// with none, or one that does not confirm soon, the record is synced. Whoever dies from here on, the end is not lost.
     pub(super) fn finish(&mut self) {
         let record = self.exit_record().encode();
         self.tell(&FromShim::Exited(ByteVec::from(record.clone())));
-        let durable = self
-            .marker
-            .as_ref()
-            .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, &record).is_ok());
-        self.marker = None;
-        self.phase = Phase::Told { record, durable, confirmed: false };
+        let folder = self.folder.as_fd();
+        let safety = match &self.marker {
+            Some(marker) if self.channel.is_some() => match record::place(folder, marker, &record) {
+                Ok(()) => Safety::Pending { sync_at: clock::monotonic() + SYNC_AFTER_MS },
+                Err(_) => Safety::Memory,
+            },
+            Some(marker) if record::commit(folder, marker, &record).is_ok() => Safety::Record,
+            Some(_) | None => Safety::Memory,
+        };
+        self.phase = Phase::Told { record, safety };
+    }
+
+    fn sync(&mut self) {
+        let synced =
+            self.marker.as_ref().is_some_and(|marker| record::sync(self.folder.as_fd(), marker).is_ok());
+        self.settle(if synced { Safety::Record } else { Safety::Memory });
+    }
+
+    /// The end is safe here now.
+    pub(super) fn settle(&mut self, now: Safety) {
+        if let Phase::Told { safety, .. } = &mut self.phase {
+            *safety = now;
+        }
     }
 
     pub(super) fn exit_record(&self) -> ExitRecord {
@@ -135,14 +174,19 @@ impl Service {
 
     /// Whether this process may leave: the end is safe somewhere, and nobody of the tree is left to look after.
     pub(super) fn is_done(&self) -> bool {
-        let Phase::Told { durable, confirmed, .. } = &self.phase else { return false };
+        let Phase::Told { safety, .. } = self.phase else { return false };
         // Without a socket, or a folder to find it in, nobody will ever come to ask; what could not be made durable then is lost,
         // and says so.
         let hidden = || {
             self.listener.is_none() || rustix::fs::fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
         };
-        let unreachable = self.channel.is_none() && (*durable || hidden());
-        (*confirmed || unreachable) && self.tree_gone
+        let safe = match safety {
+            Safety::Ledger => true,
+            Safety::Record => self.channel.is_none(),
+            Safety::Memory => self.channel.is_none() && hidden(),
+            Safety::Pending { .. } => false,
+        };
+        safe && self.tree_gone
     }
 
     pub(super) fn leave(&mut self) {
@@ -152,7 +196,7 @@ impl Service {
         if self.listener.is_some() {
             let _ = folder::remove(&self.folder, folder::SOCKET);
         }
-        let confirmed = matches!(self.phase, Phase::Told { confirmed: true, .. });
+        let confirmed = matches!(self.phase, Phase::Told { safety: Safety::Ledger, .. });
         if !confirmed && let Some(home) = &self.launch.revive {
             revive::revive(Path::new(OsStr::from_bytes(home)));
         }

@@ -6,8 +6,9 @@
 //! socket. The shim locks the folder, makes the start marker, executes the command, and from then on needs nobody: it moves output from
 //! pipes to files, keeps the time limit, and ends the tree when asked. One loop over `poll` does all of it; nothing here blocks on the daemon.
 //!
-//! When the main process has ended and its output is drained, the shim tells the daemon and makes the exit record durable, both at
-//! once: either alone is enough for the truth to survive. It leaves when the daemon says that the end is recorded; or, with no daemon there, when
+//! When the main process has ended and its output is drained, the shim tells the daemon and puts the exit record in place: from then on
+//! no process is needed for the truth to survive. What a power cut could still take is made durable by the daemon's ledger, or, when
+//! no daemon confirms that, by syncing the record. The shim leaves when the daemon says that the end is recorded; or, with no daemon there, when
 //! the record is durable and a revival was begun. Children that outlive the main process keep it here, capturing, until they are gone.
 //!
 //! Keeps P2, P3, P4, P7, P8, P9 and P10.

@@ -5,7 +5,7 @@ use rustix::net::{self, SocketFlags};
 use rustix::process::Pid;
 
 use super::channel::Channel;
-use super::ending::Phase;
+use super::ending::{Phase, Safety};
 use super::launch;
 use super::service::Service;
 use super::stop::{Cause, Stop};
@@ -94,9 +94,7 @@ impl Service {
                 self.tell_growth();
             }
             ToShim::Recorded => {
-                if let Phase::Told { confirmed, .. } = &mut self.phase {
-                    *confirmed = true;
-                }
+                self.settle(Safety::Ledger);
             }
         }
     }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::capture::Source;
 use super::channel::Channel;
 use super::child::{self, Child, StartFailure};
-use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS};
+use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS, Safety};
 use super::input::Input;
 use super::launch;
 use super::stop::Stop;
@@ -235,6 +235,7 @@ impl Service {
         let timeout = self.timeout_at.filter(|_| self.ended.is_none() && self.stop.is_none());
         let drain = match &self.phase {
             Phase::Draining { since, last_output } => Some((since + DRAIN_MS).min(last_output + QUIET_MS)),
+            Phase::Told { safety: Safety::Pending { sync_at }, .. } => Some(*sync_at),
             Phase::Running | Phase::Told { .. } => None,
         };
         [stop, timeout, drain].into_iter().flatten().min()
