@@ -419,6 +419,8 @@ impl Attendant {
                 Err(error) => {
                     tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
                     self.inner.set_degraded(Some(error.to_string()));
+                    // Others are served meanwhile: whoever waits for the start must not wait for the disk.
+                    self.settle();
                     tokio::select! {
                         () = shutdown.over() => return false,
                         () = tokio::time::sleep(RECORD_RETRY) => {}

@@ -11,8 +11,13 @@ pub(crate) fn start(level: Option<&str>, foreground: bool) {
         Some(Ok(level)) => level,
         Some(Err(_)) | None => Level::INFO,
     };
-    let builder =
-        tracing_subscriber::fmt().with_max_level(max).with_target(false).with_writer(std::io::stderr);
+    // A line that cannot be written (the log is on the home's disk, which may be full) is dropped: telling of that on the same
+    // stderr would panic.
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(max)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let started =
         if foreground { builder.compact().try_init() } else { builder.json().flatten_event(true).try_init() };
     if started.is_ok() {

@@ -96,6 +96,25 @@ fn p2_a_daemon_killed_while_the_disk_is_full_still_gives_the_exit_code() {
 }
 
 #[test]
+fn p4_a_daemon_serves_on_a_disk_that_output_has_filled_to_the_brim_and_again_after_its_death() {
+    let Some(home) = small_disk() else { return };
+    let id = home.submit(&[], "head -c 8000000 /dev/zero; exit 4");
+    let degraded =
+        || home.cli(["status", "--json"]).ok().json()["daemon"]["degraded"].as_str().map(str::to_owned);
+    assert!(wait_for("the daemon to say so", degraded).contains("full"));
+    let refused = home.cli(["run", "--", "true"]);
+    assert!(is_refused(&refused, &["HM0012", "HM0013"]), "{refused:?}");
+    let killed = home.kill_daemon();
+    let _ = home.next_daemon(killed);
+    assert!(wait_for("the next daemon to say so", degraded).contains("full"));
+    let _ = home.cli(["list"]).ok();
+    std::fs::remove_file(home.path().join("tasks").join(&id).join("output.log")).unwrap();
+    works_again(&home);
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&json!("failed"), &json!(4)), "{task}");
+}
+
+#[test]
 fn a_read_only_home_is_a_clear_error_at_once() {
     let Some(home) = small_disk() else { return };
     let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(home.path()).status().unwrap();

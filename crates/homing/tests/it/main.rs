@@ -14,6 +14,7 @@ mod keys;
 mod leftovers;
 mod limits;
 mod output_capture;
+mod power_cut;
 mod pty_input;
 mod readme;
 mod reboot;
