@@ -70,6 +70,8 @@ struct Attendant {
     values: Option<Values>,
     nonce: u64,
     launches: usize,
+    /// Why the last launch that the keeper could not carry out failed.
+    launch_failure: Option<io::Error>,
     input_waiting: VecDeque<oneshot::Sender<(u64, bool)>>,
     signal_waiting: VecDeque<oneshot::Sender<bool>>,
     /// Told once the task's state is known for certain.
@@ -92,6 +94,7 @@ pub(crate) async fn attend(
         values: None,
         nonce: 0,
         launches: 0,
+        launch_failure: None,
         input_waiting: VecDeque::new(),
         signal_waiting: VecDeque::new(),
         settled,
@@ -216,13 +219,13 @@ impl Attendant {
         if self.record.status == Status::Stopping {
             return Some((Verdict::Stopped, "stopped before it was started".into()));
         }
-        if let Some(error) = self.inner.keeper.take_failure(self.nonce)
-            && self.launches > RELAUNCH.len()
-        {
-            return Some((Verdict::StartFailed, format!("no process could be made: {error}")));
-        }
+        self.note_launch_failure();
         if self.launches > RELAUNCH.len() {
-            return Some((Verdict::StartFailed, "no supervisor could be started".into()));
+            let why = self.launch_failure.as_ref().map(|error| format!("no process could be made: {error}"));
+            return Some((
+                Verdict::StartFailed,
+                why.unwrap_or_else(|| "no supervisor could be started".into()),
+            ));
         }
         if self.values.is_none() {
             match launch::recover_values(&self.record, folder) {
@@ -232,8 +235,17 @@ impl Attendant {
         }
         if let Some(pause) = self.launches.checked_sub(1).and_then(|at| RELAUNCH.get(at)) {
             tokio::time::sleep(*pause).await;
+            self.note_launch_failure();
         }
         None
+    }
+
+    /// The keeper's word on a launch that failed comes on another line than the end of the shim's, and may come after it: what it said
+    /// of an earlier try is as good.
+    fn note_launch_failure(&mut self) {
+        if let Some(error) = self.inner.keeper.take_failure(self.nonce) {
+            self.launch_failure = Some(error);
+        }
     }
 
     // ---- conversation -------------------------------------------------------------------------------------------------------
@@ -305,10 +317,13 @@ impl Attendant {
             FromShim::Started(pid, at, shim) => {
                 self.inner.live.set_shim(&self.record.id, shim);
                 self.started(pid, at);
+                // An attempt that the last daemon accepted and this one began: it may run for days.
+                self.settle();
                 Ok(false)
             }
             FromShim::Exited(bytes) => {
                 self.record_exit(&bytes, stream).await?;
+                self.settle();
                 Ok(true)
             }
             FromShim::Standing(standing) => {

@@ -105,12 +105,20 @@ async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
         return Err(Problem::new(Code::NestedStart, detail).into());
     }
     let running = ask(client).await?.is_some();
-    if !running {
-        autostart::start(&context.home, context.console).await?;
-    }
-    let Some(answer) = ask(client).await? else {
-        let detail = format!("a daemon was started for {}, but nobody answers", context.home.display());
-        return Err(Problem::new(Code::DaemonUnreachable, detail).into());
+    let deadline = Instant::now() + PATIENCE;
+    let answer = loop {
+        if !running {
+            autostart::start(&context.home, context.console).await?;
+        }
+        if let Some(answer) = ask(client).await? {
+            break answer;
+        }
+        // The last daemon no longer answers, and the keeper has not heard yet that it leaves: it is asked again.
+        if Instant::now() >= deadline {
+            let detail = format!("a daemon was started for {}, but nobody answers", context.home.display());
+            return Err(Problem::new(Code::DaemonUnreachable, detail).into());
+        }
+        sleep(Duration::from_millis(10)).await;
     };
     if context.json {
         context.console.json(&answer)?;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use homing_engine::{Caller, Clock, Engine, SystemClock, WaitMode};
 use homing_model::{Spec, Status, Timestamp};
-use homing_testkit::{Home, Output, left_out, wait_for};
+use homing_testkit::{Home, Output, freeze, left_out, wait_for};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
@@ -166,6 +166,17 @@ fn p1_too_few_descriptors_are_a_clear_error_and_what_was_accepted_still_ends() {
     let _ = home.cli(["input", &kept, "go", "--enter"]).ok();
     assert_eq!(home.ended(&kept)["outcome"]["exit_code"], 7);
     assert_eq!(home.daemon_pid(), daemon);
+}
+
+#[test]
+fn p4_a_daemon_that_begins_what_the_last_one_accepted_serves_while_that_runs() {
+    let home = super::home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    freeze(keeper);
+    let id = home.submit(&[], "echo ran >> runs; exec sleep 1000");
+    home.kill_at_once(&[daemon, keeper]);
+    let running = home.until_status(&id, "running");
+    assert_eq!((home.told("runs").as_str(), &running["attempt"]), ("ran", &json!(1)));
 }
 
 /// A group in which only so many processes may be; gone when dropped.
