@@ -35,8 +35,9 @@ const RELAUNCH: [Duration; 5] = [
     Duration::from_millis(1000),
     Duration::from_millis(2000),
 ];
-/// Between two tries to record an end that the ledger would not take.
+/// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
 const RECORD_RETRY: Duration = Duration::from_millis(500);
+const RECORD_RETRY_MOST: Duration = Duration::from_secs(10);
 
 /// How an attendance begins.
 pub(crate) enum Begin {
@@ -412,6 +413,7 @@ impl Attendant {
     /// engine ends first.
     async fn finish(&mut self, ending: Ending) -> bool {
         let mut shutdown = self.inner.shutdown.clone();
+        let mut pause = RECORD_RETRY;
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone()).await {
                 Ok(Applied::Done(record)) => {
@@ -438,8 +440,9 @@ impl Attendant {
                     self.settle();
                     tokio::select! {
                         () = shutdown.over() => return false,
-                        () = tokio::time::sleep(RECORD_RETRY) => {}
+                        () = tokio::time::sleep(pause) => {}
                     }
+                    pause = (pause * 2).min(RECORD_RETRY_MOST);
                 }
             }
         }

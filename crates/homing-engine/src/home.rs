@@ -103,6 +103,11 @@ impl Home {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(HomeError::Io { path: tasks, source }),
         }
+        match std::fs::symlink_metadata(&tasks) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(HomeError::Hostile { path: tasks, why: "is not a real folder" }),
+            Err(source) => return Err(HomeError::Io { path: tasks, source }),
+        }
         Ok(Self { path: path.to_owned(), lock })
     }
 

@@ -47,7 +47,9 @@ pub fn base(home: &Path) -> Option<PathBuf> {
         }
         folder = folder.parent()?;
     }
-    let name = format!("homing-{:08x}", crc32fast::hash(home.as_os_str().as_encoded_bytes()));
+    let path = home.as_os_str().as_encoded_bytes();
+    let backwards: Vec<u8> = path.iter().rev().copied().collect();
+    let name = format!("homing-{:08x}{:08x}", crc32fast::hash(path), crc32fast::hash(&backwards));
     Some(best?.join(name))
 }
 

@@ -129,20 +129,31 @@ pub(crate) fn is_trusted(socket: impl AsFd) -> bool {
     peer.uid == rustix::process::geteuid() && theirs.beyond(&ours).is_none()
 }
 
-/// Why this process is more confined than the first one of its pid namespace, if it is: such a process never starts the daemon, which
-/// would be locked into the same sandbox and outlive it. What the first process does not let us see is not held against us.
+/// Why this process is more confined than the system's first process, or than one of its own ancestors, if it is: such a process never
+/// starts the daemon, which would be locked into the same sandbox and outlive it. Whom we may not look at is not held against us.
 #[must_use]
-pub fn beyond_init() -> Option<String> {
+pub fn beyond_origin() -> Option<String> {
     let own = Confinement::own().ok()?;
+    let parent = |pid: u32| crate::process::stat(pid).map(|found| found.parent).filter(|pid| *pid > 0);
+    let ancestors = std::iter::successors(parent(std::process::id()), |pid| parent(*pid));
+    for pid in ancestors.take(MAX_ANCESTORS) {
+        if let Some(reason) = Confinement::of(pid).ok().and_then(|theirs| own.beyond(&theirs)) {
+            return Some(reason.to_string().replace("the daemon", "the process that started it"));
+        }
+    }
+    // Its namespaces are hidden from ordinary users; the rest is not.
     let status = std::fs::read("/proc/1/status").ok()?;
-    let init = Confinement::of(1).unwrap_or(Confinement {
+    let init = Confinement {
         no_new_privs: field(&status, "NoNewPrivs")?,
         seccomp: field(&status, "Seccomp")?,
         seccomp_filters: field(&status, "Seccomp_filters").unwrap_or(0),
         ..own
-    });
+    };
     own.beyond(&init).map(|reason| reason.to_string().replace("the daemon", "the system's first process"))
 }
+
+/// No process is nested deeper than this; a longer chain is a race with their ends.
+const MAX_ANCESTORS: usize = 1_000;
 
 /// A number of `/proc/PID/status`, read from its end: what we look for is there, and a process's name, which it chooses itself, is
 /// at the start.

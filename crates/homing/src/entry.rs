@@ -32,7 +32,9 @@ pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
         HomeError::Io { path, source } => home::unusable(&path, &source),
         error => Problem::from(OpenError::Home(error)),
     })?;
-    if let Some(reason) = confine::beyond_init() {
+    let allowed = configuration_of(home, &Surroundings::of_this_process())
+        .is_ok_and(|path| Config::load(&path).is_ok_and(|config| config.confined.allow));
+    if !allowed && let Some(reason) = confine::beyond_origin() {
         let detail = format!("a confined process never starts the daemon: {reason}");
         return Err(Problem::new(Code::Confined, detail));
     }
@@ -54,10 +56,7 @@ pub(crate) fn run_daemon_in_foreground(home: &Path) -> ExitCode {
 
 fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
     let surroundings = Surroundings::of_this_process();
-    // The home was chosen by name unless it is the one that nobody chooses.
-    let usual = surroundings.get("HOMING_HOME").is_none()
-        && home::resolve(None, &surroundings).is_ok_and(|usual| usual == home);
-    let config = home::configuration((!usual).then_some(home), &surroundings);
+    let config = configuration_of(home, &surroundings);
     let (Ok(config), Ok(program)) = (config, executable()) else { return ExitCode::FAILURE };
     let interval = surroundings.text("HOMING_RECONCILE_INTERVAL").and_then(|text| units::duration(text).ok());
     homing_server::run(&Options {
@@ -68,6 +67,13 @@ fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
         log: surroundings.text("HOMING_LOG").map(str::to_owned),
         foreground,
     })
+}
+
+/// The configuration file of a home that was chosen by name, unless it is the one that nobody has to choose.
+fn configuration_of(home: &Path, surroundings: &Surroundings) -> Result<PathBuf, Problem> {
+    let usual = surroundings.get("HOMING_HOME").is_none()
+        && home::resolve(None, surroundings).is_ok_and(|usual| usual == home);
+    home::configuration((!usual).then_some(home), surroundings)
 }
 
 /// Whether this process runs inside a task: found by its ancestors, not by its environment.

@@ -147,6 +147,14 @@ pub(crate) fn ignore_signals() {
 /// Every disposition back to the default, whatever our starter ignored, and nothing blocked.
 pub(crate) fn reset_signals() {
     reset_dispositions(1..=64);
+    // The C library keeps 32 and 33 to itself and refuses to touch them, but passes on an inherited "ignore".
+    for signal in [32, 33] {
+        let default = [0_u64; 4];
+        // SAFETY: all zero is the kernel's sigaction for the default disposition, of the size it expects on 64-bit systems.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null::<u64>(), 8_usize)
+        };
+    }
 }
 
 /// For the side of a fork that will exec: an exec itself resets all that is not ignored, and only [`IGNORED`] are.

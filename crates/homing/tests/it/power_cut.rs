@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use homing_engine::Engine;
 use homing_model::{Status, Task, TaskId};
-use homing_testkit::{Home, gate, wait_for};
+use homing_testkit::{Home, gate, left_out, wait_for};
 
 /// An ext4 filesystem in a file, whose power can be cut: nothing that was not synced survives.
 struct Disk {
@@ -17,14 +17,13 @@ impl Disk {
     /// Under the home's folder, before anything is there; none where that is not allowed.
     fn new(home: &Home) -> Option<Self> {
         let disk = Self { image: home.scratch().join("disk.img"), folder: home.scratch().join("disk") };
-        std::fs::File::create(&disk.image).unwrap().set_len(96 << 20).unwrap();
-        std::fs::create_dir(&disk.folder).unwrap();
+        let image = std::fs::File::create(&disk.image).expect("an image file");
+        image.set_len(96 << 20).expect("room for the image");
+        std::fs::create_dir(&disk.folder).expect("a folder to mount on");
         let made = quiet("mkfs.ext4").args(["-q", "-F"]).arg(&disk.image).status();
         let made = made.is_ok_and(|status| status.success()) && disk.mount();
         if !made {
-            eprintln!(
-                "skipped: no disk of its own can be had here (it takes root, mkfs.ext4 and a loop device)"
-            );
+            left_out("a power cut: a disk of its own takes root, mkfs.ext4 and a loop device");
         }
         made.then_some(disk)
     }
@@ -42,7 +41,9 @@ impl Disk {
     fn cut(&self) {
         let script = "import fcntl, os, struct, sys\n\
                       fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack('I', 2))";
-        assert!(quiet("python3").args(["-c", script]).arg(&self.folder).status().unwrap().success());
+        assert!(
+            quiet("python3").args(["-c", script]).arg(&self.folder).status().expect("python3 runs").success()
+        );
     }
 
     /// Everybody dies with the machine; then the disk comes back as it was at the cut.
@@ -70,14 +71,17 @@ fn quiet(program: &str) -> Command {
 
 /// What the engine of the next boot says of these tasks.
 fn after_boot(home: &Home, ids: &[&str]) -> Vec<Task> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let engine = Engine::builder(home.path()).helper(home.program().into()).boot_id("another").open();
         let engine = engine.await.expect("the ledger opens after a power cut");
         let mut tasks = Vec::new();
         for id in ids {
             tasks.push(
-                engine.task(&id.parse::<TaskId>().unwrap()).await.expect("an acknowledged task is known"),
+                engine
+                    .task(&id.parse::<TaskId>().expect("an id"))
+                    .await
+                    .expect("an acknowledged task is known"),
             );
         }
         tasks
