@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use homing_model::TaskId;
 use homing_shim::home;
@@ -11,6 +12,9 @@ use tokio::sync::oneshot;
 use crate::attend::{self, Begin};
 use crate::engine::Inner;
 
+/// How long all tasks together may take until their state is certain.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Adopts every task that has not ended, all at once, and returns when the state of each is certain.
 pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
     let (records, damaged) = inner.store.live().await?;
@@ -19,8 +23,10 @@ pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
     }
     let known: HashSet<TaskId> = records.iter().map(|record| record.id.clone()).collect();
     let waiting: Vec<_> = records.into_iter().filter_map(|record| one(inner, record)).collect();
+    // A task whose command or shim hangs must not keep the others from being served; its attendant goes on.
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     for settled in waiting {
-        let _ = settled.await;
+        let _ = tokio::time::timeout_at(deadline, settled).await;
     }
     sweep(inner, &known).await;
     Ok(())

@@ -4,15 +4,15 @@
 //! facts in the attempt's folder ([`judge`](crate::judge)); what those cannot tell is left to the next reconcile pass.
 //! Keeps P1, P2, P3 and P10.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::{Ending, Status, Timestamp, Verdict};
 use homing_shim::folder;
-use homing_shim::record::ExitRecord;
+use homing_shim::record::{self, ExitRecord};
 use homing_shim::wire::{self, Frames, FromShim, ToShim};
 use homing_store::store::Applied;
 use homing_store::{Record, Started, store};
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
-use crate::ending::ending;
+use crate::ending::{ending, never_started};
 use crate::engine::Inner;
 use crate::entropy;
 use crate::judge::{self, Judged};
@@ -73,7 +73,7 @@ struct Attendant {
     launches: usize,
     /// Why the last launch that the keeper could not carry out failed.
     launch_failure: Option<io::Error>,
-    input_waiting: VecDeque<oneshot::Sender<(u64, bool)>>,
+    input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
     signal_waiting: VecDeque<oneshot::Sender<bool>>,
     /// Told once the task's state is known for certain.
     settled: Option<oneshot::Sender<()>>,
@@ -96,7 +96,7 @@ pub(crate) async fn attend(
         nonce: 0,
         launches: 0,
         launch_failure: None,
-        input_waiting: VecDeque::new(),
+        input_waiting: HashMap::new(),
         signal_waiting: VecDeque::new(),
         settled,
     };
@@ -130,11 +130,15 @@ impl Attendant {
             match self.judge().await {
                 Judged::Alive(found) => link = Some(found),
                 Judged::Ended(ending) => {
+                    // No shim lives, so nobody else will: no value outlives the task.
+                    self.forget_environment();
                     self.finish(*ending).await;
                     break;
                 }
                 Judged::NotStarted(folder) => {
                     link = self.launch_again(folder).await;
+                    // What is launched now is ours; how long its command takes to begin is not.
+                    self.settle();
                     if link.is_none() {
                         break;
                     }
@@ -194,8 +198,14 @@ impl Attendant {
         };
         // P10: whoever makes the marker decides. If a shim was faster, the facts are looked at anew.
         match folder::mark(&folder) {
-            Ok(Some(_)) => {
-                self.finish(Ending::never_started(verdict, reason, self.inner.now())).await;
+            Ok(Some(marker)) => {
+                let ending = Ending::never_started(verdict, reason, self.inner.now());
+                // Beside the ledger, for the next daemon: should this one die now, the marker alone would speak of a killed supervisor.
+                let record = never_started(&self.record, &ending).encode();
+                if let Err(error) = record::place(folder.as_fd(), &marker, &record) {
+                    tracing::warn!(task = %self.record.id, %error, "the end of an unstarted task is only in the ledger");
+                }
+                self.finish(ending).await;
                 None
             }
             Ok(None) => match self.judge().await {
@@ -297,11 +307,11 @@ impl Attendant {
                 self.signal_waiting.push_back(answer);
                 ToShim::Signal(number)
             }
-            Command::Input { data, eof, taken } => {
-                self.input_waiting.push_back(taken);
-                ToShim::Input(wire::Input { seq: 0, data: data.into(), eof })
+            Command::Input { seq, data, eof, taken } => {
+                self.input_waiting.insert(seq, taken);
+                ToShim::Input(wire::Input { seq, data: data.into(), eof })
             }
-            Command::CancelInput => ToShim::CancelInput,
+            Command::CancelInput(seq) => ToShim::CancelInput(seq),
             Command::Watch(seen) => ToShim::Watch(seen),
         }
     }
@@ -354,8 +364,8 @@ impl Attendant {
                 self.inner.live.grown(&self.record.id, total);
                 Ok(false)
             }
-            FromShim::InputTaken(_, written, closed) => {
-                if let Some(waiting) = self.input_waiting.pop_front() {
+            FromShim::InputTaken(seq, written, closed) => {
+                if let Some(waiting) = self.input_waiting.remove(&seq) {
                     let _ = waiting.send((written, closed));
                 }
                 Ok(false)
@@ -419,7 +429,6 @@ impl Attendant {
                 Ok(Applied::Done(record)) => {
                     self.inner.set_degraded(None);
                     self.inner.announce(&record);
-                    self.forget_environment(&record);
                     self.record = record;
                     return true;
                 }
@@ -433,6 +442,11 @@ impl Attendant {
                 }
                 Ok(Applied::Unknown) => return true,
                 Err(store::Error::Closed) => return false,
+                // Its own trouble, not the ledger's: the next pass looks again.
+                Err(error @ store::Error::BadRow { .. }) => {
+                    crate::reconcile::note_error(&self.inner, &self.record.id, "row", &error.to_string());
+                    return false;
+                }
                 Err(error) => {
                     tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
                     self.inner.set_degraded(Some(error.to_string()));
@@ -448,13 +462,12 @@ impl Attendant {
         }
     }
 
-    /// A task that never began has left its environment behind; one that did begin removed it then.
-    fn forget_environment(&self, record: &Record) {
-        if record.started_at.is_none()
-            && let Ok(attempt) = folder::open(&self.inner.home.attempt(&record.attempt()))
+    /// An attempt that nobody runs may have left its environment behind.
+    fn forget_environment(&self) {
+        if let Ok(attempt) = folder::open(&self.inner.home.attempt(&self.record.attempt()))
             && let Err(error) = folder::forget_environment(attempt)
         {
-            tracing::warn!(task = %record.id, %error, "its environment could not be removed");
+            tracing::warn!(task = %self.record.id, %error, "its environment could not be removed");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use homing_model::{Ending, Outcome, Survivor, Timestamp, Verdict};
 use homing_shim::record::{self, ExitRecord};
+use homing_store::Record;
 
 /// What a shim recorded, in the ledger's words.
 pub(crate) fn ending(record: ExitRecord) -> Ending {
@@ -30,5 +31,35 @@ pub(crate) fn ending(record: ExitRecord) -> Ending {
         pid: record.pid,
         output_bytes: record.output_bytes,
         output_dropped: record.output_dropped,
+    }
+}
+
+/// The record of an attempt that this daemon declares never to run.
+pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
+    let verdict = match ending.verdict {
+        Verdict::Stopped => record::Verdict::Stopped,
+        Verdict::StartFailed | Verdict::Succeeded | Verdict::Failed | Verdict::TimedOut | Verdict::Lost => {
+            record::Verdict::StartFailed
+        }
+    };
+    ExitRecord {
+        task: task.id.to_string(),
+        attempt: task.attempt,
+        nonce: 0,
+        boot_id: task.boot_id.clone(),
+        verdict,
+        exit_code: None,
+        signal: None,
+        reason: ending.outcome.reason.as_ref().map(|reason| reason.chars().take(300).collect()),
+        stopped_by: task.stop_requested_by.as_ref().map(|by| by.chars().take(200).collect()),
+        survivors: Vec::new(),
+        pid: None,
+        started_at: None,
+        ended_at: ending.ended_at.as_millis(),
+        duration_ms: 0,
+        max_rss_bytes: 0,
+        cpu_ms: 0,
+        output_bytes: 0,
+        output_dropped: 0,
     }
 }

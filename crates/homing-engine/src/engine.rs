@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
 use homing_model::{OsText, TaskId, Timestamp};
@@ -25,6 +26,9 @@ pub struct Engine {
     pub(crate) inner: Arc<Inner>,
     _guard: Arc<Guard>,
 }
+
+/// How long the keeper may take to hear something.
+const HEARING: Duration = Duration::from_secs(2);
 
 /// Tells the background work to end when the last handle is gone.
 #[derive(Debug)]
@@ -130,7 +134,7 @@ impl Engine {
 
     /// Tells the keeper that requests are accepted.
     pub async fn ready(&self) {
-        self.inner.keeper.say(ToKeeper::Ready).await;
+        let _ = tokio::time::timeout(HEARING, self.inner.keeper.say(ToKeeper::Ready)).await;
     }
 
     /// Waits until somebody has deleted the home: there is nothing left to serve then.
@@ -148,7 +152,8 @@ impl Engine {
             if let Err(error) = std::fs::write(&mark, b"") {
                 tracing::warn!(%error, "the stop could not be marked; a shim that ends may revive the daemon");
             }
-            self.inner.keeper.say(ToKeeper::Leaving).await;
+            // A keeper that cannot be had needs no telling: the mark says it to whoever comes.
+            let _ = tokio::time::timeout(HEARING, self.inner.keeper.say(ToKeeper::Leaving)).await;
         }
         if let Err(error) = self.inner.store.close().await {
             tracing::error!(%error, "the store could not be closed");

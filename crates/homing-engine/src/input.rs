@@ -7,6 +7,7 @@ use homing_shim::wire::MAX_INPUT;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Engine;
+use crate::entropy;
 use crate::error::Error;
 use crate::live::Command;
 
@@ -59,12 +60,13 @@ struct Taken {
 /// Sends one part and waits until it was taken, or until the task has shown that it does not read. None if its shim is gone.
 async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Option<Taken> {
     let (taken, mut answer) = oneshot::channel();
-    commands.send(Command::Input { data: part.to_vec(), eof, taken }).await.ok()?;
+    let seq = entropy::draw();
+    commands.send(Command::Input { seq, data: part.to_vec(), eof, taken }).await.ok()?;
     let (bytes, closed) = match tokio::time::timeout(PATIENCE, &mut answer).await {
         Ok(answered) => answered.ok()?,
         Err(_) => {
             // The shim answers the same request with what was taken until now, and forgets the rest.
-            commands.send(Command::CancelInput).await.ok()?;
+            commands.send(Command::CancelInput(seq)).await.ok()?;
             tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?
         }
     };

@@ -3,7 +3,7 @@
 //! Each has one attendant, which owns the connection to its shim; everybody else reaches it through the entry here. An entry is there from
 //! before the launch until the end is recorded (and, for a task whose children outlive it, until they are gone).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::TaskId;
@@ -19,9 +19,9 @@ pub(crate) enum Command {
     /// Send a signal; answers whether anybody was there.
     Signal(i32, oneshot::Sender<bool>),
     /// Write input; answers how much was taken and whether the input is closed.
-    Input { data: Vec<u8>, eof: bool, taken: oneshot::Sender<(u64, bool)> },
-    /// Forget input that was not taken; the waiting request is answered with what was.
-    CancelInput,
+    Input { seq: u64, data: Vec<u8>, eof: bool, taken: oneshot::Sender<(u64, bool)> },
+    /// Forget what was not taken of this input; its request is answered with what was.
+    CancelInput(u64),
     /// Say when the output is longer than this.
     Watch(u64),
 }
@@ -42,6 +42,8 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     entries: Mutex<HashMap<TaskId, Entry>>,
+    /// Tasks that are being submitted: the ledger may know them before we have entered them.
+    coming: Mutex<HashSet<TaskId>>,
 }
 
 /// The attendant's end of an entry.
@@ -65,6 +67,16 @@ impl Live {
         let (growth, _) = watch::channel(0);
         entries.insert(record.id.clone(), Entry { record, shim: None, commands, growth });
         Some(Attendance { commands: receiver })
+    }
+
+    /// A task is about to be committed: nobody else may adopt it.
+    pub(crate) fn expect(&self, id: &TaskId) {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+    }
+
+    /// It was entered, or was not committed after all.
+    pub(crate) fn expect_no_more(&self, id: &TaskId) {
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 
     /// Takes a task out.
@@ -103,9 +115,10 @@ impl Live {
         self.lock().get(id).map(|entry| entry.growth.subscribe())
     }
 
-    /// Whether a task is attended.
+    /// Whether a task is attended, or is about to be.
     pub(crate) fn contains(&self, id: &TaskId) -> bool {
-        self.lock().contains_key(id)
+        self.coming.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+            || self.lock().contains_key(id)
     }
 
     /// How many there are.
@@ -116,7 +129,9 @@ impl Live {
     /// The live task whose shim or main process has this pid.
     pub(crate) fn by_process(&self, pid: u32) -> Option<Record> {
         let entries = self.lock();
-        let found = entries.values().find(|entry| entry.shim == Some(pid) || entry.record.pid == Some(pid));
+        let found = entries.values().find(|entry| {
+            entry.shim == Some(pid) || (entry.record.pid == Some(pid) && !entry.record.status.is_terminal())
+        });
         found.map(|entry| entry.record.clone())
     }
 

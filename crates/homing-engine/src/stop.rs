@@ -1,5 +1,7 @@
 //! Ending a task, and signals. Keeps P8.
 
+use std::time::Duration;
+
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::{Task, TaskId};
 use homing_shim::wire::{self, ToShim};
@@ -14,6 +16,9 @@ use crate::error::Error;
 use crate::live::Command;
 use crate::{judge, view, wait};
 
+/// Beyond the grace, for the last signal and a look at who is left.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 impl Engine {
     /// Ends a task's whole tree: politely, then not, then making sure. One that has ended is not changed; children that outlived it are ended.
     ///
@@ -24,6 +29,12 @@ impl Engine {
         let signal = request.signal.as_deref().map(process::signal_number).transpose();
         let signal = signal.map_err(|error| Error::BadParameter(error.to_string()))?;
         let by = request.by.unwrap_or_else(|| "user".to_owned());
+        if by.len() > 200 || by.chars().any(char::is_control) {
+            return Err(Error::BadParameter("`by` is too long or contains control characters".into()));
+        }
+        // What the kernel cannot end is named after the grace and a moment; nobody waits longer for it.
+        let grace = request.grace_ms.map_or_else(|| inner.config().stop.grace.0, Duration::from_millis);
+        let patience = grace + PATIENCE;
         let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
         let record = match inner.store.stop_requested(id.clone(), by, inner.now()).await? {
             Applied::Done(record) => {
@@ -35,7 +46,8 @@ impl Engine {
             Applied::Unknown => return Err(Error::Unknown(id.to_string())),
         };
         if record.status.is_terminal() && inner.live.commands(id).is_none() {
-            end_leftovers(inner, &record, stop, request.wait).await;
+            let ended = end_leftovers(inner, &record, stop, request.wait);
+            let _ = tokio::time::timeout(patience, ended).await;
             return Ok(StopAnswer { stopping: false, task: view::task(inner, record) });
         }
         let stopping = !record.status.is_terminal();
@@ -43,7 +55,7 @@ impl Engine {
             let _ = commands.send(Command::Stop(stop)).await;
             if request.wait && !stopping {
                 // Its children outlived it, and its attendant stays for as long as they do.
-                commands.closed().await;
+                let _ = tokio::time::timeout(patience, commands.closed()).await;
             }
         }
         let record = if request.wait && stopping { wait::ended(inner, id).await? } else { record };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use homing_model::{OsText, Secret, Spec, Task, TaskId, environment};
+use homing_model::{OsText, Secret, Spec, Task, TaskId};
 use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
@@ -112,15 +112,19 @@ async fn submit(
             boot_id: inner.boot_id.clone(),
         };
         let submit = Submit { task, on_duplicate: spec.on_duplicate, idempotency: idempotency.clone() };
+        inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;
         if !matches!(submitted, Ok(Submitted::Created(_))) {
             let _ = inner.home.remove_task(&id);
+            inner.live.expect_no_more(&id);
         }
         match submitted {
             Ok(Submitted::Created(record)) => {
                 inner.set_degraded(None);
                 inner.bump();
-                if let Some(attendance) = inner.live.enter(record.clone()) {
+                let attendance = inner.live.enter(record.clone());
+                inner.live.expect_no_more(&id);
+                if let Some(attendance) = attendance {
                     let begin = Begin::Launch(folder, values.all);
                     tokio::spawn(attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None));
                 }
@@ -159,10 +163,6 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
         };
         all.insert(name.clone(), value);
     }
-    // A caller on the socket may pass what it has; only an agent's session tokens never reach a task unnamed.
-    debug_assert!(
-        !all.keys().any(|name| name.starts_with("HOMING_")) || environment::is_denied("HOMING_HOME")
-    );
     Ok(LaunchValues { all, written })
 }
 

@@ -171,6 +171,9 @@ pub enum Invalid {
     /// A variable name the kernel or a shell would misread.
     #[error("`{0}` is not a name for an environment variable")]
     VariableName(String),
+    /// A variable that homing sets itself.
+    #[error("`{0}` is set by homing itself and cannot be a secret")]
+    Reserved(String),
     /// A number out of range.
     #[error("`{field}` must be {expected}")]
     Number {
@@ -261,6 +264,9 @@ impl Spec {
             if name.is_empty() || name.contains(['=', '\0']) {
                 return Err(Invalid::VariableName(name.clone()));
             }
+        }
+        if let Some(name) = self.secrets.keys().find(|name| name.starts_with("HOMING_")) {
+            return Err(Invalid::Reserved(name.clone()));
         }
         if self.env.iter().flat_map(BTreeMap::values).any(OsText::has_nul) {
             return Err(Invalid::Nul("an environment value"));

@@ -15,6 +15,12 @@ pub(crate) fn monotonic() -> i64 {
     millis(ClockId::Monotonic)
 }
 
+/// Waits a moment, where there is no event to wait for.
+pub(crate) fn pause(millis: i64) {
+    let time = Timespec { tv_sec: millis / 1000, tv_nsec: millis % 1000 * 1_000_000 };
+    let _ = rustix::thread::clock_nanosleep_relative(ClockId::Monotonic, &time);
+}
+
 /// The wall clock, read once and carried on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wall {

@@ -14,6 +14,8 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 
+use crate::sys;
+
 /// What a process may be locked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Confinement {
@@ -120,13 +122,14 @@ impl Confinement {
     }
 }
 
-/// Whether the process at the other end of a local connection may talk to keeper or shim, which would run anything for it: the same
+/// The process at the other end of a local connection, if it may talk to keeper or shim, which would run anything for it: the same
 /// user, and no more confined than we are. There is no setting for this: who is let in by configuration is let in by the daemon.
-pub(crate) fn is_trusted(socket: impl AsFd) -> bool {
-    let Ok(peer) = rustix::net::sockopt::socket_peercred(socket) else { return false };
-    let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-    let (Ok(theirs), Ok(ours)) = (Confinement::of(pid), Confinement::own()) else { return false };
-    peer.uid == rustix::process::geteuid() && theirs.beyond(&ours).is_none()
+pub(crate) fn trusted_peer(socket: impl AsFd) -> Option<u32> {
+    let (pid, uid) = sys::peer(socket.as_fd())?;
+    let theirs = Confinement::of(pid).ok()?;
+    let ours = Confinement::own().ok()?;
+    let trusted = uid == rustix::process::geteuid().as_raw() && theirs.beyond(&ours).is_none();
+    trusted.then_some(pid)
 }
 
 /// Why this process is more confined than the system's first process, or than one of its own ancestors, if it is: such a process never

@@ -7,11 +7,13 @@
 //! A reader that finds anything else than a whole record finds none.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 
 use minicbor::{Decode, Encode};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::folder;
 
@@ -177,28 +179,44 @@ pub(crate) fn reserve(marker: &File) {
     let _ = fs::fallocate(marker, FallocateFlags::empty(), 0, MAX_BYTES as u64);
 }
 
-/// Puts a record in place, safe from the end of any process; a power cut may take it until [`sync`].
-pub(crate) fn place(folder: BorrowedFd<'_>, mut marker: &File, bytes: &[u8]) -> io::Result<()> {
-    marker.write_all(bytes)?;
-    fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty())?;
-    Ok(())
+/// Puts a record in place, safe from the end of any process; a power cut may take it until it is synced.
+///
+/// # Errors
+/// If the disk does not take it.
+pub fn place(folder: BorrowedFd<'_>, marker: &File, bytes: &[u8]) -> io::Result<()> {
+    marker.write_all_at(bytes, 0)?;
+    name(folder, bytes)
+}
+
+/// Gives the marker the record's name. Where the filesystem has no links, a copy gets it, by rename.
+fn name(folder: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
+    match fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty()) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => {
+            const COPY: &str = "exit.copy";
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let copy = File::from(fs::openat(folder, COPY, flags, Mode::RUSR | Mode::WUSR)?);
+            copy.write_all_at(bytes, 0)?;
+            copy.sync_data()?;
+            Ok(fs::renameat(folder, COPY, folder, NAME)?)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Makes a record that is in place durable.
 pub(crate) fn sync(folder: BorrowedFd<'_>, marker: &File) -> io::Result<()> {
     fs::fdatasync(marker)?;
-    fs::fsync(folder)?;
-    Ok(())
+    // The descriptor that locks the folder was opened for reading; it can be synced all the same.
+    Ok(fs::fsync(folder)?)
 }
 
 /// Makes a record durable: write, sync, name it, sync the folder.
-pub(crate) fn commit(folder: BorrowedFd<'_>, mut marker: &File, bytes: &[u8]) -> io::Result<()> {
-    marker.write_all(bytes)?;
+pub(crate) fn commit(folder: BorrowedFd<'_>, marker: &File, bytes: &[u8]) -> io::Result<()> {
+    marker.write_all_at(bytes, 0)?;
     fs::fdatasync(marker)?;
-    fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty())?;
-    // The descriptor that locks the folder was opened for reading; it can be synced all the same.
-    fs::fsync(folder)?;
-    Ok(())
+    name(folder, bytes)?;
+    Ok(fs::fsync(folder)?)
 }
 
 /// Reads the record of an attempt's folder; none if there is none.
@@ -209,7 +227,7 @@ pub fn read(folder: impl AsFd) -> Result<Option<ExitRecord>, Error> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match fs::openat(folder, NAME, flags, Mode::empty()) {
         Ok(file) => file,
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
+        Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(Error::Io(error.into())),
     };
     let mut bytes = Vec::new();
@@ -262,6 +280,19 @@ mod tests {
             assert!(ExitRecord::decode(&bad).is_err(), "bit at {at}");
             assert!(ExitRecord::decode(&bytes[..at]).is_err(), "cut at {at}");
         }
+    }
+
+    #[test]
+    fn p2_the_fattest_record_fits_into_its_space() {
+        let survivors = vec![Survivor { pid: u32::MAX, name: "\u{fffd}".repeat(15) }; MAX_SURVIVORS];
+        let fat = ExitRecord {
+            reason: Some("\u{10ffff}".repeat(300)),
+            stopped_by: Some("\u{10ffff}".repeat(200)),
+            survivors,
+            ..sample()
+        };
+        assert!(fat.encode().len() <= MAX_BYTES, "{}", fat.encode().len());
+        assert_eq!(ExitRecord::decode(&fat.encode()).unwrap(), fat);
     }
 
     #[test]

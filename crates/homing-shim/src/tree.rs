@@ -6,15 +6,13 @@
 
 use std::path::Path;
 
-use rustix::thread::Timespec;
-
 use crate::cgroup::{self, Group};
 use crate::clock;
 use crate::process::{self, Process};
 
 /// How long the kernel gets to end what was killed.
 const PATIENCE_MS: i64 = 1_000;
-const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+const PAUSE_MS: i64 = 5;
 
 /// Kills whatever is left of an attempt and says what could not be killed. Blocks, for a second at most.
 #[must_use]
@@ -42,6 +40,6 @@ pub fn end_orphans(task: &str, attempt: u32, cgroups: Option<&Path>) -> Vec<Proc
             return alive;
         }
         // There is no event for the end of a process that is neither child nor held by pidfd; the wait is short and bounded.
-        let _ = rustix::thread::clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &PAUSE);
+        clock::pause(PAUSE_MS);
     }
 }

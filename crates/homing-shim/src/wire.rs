@@ -2,7 +2,8 @@
 //!
 //! A frame is a length (4 bytes, little endian), a version (1 byte) and one CBOR value. Fields are numbered: a reader skips numbers
 //! it does not know and takes an absent optional one as none, so that shims of the previous release keep working under a new daemon.
-//! Numbers are never used again. A message whose kind is unknown is skipped whole.
+//! Numbers are never used again. A message whose kind is unknown is skipped whole, and so is a frame of version 0, which there never
+//! was; a later version is read as far as it is understood.
 
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
@@ -144,18 +145,15 @@ pub enum ToShim {
     /// Write this to the input.
     #[n(4)]
     Input(#[n(0)] Input),
-    /// Set the terminal's size.
-    #[n(5)]
-    Resize(#[n(0)] u16, #[n(1)] u16),
     /// Say once when the output is longer than this.
     #[n(6)]
     Watch(#[n(0)] u64),
     /// The end is durable in the ledger; the shim may leave.
     #[n(7)]
     Recorded,
-    /// Forget the input that was not taken yet, and say how much of it was.
+    /// Forget what was not taken yet of the input with this number, and say how much was.
     #[n(8)]
-    CancelInput,
+    CancelInput(#[n(0)] u64),
 }
 
 /// Why a shim did not run the attempt.
@@ -320,7 +318,10 @@ impl Frames {
                 return Err(Error::TooLong(length));
             }
             let Some(body) = rest.get(4..4 + length) else { break };
-            let decoded = body.get(1..).map(minicbor::decode::<T>);
+            let decoded = body
+                .split_first()
+                .filter(|(version, _)| **version > 0)
+                .map(|(_, rest)| minicbor::decode::<T>(rest));
             self.start += 4 + length;
             match decoded {
                 Some(Ok(message)) => return Ok(Some(message)),

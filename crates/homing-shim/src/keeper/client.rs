@@ -12,8 +12,10 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use super::connection::Connection;
 use crate::dispatch::{KEEPER, KEEPER_EMBEDDED};
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{folder, home};
+use crate::{clock, folder, home};
 
+/// Between two tries to reach a keeper that is just coming or going.
+const RETRY_MS: i64 = 10;
 /// Exit code of a keeper that found another one at work.
 pub(crate) const EXIT_HELD: i32 = 3;
 
@@ -127,7 +129,7 @@ pub fn request_start(home: &Path, program: Option<&Path>, patience: Duration) ->
                     Ok(connection) => connection,
                     Err(error) => {
                         refused = Some(error);
-                        pause();
+                        clock::pause(RETRY_MS);
                         continue;
                     }
                 }
@@ -139,11 +141,11 @@ pub fn request_start(home: &Path, program: Option<&Path>, patience: Duration) ->
             Ok(Some(FromKeeper::NotRunning(reason))) => return Err(StartError::Daemon(reason)),
             Ok(Some(FromKeeper::Welcome(_) | FromKeeper::LaunchFailed(..))) => {}
             // It left between our connecting and our asking.
-            Ok(None) => pause(),
+            Ok(None) => clock::pause(RETRY_MS),
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
             {
-                pause();
+                clock::pause(RETRY_MS);
             }
             Err(error) => return Err(error.into()),
         }
@@ -155,9 +157,4 @@ pub fn request_start(home: &Path, program: Option<&Path>, patience: Duration) ->
 fn ask(connection: &Connection) -> io::Result<Option<FromKeeper>> {
     connection.send(&ToKeeper::Start, &[])?;
     Ok(connection.receive::<FromKeeper>()?.and_then(|received| received.message))
-}
-
-fn pause() {
-    let time = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-    let _ = rustix::thread::clock_nanosleep_relative(rustix::thread::ClockId::Monotonic, &time);
 }

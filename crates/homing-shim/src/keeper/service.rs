@@ -22,6 +22,9 @@ use crate::{boot, cgroup, clock, confine, dispatch, folder, home, process, shim,
 /// How long a new keeper waits for whoever started it: that process may have died meanwhile.
 const FIRST_VISIT_MS: i64 = 10_000;
 
+/// Between two looks at a queue that could not be taken from.
+const SHORTAGE_MS: i64 = 50;
+
 /// Somebody connected.
 struct Peer {
     connection: Connection,
@@ -218,13 +221,13 @@ impl Keeper {
     }
 
     fn accept(&mut self) {
-        let Ok(socket) = net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
-        else {
-            return;
+        let socket = match net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => socket,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
+            Err(_) => return clock::pause(SHORTAGE_MS),
         };
-        let Ok(peer) = net::sockopt::socket_peercred(&socket) else { return };
-        if confine::is_trusted(&socket) {
-            let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+        if let Some(pid) = confine::trusted_peer(&socket) {
             self.expecting_until = None;
             self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
         }

@@ -8,6 +8,7 @@ use std::path::Path;
 use minicbor::bytes::ByteVec;
 use rustix::event::PollFlags;
 
+use super::orders::RETRY_MS;
 use super::revive;
 use super::service::Service;
 use super::stop::{self, Cause};
@@ -89,6 +90,9 @@ impl Service {
         {
             self.sync();
         }
+        if self.retry_at.is_some_and(|at| now >= at) {
+            self.retry();
+        }
         if let Phase::Draining { since, last_output } = self.phase {
             let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
             if drained {
@@ -115,7 +119,40 @@ impl Service {
             Some(marker) if record::commit(folder, marker, &record).is_ok() => Safety::Record,
             Some(_) | None => Safety::Memory,
         };
+        if safety == Safety::Memory {
+            self.retry_at = Some(clock::monotonic() + RETRY_MS);
+        }
         self.phase = Phase::Told { record, safety };
+    }
+
+    /// Tries again what the disk or the system would not give, while no daemon is there that could take it from us.
+    fn retry(&mut self) {
+        self.retry_at = None;
+        if self.channel.is_some() {
+            return;
+        }
+        self.listen();
+        let Phase::Told { record, safety: Safety::Memory } = &self.phase else { return };
+        let kept = self
+            .marker
+            .as_ref()
+            .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, record).is_ok());
+        if kept {
+            self.settle(Safety::Record);
+        } else {
+            self.retry_at = Some(clock::monotonic() + RETRY_MS);
+            if self.tree_gone {
+                self.revive();
+            }
+        }
+    }
+
+    /// Brings the daemon back, once: it can take the end from us even if the disk cannot.
+    fn revive(&mut self) {
+        if let Some(home) = self.launch.revive.as_ref().filter(|_| !self.revived) {
+            revive::revive(Path::new(OsStr::from_bytes(home)));
+            self.revived = true;
+        }
     }
 
     fn sync(&mut self) {
@@ -158,8 +195,12 @@ impl Service {
             verdict,
             exit_code,
             signal,
-            reason: self.failure.as_ref().map(|failure| failure.reason.chars().take(500).collect()),
-            stopped_by: self.stopped_by.clone().filter(|_| verdict == Verdict::Stopped),
+            reason: self.failure.as_ref().map(|failure| failure.reason.chars().take(300).collect()),
+            stopped_by: self
+                .stopped_by
+                .as_ref()
+                .filter(|_| verdict == Verdict::Stopped)
+                .map(|by| by.chars().take(200).collect()),
             survivors,
             pid: self.pid.filter(|_| self.failure.is_none()),
             started_at: self.started_at,
@@ -197,8 +238,8 @@ impl Service {
             let _ = folder::remove(&self.folder, folder::SOCKET);
         }
         let confirmed = matches!(self.phase, Phase::Told { safety: Safety::Ledger, .. });
-        if !confirmed && let Some(home) = &self.launch.revive {
-            revive::revive(Path::new(OsStr::from_bytes(home)));
+        if !confirmed {
+            self.revive();
         }
     }
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use crate::wire::{self, FromShim};
 
-/// Requests that wait at once at most; the daemon sends one at a time.
+/// Requests that wait at once at most; one more is answered with nothing taken.
 const MAX_WAITING: usize = 4;
 /// End of file, as a terminal is told.
 const END_OF_TRANSMISSION: u8 = 4;
@@ -39,11 +39,6 @@ impl Input {
         if self.waiting.is_empty() { None } else { self.fd.as_ref().map(AsFd::as_fd) }
     }
 
-    /// The terminal's descriptor.
-    pub(super) fn terminal(&self) -> Option<BorrowedFd<'_>> {
-        if self.terminal { self.fd.as_ref().map(AsFd::as_fd) } else { None }
-    }
-
     /// Takes a request; the answers, if there are any yet.
     pub(super) fn push(&mut self, request: wire::Input) -> Vec<FromShim> {
         if self.fd.is_none() || self.waiting.len() >= MAX_WAITING {
@@ -51,6 +46,10 @@ impl Input {
         }
         let mut data: Vec<u8> = request.data.into();
         if request.eof && self.terminal {
+            // Behind an unfinished line the first one only hands that line over.
+            if data.last().is_some_and(|last| *last != b'\n') {
+                data.push(END_OF_TRANSMISSION);
+            }
             data.push(END_OF_TRANSMISSION);
         }
         self.waiting.push_back(Pending { seq: request.seq, data, written: 0, eof: request.eof });
@@ -87,12 +86,19 @@ impl Input {
     }
 
     /// The sender gave up: what was not taken is forgotten, so that it can be sent again without coming twice.
-    pub(super) fn cancel(&mut self) -> Vec<FromShim> {
+    pub(super) fn cancel(&mut self, seq: u64) -> Vec<FromShim> {
         let closed = self.fd.is_none();
-        self.waiting
-            .drain(..)
-            .map(|pending| FromShim::InputTaken(pending.seq, pending.written as u64, closed))
+        let Some(at) = self.waiting.iter().position(|pending| pending.seq == seq) else { return Vec::new() };
+        let given_up = self.waiting.remove(at);
+        given_up
+            .map(|pending| FromShim::InputTaken(seq, pending.written as u64, closed))
+            .into_iter()
             .collect()
+    }
+
+    /// Whoever sent is gone: what was not taken is forgotten, for the same reason.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
     }
 
     /// The command has ended: what was not read never will be.

@@ -46,7 +46,7 @@ pub(super) fn listen(folder: &OwnedFd) -> io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), folder::SOCKET);
     let address = SocketAddrUnix::new(path)?;
     if net::bind(&listener, &address) == Err(Errno::ADDRINUSE) {
-        // Of a shim that was killed before its marker: the lock is ours now.
+        // Ours, from an earlier daemon's absence, or of a shim that was killed: the lock says that nobody else listens there.
         folder::remove(folder, folder::SOCKET)?;
         net::bind(&listener, &address)?;
     }

@@ -1,6 +1,7 @@
 //! What the daemon asks for, and what it is told.
 
 use minicbor::bytes::ByteVec;
+use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
 use rustix::process::Pid;
 
@@ -12,11 +13,21 @@ use super::stop::{Cause, Stop};
 use crate::wire::{FromShim, Standing, ToShim};
 use crate::{clock, confine};
 
+/// Between two looks at a queue that could not be taken from.
+const SHORTAGE_MS: i64 = 50;
+/// Between two tries at what the disk or the system would not give: a socket, a record.
+pub(super) const RETRY_MS: i64 = 2_000;
+
 impl Service {
     pub(super) fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
-        let Ok(socket) = net::accept_with(listener, SocketFlags::CLOEXEC) else { return };
-        if confine::is_trusted(&socket) {
+        let socket = match net::accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
+            Err(_) => return clock::pause(SHORTAGE_MS),
+        };
+        if confine::trusted_peer(&socket).is_some() {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
             self.channel = Some(Channel::new(socket));
@@ -28,9 +39,16 @@ impl Service {
     pub(super) fn part(&mut self) {
         self.channel = None;
         self.watch = None;
+        self.input.forget();
+        self.listen();
+    }
+
+    /// Makes the socket; what does not work now (a full disk, no descriptor) is tried again, so that the task stays within reach.
+    pub(super) fn listen(&mut self) {
         if self.listener.is_none() {
             self.listener = launch::listen(&self.folder).ok();
         }
+        self.retry_at = self.listener.is_none().then(|| clock::monotonic() + RETRY_MS);
     }
 
     pub(super) fn hear(&mut self) {
@@ -74,20 +92,9 @@ impl Service {
                 let answers = self.input.push(request);
                 self.tell_all(&answers);
             }
-            ToShim::CancelInput => {
-                let answers = self.input.cancel();
+            ToShim::CancelInput(seq) => {
+                let answers = self.input.cancel(seq);
                 self.tell_all(&answers);
-            }
-            ToShim::Resize(rows, columns) => {
-                if let Some(terminal) = self.input.terminal() {
-                    let size = rustix::termios::Winsize {
-                        ws_row: rows,
-                        ws_col: columns,
-                        ws_xpixel: 0,
-                        ws_ypixel: 0,
-                    };
-                    let _ = rustix::termios::tcsetwinsize(terminal, size);
-                }
             }
             ToShim::Watch(seen) => {
                 self.watch = Some(seen);

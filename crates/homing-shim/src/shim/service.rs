@@ -29,6 +29,10 @@ pub(super) struct Service {
     pub(super) boot_id: String,
     pub(super) channel: Option<Channel>,
     pub(super) listener: Option<OwnedFd>,
+    /// When to try again what the disk or the system would not give.
+    pub(super) retry_at: Option<i64>,
+    /// A daemon was asked for before this process could leave.
+    pub(super) revived: bool,
     pub(super) signals: OwnedFd,
     pub(super) group: Option<Group>,
     pub(super) output: Writer,
@@ -56,20 +60,24 @@ pub(super) struct Service {
 pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     let mut channel = Channel::new(socket);
     let Some((launch, early)) = launch::receive(&mut channel) else { return };
-    let marker = match launch::begin(&folder) {
+    // What this process cannot do without comes first: where it is not to be had, the attempt was not begun.
+    let (Ok(signals), Ok(for_output)) = (sys::child_signal(), folder.try_clone()) else { return };
+    let means = Means { channel, folder, signals, for_output };
+    let marker = match launch::begin(&means.folder) {
         Ok(Ok(marker)) => marker,
         Ok(Err(refusal)) => {
+            let mut channel = means.channel;
             let _ = channel.send(&FromShim::Refused(refusal));
             return;
         }
         Err(error) => {
             let failure = StartFailure { reason: format!("the attempt's folder could not be used: {error}") };
-            Service::new(channel, folder, launch, None, boot_id).serve_failed(failure);
+            Service::new(means, launch, None, boot_id).serve_failed(failure);
             return;
         }
     };
     record::reserve(&marker);
-    let mut service = Service::new(channel, folder, launch, Some(marker), boot_id);
+    let mut service = Service::new(means, launch, Some(marker), boot_id);
     service.start();
     for message in early {
         service.obey(message);
@@ -78,27 +86,27 @@ pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     service.leave();
 }
 
+/// What a shim is made of before it begins.
+struct Means {
+    channel: Channel,
+    folder: OwnedFd,
+    signals: OwnedFd,
+    for_output: OwnedFd,
+}
+
 impl Service {
-    pub(super) fn new(
-        channel: Channel,
-        folder: OwnedFd,
-        launch: Launch,
-        marker: Option<File>,
-        boot_id: &str,
-    ) -> Self {
+    fn new(means: Means, launch: Launch, marker: Option<File>, boot_id: &str) -> Self {
+        let Means { channel, folder, signals, for_output } = means;
         let wall = Wall::read();
         let now = clock::monotonic();
-        // The writer gets its own descriptor; with none to be had, output is counted and let go.
-        let output_folder = folder.try_clone().unwrap_or_else(|_| {
-            rustix::fs::open("/dev/null", rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty())
-                .unwrap_or_else(|_| sys::exit_now(1))
-        });
         Self {
-            output: Writer::new(output_folder, launch.max_output),
-            signals: sys::child_signal().unwrap_or_else(|_| sys::exit_now(1)),
+            output: Writer::new(for_output, launch.max_output),
+            signals,
             folder,
             channel: Some(channel),
             listener: None,
+            retry_at: None,
+            revived: false,
             group: None,
             marker,
             boot_id: boot_id.to_owned(),
@@ -238,7 +246,7 @@ impl Service {
             Phase::Told { safety: Safety::Pending { sync_at }, .. } => Some(*sync_at),
             Phase::Running | Phase::Told { .. } => None,
         };
-        [stop, timeout, drain].into_iter().flatten().min()
+        [stop, timeout, drain, self.retry_at].into_iter().flatten().min()
     }
 
     /// The child's word: closed means executed, eight bytes mean that it could not be.

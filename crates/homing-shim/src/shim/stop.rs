@@ -5,6 +5,7 @@ use crate::process::{self, Process};
 
 /// Between two looks at what is left after the last signal.
 const RETRY_MS: i64 = 20;
+const LONGEST_PAUSE_MS: i64 = 10_000;
 /// After the last signal, how long the kernel gets before survivors are named.
 const PATIENCE_MS: i64 = 800;
 
@@ -26,6 +27,7 @@ pub(super) struct Stop {
     signal: i32,
     escalate_at: i64,
     next_look: i64,
+    pause: i64,
     killed: bool,
 }
 
@@ -52,14 +54,15 @@ impl Stop {
         }
         let grace = if signal == libc::SIGKILL { 0 } else { i64::try_from(grace_ms).unwrap_or(i64::MAX / 4) };
         let escalate_at = now.saturating_add(grace);
-        Self { cause, signal, escalate_at, next_look: escalate_at, killed: false }
+        Self { cause, signal, escalate_at, next_look: escalate_at, pause: RETRY_MS, killed: false }
     }
 
     /// A second request: never slower than the first.
     pub(super) fn hasten(&mut self, signal: i32, grace_ms: u64, group: Option<&Group>, now: i64) {
         let again = Self::begin(self.cause, signal, grace_ms, group, now);
         self.escalate_at = self.escalate_at.min(again.escalate_at);
-        self.next_look = self.next_look.min(self.escalate_at);
+        self.next_look = self.next_look.min(now.max(self.escalate_at));
+        self.pause = RETRY_MS;
     }
 
     /// Sends the polite signal once more, with no more time than before.
@@ -84,7 +87,11 @@ impl Stop {
         for process in members(group) {
             process::signal(&process, libc::SIGKILL);
         }
-        self.next_look = now + RETRY_MS;
+        self.next_look = now + self.pause;
+        if self.is_exhausted(now) {
+            // What the kernel cannot end, or we may not, is looked at less and less.
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE_MS);
+        }
     }
 
     /// Whether the kernel had its time: who is left now is named.

@@ -223,6 +223,23 @@ pub(crate) fn close_all_but(a: BorrowedFd<'_>, b: BorrowedFd<'_>) {
     close_range(high + 1, u32::MAX, false);
 }
 
+/// Who is at the other end of a local socket: pid (0 if it is in a pid namespace that we cannot see into) and user.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Option<(u32, u32)> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).ok()?;
+    // SAFETY: the structure and its length are valid for the call, which writes at most that much.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    (got == 0).then_some((credentials.pid.unsigned_abs(), credentials.uid))
+}
+
 /// Gives memory that is no longer used back to the kernel; a shim waits for hours.
 pub(crate) fn trim_memory() {
     // SAFETY: takes no pointers. Only glibc has it.

@@ -88,6 +88,10 @@ pub(super) fn finish(conn: &Connection, attempt: &Attempt, ending: Ending) -> Re
 /// The one place where a task becomes terminal: its state, its outcome, the event and the totals together.
 fn end(conn: &Connection, mut record: Record, status: Status, ending: Ending) -> Result<Record, Error> {
     let before = std::mem::replace(&mut record.status, status);
+    if let (None, Some(at), Some(pid)) = (record.started_at, ending.started_at, ending.pid) {
+        // Nobody was there to hear of the start; the log tells of it all the same, before it tells of the end.
+        events::append(conn, EventKind::TaskStarted, at, &record, &json!({ "pid": pid, "attempt": record.attempt }))?;
+    }
     record.started_at = ending.started_at.or(record.started_at);
     record.ended_at = Some(ending.ended_at);
     record.duration_ms = ending.duration_ms;
