@@ -11,6 +11,7 @@ mod idle;
 mod latency;
 mod listing;
 mod pipeline;
+mod race;
 mod report;
 mod soak;
 mod submit;
@@ -55,6 +56,7 @@ fn main() -> Result<()> {
         ["stamp", file, millis] => latency::stamp(file, millis),
         ["soak", rest @ ..] => soak::main(rest),
         ["sweep", rest @ ..] => sweep::main(rest),
+        ["race", rest @ ..] => race::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
             "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"

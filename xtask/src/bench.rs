@@ -29,6 +29,11 @@ pub(crate) fn soak(rest: &[String]) -> Result<ExitCode> {
     hand_over(&["soak"], rest)
 }
 
+/// `cargo xtask race [ROUNDS]`.
+pub(crate) fn race(rest: &[String]) -> Result<ExitCode> {
+    hand_over(&["race"], rest)
+}
+
 /// `cargo xtask sweep [CALL…]`.
 pub(crate) fn sweep(rest: &[String]) -> Result<ExitCode> {
     hand_over(&["sweep"], rest)

@@ -36,6 +36,7 @@ const TASKS: &[Task] = &[
         about: "random `kill -9`, 500 times or as many as asked, then a check of the history",
         run: bench::soak,
     },
+    Task { name: "race", about: "stop against the natural end, a thousand times", run: bench::race },
     Task {
         name: "sweep",
         about: "`kill -9` at every interesting system call of a task's life",

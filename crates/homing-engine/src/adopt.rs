@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::attend::{self, Begin};
 use crate::engine::Inner;
+use crate::retention;
 
 /// How long all tasks together may take until their state is certain.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,16 +42,19 @@ pub(crate) fn one(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receive
     Some(waiting)
 }
 
-/// Removes folders that no task has: a submit that died before its commit. Only at start, when nothing is being submitted.
+/// Removes folders that no task has: of a submit that died before its commit, and of a task that was forgotten just before a crash. Only at
+/// start, when nothing is being submitted.
 async fn sweep(inner: &Arc<Inner>, live: &HashSet<TaskId>) {
     let Ok(entries) = std::fs::read_dir(inner.home.path().join(home::TASKS)) else { return };
-    let candidates = entries
+    let (marked, unmarked): (Vec<_>, Vec<_>) = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<TaskId>().ok())
         .filter(|id| !live.contains(id))
-        // A task that ever began has its marker; only what never did can be unknown to the ledger.
-        .filter(|id| !inner.home.task(id).join(homing_shim::folder::MARKER).exists());
-    for id in candidates.collect::<Vec<_>>() {
+        .partition(|id| inner.home.task(id).join(homing_shim::folder::MARKER).exists());
+    // There may be thousands of them, and whether they are there or not is nothing to wait for.
+    tokio::spawn(retention::remove_forgotten(Arc::clone(inner), marked));
+    // A task that ever began has its marker; only what never did can be unknown to the ledger.
+    for id in unmarked {
         if let Ok(None) = inner.store.get(id.clone()).await {
             tracing::info!(task = %id, "removing the folder of a submit that was never acknowledged");
             let _ = inner.home.remove_task(&id);

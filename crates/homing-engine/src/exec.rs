@@ -83,12 +83,16 @@ impl Exec {
             }
             so_far.extend_from_slice(&bytes);
             so_far.drain(..so_far.len().saturating_sub(CHUNK));
-            let task =
-                if complete || bytes.is_empty() { self.engine.task(&task.id).await? } else { continue };
+            let late = until.is_some_and(|at| tokio::time::Instant::now() >= at);
+            if !complete && !late {
+                continue;
+            }
+            let task = self.engine.task(&task.id).await?;
             if complete {
                 return Ok(ExecOutcome::Completed(task));
             }
-            if until.is_some_and(|at| tokio::time::Instant::now() >= at) {
+            // One that has ended does not go on: only the rest of its output is still to be read.
+            if !task.status.is_terminal() {
                 return Ok(ExecOutcome::Backgrounded { task, output_so_far: so_far, next_offset: next });
             }
         }

@@ -1,6 +1,8 @@
 //! Reading a task's output: any part, by either stream, waiting for more if asked.
 
+use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::TaskId;
@@ -59,16 +61,25 @@ impl Engine {
         let mut growth = inner.live.growth(id);
         loop {
             let record = inner.record(id).await?;
-            let part = read(inner, &record, &query)?;
             let live = !record.status.is_terminal();
+            let part = if query.stream.is_none() {
+                read(inner, &record, &query)?
+            } else {
+                // Telling streams apart may take much of an index; others must not wait for it.
+                let (inner, query) = (Arc::clone(inner), query.clone());
+                let read = move || read(&inner, &record, &query);
+                tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??
+            };
             // Bytes of the other stream are progress too: the caller goes on behind them.
             let progress = part.next > part.offset;
             if progress || !live || wait.is_zero() || tokio::time::Instant::now() >= end {
                 return Ok(part);
             }
-            // The shim says so once when there is more than this.
+            // The shim says so once when there is more than this. It counts what a full disk did not keep, so what it said last may lie
+            // beyond the files; asking for less would be answered at once, for ever.
             if let Some(commands) = inner.live.commands(id) {
-                let _ = commands.send(Command::Watch(part.next)).await;
+                let told = growth.as_ref().map_or(0, |growth| *growth.borrow());
+                let _ = commands.send(Command::Watch(part.next.max(told))).await;
             }
             tokio::select! {
                 () = tokio::time::sleep_until(end) => {}
@@ -78,7 +89,8 @@ impl Engine {
         }
     }
 
-    /// Which stream each stretch of the output came from, and when, for so many bytes from an offset on.
+    /// Which stream each stretch of the output came from, and when, for so many bytes from an offset on. There may be more spans than one
+    /// answer holds: go on from the last one's offset until it is the only one.
     ///
     /// # Errors
     /// If there is no such task, or its output is gone.
@@ -123,35 +135,49 @@ fn read(inner: &Inner, record: &Record, query: &OutputQuery) -> Result<OutputPar
         (None, offset) => offset.unwrap_or(0),
     };
     let chunk = output::read(&folder, asked, query.limit.max(1)).map_err(failed)?;
-    let next = chunk.offset + chunk.bytes.len() as u64;
     let over = record.status.is_terminal();
     // Of an ended task the ledger knows; of a live one the files do.
     let extent = output::extent(&folder).map_err(failed)?;
     let dropped = record.output_dropped.max(extent.end.saturating_sub(extent.kept));
+    // What was dropped at the very end lies behind the files. A tail is of what is kept.
+    let seen = if over && query.tail.is_none() { record.output_bytes } else { 0 };
+    let offset = if chunk.bytes.is_empty() { asked.max(seen) } else { chunk.offset };
+    let next = offset + chunk.bytes.len() as u64;
+    let gap = if query.tail.is_some() { 0 } else { offset - asked };
+    let complete = over && next >= extent.end.max(seen);
     let bytes = match query.stream {
         None => chunk.bytes,
-        Some(stream) => {
-            let spans = output::spans(&folder, chunk.offset, next).map_err(failed)?;
-            only(stream, &spans, chunk.offset, &chunk.bytes)
-        }
+        Some(stream) => only(&folder, stream, offset, &chunk.bytes).map_err(failed)?,
     };
-    let gap = if query.tail.is_some() { 0 } else { chunk.offset - asked.min(chunk.offset) };
-    Ok(OutputPart { offset: chunk.offset, next, gap, dropped, bytes, complete: over && next >= extent.end })
+    Ok(OutputPart { offset, next, gap, dropped, bytes, complete })
 }
 
 /// The bytes of one stream; those of a mixed stretch belong to both.
-fn only(stream: Stream, spans: &[Span], offset: u64, bytes: &[u8]) -> Vec<u8> {
+fn only(folder: &OwnedFd, stream: Stream, offset: u64, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let end = offset + bytes.len() as u64;
     let mut kept = Vec::new();
-    for (number, span) in spans.iter().enumerate() {
-        let until = spans.get(number + 1).map_or(end, |next| next.offset).min(end);
-        let from = span.offset.max(offset);
-        let wanted = span.stream == stream || matches!(span.stream, Stream::Mixed | Stream::Pty);
-        if wanted && from < until {
-            let range =
-                usize::try_from(from - offset).unwrap_or(0)..usize::try_from(until - offset).unwrap_or(0);
-            kept.extend_from_slice(bytes.get(range).unwrap_or_default());
+    let mut keep = |span: &Span, until: u64| {
+        if span.stream == stream || matches!(span.stream, Stream::Mixed | Stream::Pty) {
+            let place = |at: u64| usize::try_from(at - offset).unwrap_or(usize::MAX);
+            kept.extend_from_slice(bytes.get(place(span.offset)..place(until)).unwrap_or_default());
+        }
+    };
+    let mut at = offset;
+    loop {
+        let spans = output::spans(folder, at, end)?;
+        for pair in spans.windows(2) {
+            if let [span, next] = pair {
+                keep(span, next.offset);
+            }
+        }
+        match spans.last() {
+            // Where the last one ends is known only when it is asked for alone.
+            Some(last) if last.offset > at => at = last.offset,
+            Some(last) => {
+                keep(last, end);
+                return Ok(kept);
+            }
+            None => return Ok(kept),
         }
     }
-    kept
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use homing_model::TaskId;
 use homing_model::api::ReconcileError;
-use homing_store::Record;
 
 use crate::engine::Inner;
 use crate::{adopt, retention};
@@ -49,10 +48,11 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
                 tracing::error!(%error, "a task cannot be read");
             }
             let limit = config.reconcile.max_tasks as usize;
-            let chosen = rotate(records, after, limit);
-            next = if chosen.len() < limit { 0 } else { chosen.last().map_or(0, |record| record.seq) };
-            for record in chosen {
-                mend(inner, record).await;
+            let turn: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();
+            // Fewer than may be looked at means that the last was among them: the next pass begins anew.
+            next = if turn.len() < limit { 0 } else { turn.last().map_or(0, |record| record.seq) };
+            for record in turn {
+                mend(inner, record.id).await;
             }
         }
         Err(error) => tracing::error!(%error, "the ledger cannot be read"),
@@ -70,26 +70,20 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     next
 }
 
-/// At most `limit` records after a place in the order, so that every one has its turn.
-fn rotate(records: Vec<Record>, after: u64, limit: usize) -> Vec<Record> {
-    let later: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();
-    later
-}
-
 /// A task that the ledger calls live and nobody attends is adopted.
-async fn mend(inner: &Arc<Inner>, record: Record) {
-    if inner.live.contains(&record.id) {
+async fn mend(inner: &Arc<Inner>, id: TaskId) {
+    if inner.live.contains(&id) {
         return;
     }
-    // It may have ended since the list was read.
-    match inner.store.get(record.id.clone()).await {
-        Ok(Some(now)) if !now.status.is_terminal() => {}
+    // It may have changed or ended since the list was read.
+    let record = match inner.store.get(id.clone()).await {
+        Ok(Some(record)) if !record.status.is_terminal() => record,
         Ok(_) => return,
         Err(error) => {
-            note_error(inner, &record.id, "store", &error.to_string());
+            note_error(inner, &id, "store", &error.to_string());
             return;
         }
-    }
+    };
     tracing::info!(task = %record.id, "a live task was not attended; adopting it");
     if let Some(settled) = adopt::one(inner, record) {
         inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).repaired += 1;

@@ -1,31 +1,47 @@
 //! Forgetting: finished tasks become tombstones, and their folders go. Keeps P12.
 //!
-//! The ledger first, then the folder: a crash in between leaves a folder that nobody will ask for, never a task whose output vanished.
+//! The ledger first, then the folder: a crash in between leaves a folder that nobody will ask for, never a task whose output vanished; the
+//! next start removes it. A folder that a shim still holds, because children outlived the task, stays until the shim has left.
 //! Paced, because deleting thousands of folders at once slows some filesystems for a minute.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use homing_model::api::GcAnswer;
 use homing_model::{Task, TaskId};
+use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
+use crate::home::Home;
 use crate::view;
 
 /// Tasks forgotten in one step.
 const STEP: u32 = 64;
+/// Before a folder that could not be removed is tried again: longer each time, up to the second.
+const RETRY: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(600);
+/// A shim that has nobody left leaves as soon as it hears that its end is recorded; how often to look, and how long to pause.
+const LOOKS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// One paced step of retention.
 pub(crate) async fn step(inner: &Arc<Inner>) -> Result<GcAnswer, store::Error> {
     let policy = inner.config().retention.policy();
     let retired = inner.store.retire(policy, inner.now(), STEP).await?;
     let mut answer = GcAnswer::default();
+    let mut left = Vec::new();
     for task in retired {
         answer.forgotten += 1;
-        answer.bytes_freed += task.output_bytes;
-        remove_folder(inner, task.id).await;
+        if remove_folder(inner, &task.id).await {
+            answer.bytes_freed += task.output_bytes;
+        } else {
+            left.push(task.id);
+        }
     }
+    remove_later(inner, left);
     if answer.forgotten > 0 {
         inner.bump();
     }
@@ -33,13 +49,87 @@ pub(crate) async fn step(inner: &Arc<Inner>) -> Result<GcAnswer, store::Error> {
     Ok(answer)
 }
 
-async fn remove_folder(inner: &Arc<Inner>, id: TaskId) {
-    let inner = Arc::clone(inner);
-    let removed =
-        tokio::task::spawn_blocking(move || inner.home.remove_task(&id).map_err(|error| (id, error))).await;
-    if let Ok(Err((id, error))) = removed {
-        tracing::warn!(task = %id, %error, "the folder of a forgotten task could not be removed");
+/// Removes the folders of those among these tasks that were forgotten. On cancel (shutdown) it ends between two tasks; the next start goes on.
+///
+/// A folder of a task that the ledger does not know at all stays: whoever had to start with a new ledger finds his output there.
+pub(crate) async fn remove_forgotten(inner: Arc<Inner>, tasks: Vec<TaskId>) {
+    let mut shutdown = inner.shutdown.clone();
+    let mut left = Vec::new();
+    for id in tasks {
+        let found = tokio::select! {
+            () = shutdown.over() => return,
+            found = inner.store.get(id.clone()) => found,
+        };
+        if matches!(found, Ok(Some(record)) if record.forgotten) && !remove_folder(&inner, &id).await {
+            left.push(id);
+        }
     }
+    remove_later(&inner, left);
+}
+
+/// Removes a folder; false if it has to be tried again.
+async fn remove_folder(inner: &Arc<Inner>, id: &TaskId) -> bool {
+    match try_remove(inner, id).await {
+        Ok(removed) => removed,
+        Err(error) => {
+            tracing::warn!(task = %id, %error, "the folder of a forgotten task could not be removed; trying again later");
+            false
+        }
+    }
+}
+
+async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
+    let (inner, id) = (Arc::clone(inner), id.clone());
+    tokio::task::spawn_blocking(move || remove_unless_held(&inner.home, &id)).await?
+}
+
+/// False if a living shim holds it.
+fn remove_unless_held(home: &Home, id: &TaskId) -> io::Result<bool> {
+    match folder::open(&home.task(id)) {
+        // The lock goes with the descriptor, after the folder.
+        Ok(held) if folder::lock(&held)? => home.remove_task(id).map(|()| true),
+        Ok(_) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tries again until these folders are gone. On cancel (shutdown) they are left to the next start; errors were told the first time.
+fn remove_later(inner: &Arc<Inner>, mut left: Vec<TaskId>) {
+    if left.is_empty() {
+        return;
+    }
+    let inner = Arc::clone(inner);
+    tokio::spawn(async move {
+        let mut shutdown = inner.shutdown.clone();
+        let mut pause = RETRY;
+        while !left.is_empty() {
+            tokio::select! {
+                () = shutdown.over() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(RETRY_MOST);
+            let mut still = Vec::new();
+            for id in left {
+                if !try_remove(&inner, &id).await.unwrap_or(false) {
+                    still.push(id);
+                }
+            }
+            left = still;
+        }
+    });
+}
+
+/// Whether a shim holds the folder of a task that has ended, and not only for the moment that it takes to leave.
+async fn is_held(inner: &Inner, id: &TaskId) -> bool {
+    let Ok(folder) = folder::open(&inner.home.task(id)) else { return false };
+    for _ in 0..LOOKS {
+        match folder::lock(&folder) {
+            Ok(false) => tokio::time::sleep(PAUSE).await,
+            Ok(true) | Err(_) => return false,
+        }
+    }
+    true
 }
 
 impl Engine {
@@ -63,8 +153,12 @@ impl Engine {
     /// Forgets one finished task; its tombstone still answers.
     ///
     /// # Errors
-    /// While it is live.
+    /// While it is live, or children that outlived it are.
     pub async fn forget(&self, id: &TaskId) -> Result<Task, Error> {
+        let known = self.inner.record(id).await?;
+        if known.status.is_terminal() && !known.forgotten && is_held(&self.inner, id).await {
+            return Err(Error::Live(id.clone()));
+        }
         let record = match self.inner.store.forget(id.clone(), self.inner.now()).await? {
             Applied::Done(record) => record,
             Applied::Rejected(record) if record.forgotten => record,
@@ -73,7 +167,10 @@ impl Engine {
         };
         self.inner.ends.announce(&record);
         self.inner.bump();
-        remove_folder(&self.inner, id.clone()).await;
+        // What was forgotten before is being removed already, or will be at the next start.
+        if !remove_folder(&self.inner, id).await && !known.forgotten {
+            remove_later(&self.inner, vec![id.clone()]);
+        }
         Ok(view::task(&self.inner, record))
     }
 }

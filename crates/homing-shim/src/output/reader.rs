@@ -9,6 +9,11 @@ use rustix::io::Errno;
 use super::index::{ENTRY, Span};
 use super::segment;
 
+/// Spans in one answer at most.
+const MOST: usize = 1 << 16;
+/// Bytes of an index read at once.
+const BLOCK: usize = 256 * ENTRY;
+
 /// A stretch of output.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chunk {
@@ -113,7 +118,8 @@ fn read_at(file: &OwnedFd, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The spans that cover `from..to`, clipped to begin at `from`.
+/// The spans that cover `from..to`, clipped to begin at `from`; at most 65,536 of them, so go on from the last one's offset until it comes
+/// alone.
 ///
 /// # Errors
 /// If the index cannot be read.
@@ -124,20 +130,108 @@ pub fn spans(folder: impl AsFd, from: u64, to: u64) -> io::Result<Vec<Span>> {
             continue;
         }
         let Some(file) = open(folder.as_fd(), &segment::index_name(part.base))? else { continue };
-        let size = usize::try_from(fs::fstat(&file)?.st_size).unwrap_or(0);
-        let entries = read_at(&file, 0, size)?;
-        for span in entries.chunks_exact(ENTRY).filter_map(Span::decode) {
-            if span.offset >= to.min(part.base + part.len) {
+        let end = to.min(part.base + part.len);
+        let mut at = entry_before(&file, from)?;
+        loop {
+            let block = read_at(&file, at, BLOCK)?;
+            let entries = block.chunks_exact(ENTRY).filter_map(Span::decode);
+            for span in entries.take_while(|span| span.offset < end) {
+                let span = Span { offset: span.offset.max(from), ..span };
+                match spans.last_mut() {
+                    // The later of two entries at one offset, or before the asked one, holds.
+                    Some(last) if last.offset == span.offset => *last = span,
+                    // Offsets never go back; what a power cut left in an index does not count.
+                    Some(last) if last.offset > span.offset => {}
+                    _ if spans.len() == MOST => return Ok(spans),
+                    _ => spans.push(span),
+                }
+            }
+            let over = block.len() < BLOCK
+                || block
+                    .last_chunk()
+                    .and_then(|entry: &[u8; ENTRY]| Span::decode(entry))
+                    .is_none_or(|span| span.offset >= end);
+            if over {
                 break;
             }
-            match spans.last_mut() {
-                // The later of two entries at one offset, or before the asked one, holds.
-                Some(last) if last.offset == span.offset.max(from) => {
-                    *last = Span { offset: last.offset, ..span }
-                }
-                _ => spans.push(Span { offset: span.offset.max(from), ..span }),
-            }
+            at += BLOCK as u64;
         }
     }
     Ok(spans)
+}
+
+/// Where in an index the last entry at or before an offset is; its beginning if there is none. Entries are sorted, and there may be
+/// millions of them.
+fn entry_before(index: &OwnedFd, offset: u64) -> io::Result<u64> {
+    let size = ENTRY as u64;
+    let (mut low, mut high) = (0, u64::try_from(fs::fstat(index)?.st_size).unwrap_or(0) / size);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match Span::decode(&read_at(index, middle * size, ENTRY)?) {
+            Some(span) if span.offset <= offset => low = middle + 1,
+            Some(_) | None => high = middle,
+        }
+    }
+    Ok(low.saturating_sub(1) * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stream;
+    use super::*;
+
+    /// A folder whose output has an index entry at each of these offsets, the streams in turn.
+    fn indexed(offsets: impl Iterator<Item = u64>, len: usize) -> (tempfile::TempDir, OwnedFd) {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = offsets.zip(0..).flat_map(|(offset, at): (u64, u64)| {
+            [(offset << 2 | at % 2).to_le_bytes(), at.to_le_bytes()].concat()
+        });
+        std::fs::write(dir.path().join("output.idx"), entries.collect::<Vec<u8>>()).unwrap();
+        std::fs::write(dir.path().join("output.log"), vec![b'x'; len]).unwrap();
+        let folder = crate::folder::open(dir.path()).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn spans_are_found_in_the_middle_of_a_large_index() {
+        let (_dir, folder) = indexed((0..10_000).map(|n| n * 3), 30_000);
+        let found = |from, to| -> Vec<_> {
+            spans(&folder, from, to).unwrap().iter().map(|span| (span.offset, span.at)).collect()
+        };
+        assert_eq!(found(0, 4), [(0, 0), (3, 1)]);
+        assert_eq!(found(15_000, 15_004), [(15_000, 5_000), (15_003, 5_001)]);
+        assert_eq!(found(15_001, 15_003), [(15_001, 5_000)]);
+        assert_eq!(found(29_998, u64::MAX), [(29_998, 9_999)]);
+        assert_eq!(found(30_000, u64::MAX), []);
+        for (from, to) in [(0, 30_000), (766, 1537), (767, 1536), (768, 1535), (5, 25_000)] {
+            let all = found(from, to);
+            assert_eq!(all[0], (from, i64::try_from(from / 3).unwrap()));
+            assert_eq!(all.len() as u64, to.div_ceil(3) - from / 3, "{from} to {to}");
+            assert!(all.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1));
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_entries_at_one_offset_holds_wherever_one_begins() {
+        let (_dir, folder) = indexed([0, 5, 5, 5, 9].into_iter(), 12);
+        let found = |from| -> Vec<_> {
+            spans(&folder, from, 12).unwrap().iter().map(|span| (span.offset, span.at)).collect()
+        };
+        assert_eq!(found(0), [(0, 0), (5, 3), (9, 4)]);
+        assert_eq!(found(5), [(5, 3), (9, 4)]);
+        assert_eq!(found(7), [(7, 3), (9, 4)]);
+        assert_eq!(spans(&folder, 6, 7).unwrap()[0].stream, Stream::Stderr);
+    }
+
+    #[test]
+    fn more_spans_than_one_answer_holds_are_found_by_going_on() {
+        let count = MOST + 100;
+        let (_dir, folder) = indexed(0..count as u64, count);
+        let first = spans(&folder, 0, u64::MAX).unwrap();
+        assert_eq!(first.len(), MOST);
+        let last = first[MOST - 1];
+        let rest = spans(&folder, last.offset, u64::MAX).unwrap();
+        assert_eq!((rest[0], rest.len()), (last, 101));
+        assert_eq!(spans(&folder, rest[100].offset, u64::MAX).unwrap(), [rest[100]]);
+    }
 }

@@ -90,7 +90,13 @@ fn end(conn: &Connection, mut record: Record, status: Status, ending: Ending) ->
     let before = std::mem::replace(&mut record.status, status);
     if let (None, Some(at), Some(pid)) = (record.started_at, ending.started_at, ending.pid) {
         // Nobody was there to hear of the start; the log tells of it all the same, before it tells of the end.
-        events::append(conn, EventKind::TaskStarted, at, &record, &json!({ "pid": pid, "attempt": record.attempt }))?;
+        events::append(
+            conn,
+            EventKind::TaskStarted,
+            at,
+            &record,
+            &json!({ "pid": pid, "attempt": record.attempt }),
+        )?;
     }
     record.started_at = ending.started_at.or(record.started_at);
     record.ended_at = Some(ending.ended_at);
