@@ -116,7 +116,7 @@ async fn changed(growth: &mut Option<tokio::sync::watch::Receiver<u64>>) {
     std::future::pending::<()>().await;
 }
 
-fn unreadable(id: &TaskId, error: &std::io::Error) -> Error {
+fn unreadable(id: &TaskId, error: &io::Error) -> Error {
     Error::OutputUnreadable { task: id.clone(), why: error.to_string() }
 }
 
@@ -129,7 +129,7 @@ fn open(inner: &Inner, record: &Record) -> Result<OwnedFd, Error> {
 
 fn read(inner: &Inner, record: &Record, query: &OutputQuery) -> Result<OutputPart, Error> {
     let folder = open(inner, record)?;
-    let failed = |error: std::io::Error| unreadable(&record.id, &error);
+    let failed = |error: io::Error| unreadable(&record.id, &error);
     let asked = match (query.tail, query.offset) {
         (Some(tail), _) => output::extent(&folder).map_err(failed)?.end.saturating_sub(tail),
         (None, offset) => offset.unwrap_or(0),

@@ -132,26 +132,24 @@ pub fn spans(folder: impl AsFd, from: u64, to: u64) -> io::Result<Vec<Span>> {
         let Some(file) = open(folder.as_fd(), &segment::index_name(part.base))? else { continue };
         let end = to.min(part.base + part.len);
         let mut at = entry_before(&file, from)?;
-        loop {
+        'index: loop {
             let block = read_at(&file, at, BLOCK)?;
-            let entries = block.chunks_exact(ENTRY).filter_map(Span::decode);
-            for span in entries.take_while(|span| span.offset < end) {
+            for span in block.chunks_exact(ENTRY).filter_map(Span::decode) {
+                if span.offset >= end {
+                    break 'index;
+                }
                 let span = Span { offset: span.offset.max(from), ..span };
+                let full = spans.len() == MOST;
                 match spans.last_mut() {
                     // The later of two entries at one offset, or before the asked one, holds.
                     Some(last) if last.offset == span.offset => *last = span,
                     // Offsets never go back; what a power cut left in an index does not count.
                     Some(last) if last.offset > span.offset => {}
-                    _ if spans.len() == MOST => return Ok(spans),
-                    _ => spans.push(span),
+                    Some(_) if full => return Ok(spans),
+                    Some(_) | None => spans.push(span),
                 }
             }
-            let over = block.len() < BLOCK
-                || block
-                    .last_chunk()
-                    .and_then(|entry: &[u8; ENTRY]| Span::decode(entry))
-                    .is_none_or(|span| span.offset >= end);
-            if over {
+            if block.len() < BLOCK {
                 break;
             }
             at += BLOCK as u64;
@@ -184,7 +182,7 @@ mod tests {
     fn indexed(offsets: impl Iterator<Item = u64>, len: usize) -> (tempfile::TempDir, OwnedFd) {
         let dir = tempfile::tempdir().unwrap();
         let entries = offsets.zip(0..).flat_map(|(offset, at): (u64, u64)| {
-            [(offset << 2 | at % 2).to_le_bytes(), at.to_le_bytes()].concat()
+            [((offset << 2) | (at % 2)).to_le_bytes(), at.to_le_bytes()].concat()
         });
         std::fs::write(dir.path().join("output.idx"), entries.collect::<Vec<u8>>()).unwrap();
         std::fs::write(dir.path().join("output.log"), vec![b'x'; len]).unwrap();

@@ -169,9 +169,8 @@ impl Writer {
         {
             self.tail.push_back((segment.base, segment.len));
         }
-        let limit = (self.tail_limit / TAIL_SEGMENTS).max(1);
         let mut kept: u64 = self.tail.iter().map(|(_, len)| len).sum();
-        while kept + limit > self.tail_limit
+        while kept >= self.tail_limit
             && let Some((base, len)) = self.tail.pop_front()
         {
             let _ = fs::unlinkat(&self.folder, segment::log_name(base).as_str(), AtFlags::empty());
@@ -179,6 +178,9 @@ impl Writer {
             kept -= len;
             self.dropped += len;
         }
+        // Never beyond the cap, and nothing dropped before it is reached.
+        let limit =
+            (self.tail_limit / TAIL_SEGMENTS).clamp(1, (self.tail_limit - kept.min(self.tail_limit)).max(1));
         // Nothing was written yet: the head itself could not be made before.
         let limit = if self.total == 0 { self.head_limit } else { limit };
         self.current = Some(self.begin(self.total, limit)?);

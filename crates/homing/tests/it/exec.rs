@@ -1,9 +1,13 @@
 //! Staying with a task, waiting for it, and what is returned.
 
+use std::future::IntoFuture;
 use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use homing_engine::{Engine, ExecOutcome};
+use homing_model::Spec;
+use homing_model::api::StopRequest;
 use homing_testkit::{Home, drift, freeze, gate, thaw, wait_for};
 
 use super::home;
@@ -37,6 +41,23 @@ fn exec_leaves_a_slow_task_to_the_background_and_the_task_goes_on() {
     home.open("go");
     assert_eq!(home.ended(&id)["status"], "succeeded");
     assert_eq!(home.output(&id), b"first\nlast\n");
+}
+
+#[tokio::test]
+async fn an_embedded_exec_leaves_a_task_that_never_stops_printing_to_the_background() {
+    let home = home();
+    let engine = Engine::builder(home.path()).helper(home.program().to_owned()).open().await.unwrap();
+    let spec = Spec { shell: Some("while :; do echo word; done".into()), ..Spec::default() };
+    let exec = engine.exec(spec).background_after(Duration::from_millis(300));
+    let outcome = tokio::time::timeout(Duration::from_secs(30), exec.into_future()).await;
+    let ExecOutcome::Backgrounded { task, output_so_far, next_offset } = outcome.expect("in time").unwrap()
+    else {
+        panic!("it does not end by itself");
+    };
+    assert!(output_so_far.starts_with(b"word\n") || next_offset > output_so_far.len() as u64);
+    assert!(!output_so_far.is_empty() && !task.status.is_terminal());
+    let request = StopRequest { wait: true, ..StopRequest::default() };
+    assert!(engine.stop(&task.id, request).await.unwrap().task.status.is_terminal());
 }
 
 #[test]

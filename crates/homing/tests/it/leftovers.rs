@@ -1,5 +1,7 @@
 //! Children that outlive the main process: a server put into the background by a shell.
 
+use std::path::PathBuf;
+
 use homing_testkit::{Home, alive, wait_for};
 
 use super::home;
@@ -20,6 +22,10 @@ fn serve(home: &Home) -> (String, u32) {
 
 fn until_output(home: &Home, id: &str, whole: &str) {
     wait_for(&format!("the output to be {whole:?}"), || (home.output(id) == whole.as_bytes()).then_some(()));
+}
+
+fn folder(home: &Home, id: &str) -> PathBuf {
+    home.path().join("tasks").join(id)
 }
 
 #[test]
@@ -107,4 +113,62 @@ fn a_leftover_that_ends_by_itself_lets_everything_go() {
     wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
     assert_eq!(home.output(&id), b"first\nlast\n");
     home.nothing_left();
+}
+
+#[test]
+fn a_task_whose_server_lives_is_not_forgotten_until_the_server_is_gone() {
+    let home = home();
+    let (id, server) = serve(&home);
+    let refused = home.cli(["forget", &id]);
+    assert!(refused.code == 1 && refused.stderr.contains("HM0005"), "{refused:?}");
+    assert_ne!(home.task(&id)["forgotten"], true);
+    home.open("say");
+    until_output(&home, &id, "started\nlater\nerr\n");
+    home.does(["stop", &id]);
+    assert!(!alive(server));
+    home.does(["forget", &id]);
+    assert_eq!(home.task(&id)["forgotten"], true);
+    assert!(!folder(&home, &id).exists());
+}
+
+#[test]
+fn retention_leaves_the_folder_of_a_living_server_and_removes_it_when_the_server_is_gone() {
+    let home = home();
+    let (id, server) = serve(&home);
+    std::fs::write(home.path().join("config.toml"), "[retention]\ncount = 0\n").unwrap();
+    let _ = home.cli(["daemon", "restart"]).ok();
+    let _ = home.cli(["gc"]).ok();
+    wait_for("it to be forgotten", || (home.task(&id)["forgotten"] == true).then_some(()));
+    home.open("say");
+    let log = folder(&home, &id).join("output.log");
+    wait_for("the later output", || std::fs::read(&log).unwrap().ends_with(b"later\nerr\n").then_some(()));
+    assert!(alive(server));
+    home.does(["stop", &id]);
+    assert!(!alive(server), "what is forgotten can still be stopped");
+    wait_for("the folder to go", || (!folder(&home, &id).exists()).then_some(()));
+}
+
+#[test]
+fn a_folder_that_a_crash_left_after_its_task_was_forgotten_is_removed_by_the_next_start() {
+    let home = home();
+    let id = home.submit(&[], "echo words");
+    let kept = home.submit(&[], "echo others");
+    for id in [&id, &kept] {
+        assert_eq!(home.ended(id)["status"], "succeeded");
+    }
+    home.does(["forget", &id]);
+    // As if the daemon had died before it came to the folder.
+    std::fs::create_dir(folder(&home, &id)).unwrap();
+    for name in ["started", "output.log"] {
+        std::fs::write(folder(&home, &id).join(name), "words\n").unwrap();
+    }
+    // A ledger that was begun anew knows nothing of what is in its home, and it is not its to remove.
+    let unknown = folder(&home, "t-2222222222");
+    std::fs::create_dir(&unknown).unwrap();
+    std::fs::write(unknown.join("started"), "").unwrap();
+    let _ = home.kill_daemon();
+    let _ = home.cli(["status"]).ok();
+    wait_for("the folder to go", || (!folder(&home, &id).exists()).then_some(()));
+    assert_eq!(home.output(&kept), b"others\n");
+    assert!(unknown.exists());
 }

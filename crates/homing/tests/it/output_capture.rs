@@ -113,6 +113,31 @@ fn p7_past_the_cap_the_head_and_the_tail_stay_at_their_offsets_and_the_gap_is_ma
 }
 
 #[test]
+fn a_gap_at_the_very_end_is_marked_before_the_end() {
+    let home = super::home();
+    let id = home.submit(&[], "printf 0123456789");
+    let _ = home.ended(&id);
+    // As a disk leaves it that was full until the end.
+    std::fs::OpenOptions::new().write(true).open(output_file(&home, &id)).unwrap().set_len(4).unwrap();
+    let look = |query: &str| {
+        let part = home.get(&format!("/v1/tasks/{id}/output?{query}"));
+        let numbers = ["Homing-Offset", "Homing-End", "Homing-Gap"].map(|name| part.number(name));
+        (part.body.clone(), numbers, part.header("Homing-Complete") == "true")
+    };
+    assert_eq!(look("offset=0"), (b"0123".to_vec(), [0, 4, 0], false));
+    assert_eq!(look("offset=4"), (Vec::new(), [10, 10, 6], true));
+    assert_eq!(look("offset=4&stream=stdout"), (Vec::new(), [10, 10, 6], true));
+    assert_eq!(look("offset=10"), (Vec::new(), [10, 10, 0], true));
+    assert_eq!(look("tail=3"), (b"123".to_vec(), [1, 4, 0], true), "a tail is of what is kept");
+    let follow = home.http("GET", &format!("/v1/tasks/{id}/follow"), &[], b"").whole().body;
+    let follow = String::from_utf8(follow).unwrap();
+    let events: Vec<_> = follow.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(events, ["output", "gap", "end"], "{follow}");
+    let shown = home.cli(["output", "-f", &id]).ok();
+    assert!(shown.stdout == b"0123" && shown.stderr.contains("not kept"), "{}", shown.stderr);
+}
+
+#[test]
 fn p7_a_follower_gets_every_byte_once() {
     let home = super::home();
     let bytes = noise(20 * MIB);
