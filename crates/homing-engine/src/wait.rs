@@ -52,6 +52,12 @@ impl Engine {
             WaitMode::All => records.iter().all(over),
             WaitMode::Any => records.is_empty() || records.iter().any(over),
         };
+        if !done {
+            // What is told of those that go on is how they are now, not how they were when the wait began.
+            for (record, now) in records.iter_mut().zip(inner.store.get_many(ids.to_vec()).await?) {
+                *record = now.filter(|now| !now.status.is_terminal()).unwrap_or_else(|| record.clone());
+            }
+        }
         let first = first.or_else(|| first_ended(&records));
         let items = records.into_iter().map(|record| view::task(inner, record)).collect();
         Ok(WaitAnswer { done, items, first: first.filter(|_| mode == WaitMode::Any) })

@@ -1,8 +1,10 @@
 //! Names in the home folder that more than one process must agree on.
 
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The daemon's socket.
@@ -47,6 +49,7 @@ pub fn record_program(home: &Path, program: &Path) -> io::Result<()> {
         return Ok(());
     }
     let temporary = home.join(format!("{PROGRAM}.new"));
-    std::fs::write(&temporary, program.as_os_str().as_encoded_bytes())?;
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(program.as_os_str().as_encoded_bytes())?;
     std::fs::rename(temporary, home.join(PROGRAM))
 }

@@ -38,6 +38,10 @@ pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
         let detail = format!("a confined process never starts the daemon: {reason}");
         return Err(Problem::new(Code::Confined, detail));
     }
+    // Whoever starts it decides what is started: after an upgrade, the new binary, though an older keeper does the starting.
+    if let Err(error) = homing_shim::home::record_program(home, program) {
+        return Err(home::unusable(home, &error));
+    }
     keeper::request_start(home, Some(program), START_PATIENCE).map_err(|error| why_not(&error.to_string()))
 }
 

@@ -159,7 +159,13 @@ impl Foreground<'_> {
                 let request = StopRequest { by: Some(self.context.owner()), ..StopRequest::default() };
                 self.client.stop(id.as_str(), &request).await.map(|_| "stopping")
             }
-            (OnInterrupt::Forward | OnInterrupt::Leave, _) => {
+            (OnInterrupt::Forward, _) => {
+                console.note(&format!(
+                    "homing: {id} is still being stopped; `homing wait {id}` waits for its end"
+                ));
+                return Some(INTERRUPTED);
+            }
+            (OnInterrupt::Leave, _) => {
                 console.note(&format!("homing: {id} goes on; `homing stop {id}` ends it"));
                 return Some(INTERRUPTED);
             }

@@ -180,8 +180,10 @@ impl Keeper {
         idle && (!expecting || !self.folder_is_there())
     }
 
+    /// Whether the home is still the folder that this keeper locked: one that was deleted, or moved away, is not served at its old place.
     fn folder_is_there(&self) -> bool {
-        rustix::fs::fstat(&self.folder).is_ok_and(|stat| stat.st_nlink > 0)
+        let (ours, there) = (rustix::fs::fstat(&self.folder), rustix::fs::lstat(&self.home));
+        matches!((ours, there), (Ok(ours), Ok(there)) if ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
     }
 
     fn poll_once(&mut self) {

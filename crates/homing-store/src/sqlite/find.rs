@@ -10,8 +10,9 @@ use crate::store::{Error, Found};
 /// How many candidates an ambiguous answer names.
 const FEW: usize = 5;
 
-/// Finds the task. A live task with exactly this name comes before an id that merely starts so: with thousands of random ids some
-/// tombstone begins like any short name, and must not be stopped in its place.
+/// Finds the task. A task with exactly this name, live or else the newest that ended, comes before an id that merely starts so: with
+/// thousands of random ids some stranger begins like any short name, and must not be stopped or forgotten in its place. Who means the
+/// start of an id can always write its `t-`.
 pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
     match reference {
         Reference::Id(id) => found(conn, "SELECT id FROM tasks WHERE id = ?1", [id.as_str()]),
@@ -26,18 +27,16 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
             if live != Found::None {
                 return Ok(live);
             }
-            if let Some(prefix) = prefix {
-                let by_prefix = starting_with(conn, prefix)?;
-                if by_prefix != Found::None {
-                    return Ok(by_prefix);
-                }
-            }
-            found(
+            let ended = found(
                 conn,
                 "SELECT id FROM tasks INDEXED BY tasks_ended_name \
                  WHERE name = ?1 AND ended_at IS NOT NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 1",
                 [name],
-            )
+            )?;
+            match prefix {
+                Some(prefix) if ended == Found::None => starting_with(conn, prefix),
+                Some(_) | None => Ok(ended),
+            }
         }
     }
 }

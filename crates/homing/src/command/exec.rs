@@ -6,6 +6,10 @@ use clap::Args;
 use homing_model::units;
 
 use super::run::{conclude, submit};
+use homing_model::Stdin;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground, OnInterrupt};
@@ -45,6 +49,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         (false, true) => Sink::Stdout,
         (false, false) => sink(context),
     };
+    if spec.stdin == Stdin::None && !spec.pty && input_waits() {
+        context.console.note("homing: the command gets no input; `--stdin -` passes on what is piped in");
+    }
     context.block_on(async {
         let interrupts = foreground::interrupts()?;
         let submitted = submit(&spec, &client, context).await?;
@@ -58,8 +65,20 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             pump: options.submission.pumps() && !submitted.joined,
             printer: Some(Printer::new(context.console, sink, false)),
         };
-        conclude(foreground.attend().await?, context)
+        conclude(foreground.attend().await?, context, false)
     })
+}
+
+/// Whether something was piped into this process, or a file given, that the command would not see.
+fn input_waits() -> bool {
+    let stdin = rustix::stdio::stdin();
+    let kind = rustix::fs::fstat(stdin).map(|found| FileType::from_raw_mode(found.st_mode));
+    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+        return false;
+    }
+    let mut fds = [PollFd::from_borrowed_fd(stdin, PollFlags::IN)];
+    let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    looked.is_ok() && fds.iter().all(|fd| fd.revents().contains(PollFlags::IN))
 }
 
 /// Both streams in order where a person reads them or they end in one file; apart where a program takes them apart.

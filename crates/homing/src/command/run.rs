@@ -83,7 +83,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         pump: options.submission.pumps() && !submitted.joined,
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
     };
-    conclude(attended.attend().await?, context)
+    conclude(attended.attend().await?, context, !options.follow)
 }
 
 /// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
@@ -97,15 +97,18 @@ pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> R
     Ok(submitted)
 }
 
-/// The code of a task that was stayed with; an end that the code alone does not explain is told.
-pub(crate) fn conclude(attended: Attended, context: &Context) -> Result<u8, Failure> {
+/// The code of a task that was stayed with; an end that the code alone does not explain is told, and a failure that nobody has seen printed.
+pub(crate) fn conclude(attended: Attended, context: &Context, unseen: bool) -> Result<u8, Failure> {
     let task: Task = match attended {
         Attended::LeftRunning(code) => return Ok(code),
         Attended::Ended(task) => *task,
     };
     if context.json {
         unless_closed(context.console.json(&task))?;
-    } else if !matches!(task.status, Status::Succeeded | Status::Failed) || killed(&task) {
+    } else if !matches!(task.status, Status::Succeeded | Status::Failed)
+        || killed(&task)
+        || (unseen && task.status == Status::Failed)
+    {
         context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
     Ok(exit_code::of_task(&task))
