@@ -31,9 +31,8 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     // Two passes: each wakes the timer's thread, and the ledger's threads that answer it.
     let figure = format!("{woken} switches in {} s, 2 passes", WATCHED.as_secs());
     report.figure("daemon, idle, wake-ups", &figure, "only the safety net's", woken <= 40);
-    drop(home);
 
-    let home = homing_testkit::Home::new(&bench.program);
+    let home = bench.fresh();
     listing::fill(&home, 10_000)?;
     let daemon = home.daemon_pid();
     let client = client(&home);

@@ -18,7 +18,7 @@ const CALLS: usize = 200;
 
 pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> Result<()> {
     eprintln!("list: 100,000 finished tasks");
-    let home = Home::new(&bench.program);
+    let home = bench.fresh();
     fill(&home, 100_000)?;
     let _ = home.daemon_pid();
     let client = client(&home);

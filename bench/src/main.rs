@@ -18,7 +18,9 @@ mod submit;
 mod sweep;
 mod throughput;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use homing_client::Client;
@@ -30,12 +32,22 @@ use crate::report::Report;
 pub(crate) struct Bench {
     program: PathBuf,
     runs: usize,
+    /// All homes live until the end: a filesystem that has just freed thousands of inodes is slow to make new ones, and would charge one
+    /// measurement for the clean-up after another.
+    homes: RefCell<Vec<Rc<Home>>>,
 }
 
 impl Bench {
+    /// A home of its own, with nothing running.
+    fn fresh(&self) -> Rc<Home> {
+        let home = Rc::new(Home::new(&self.program));
+        self.homes.borrow_mut().push(Rc::clone(&home));
+        home
+    }
+
     /// A home of its own, with its daemon running.
-    fn home(&self) -> Home {
-        let home = Home::new(&self.program);
+    fn home(&self) -> Rc<Home> {
+        let home = self.fresh();
         let _ = home.daemon_pid();
         home
     }
@@ -65,7 +77,11 @@ fn main() -> Result<()> {
 }
 
 fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
-    let bench = Bench { program: program.canonicalize().context("the homing binary")?, runs: 3 };
+    let bench = Bench {
+        program: program.canonicalize().context("the homing binary")?,
+        runs: 3,
+        homes: RefCell::default(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut report = Report::default();
     let wanted = |name: &str| only.is_empty() || only.contains(&name);

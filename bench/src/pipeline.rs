@@ -19,8 +19,12 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
     let client = client(&home);
     let (mut plain, mut ours, mut followed) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..bench.runs {
+        // What one leaves to be written must not be charged to the next.
+        rustix::fs::sync();
         plain.push(redirect(home.scratch())?);
+        rustix::fs::sync();
         ours.push(runtime.block_on(task(&client, false))?);
+        rustix::fs::sync();
         followed.push(runtime.block_on(task(&client, true))?);
     }
     let (plain, ours, followed) = (median(&mut plain), median(&mut ours), median(&mut followed));

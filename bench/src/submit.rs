@@ -35,8 +35,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     } else {
         report.note("`homing run -- true`, p50", &format!("{empty:.2} ms"), "tsp is not installed");
     }
-    drop(home);
-    let home = Home::new(&bench.program);
+    let home = bench.fresh();
     listing::fill(&home, 100_000)?;
     let _ = home.daemon_pid();
     let mut full = time(|| run(&home))?;

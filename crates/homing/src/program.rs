@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use homing_model::shell::quote;
-use homing_model::{Code, Problem};
+use homing_model::{Code, Problem, sanitize};
 
 /// Characters that mean something to a shell and seldom occur in a program's name.
 const SHELL: &[u8] = b" \t\n;|&<>$`()*?'\"\\{}~!#";
@@ -22,7 +22,7 @@ pub(crate) fn refuse_shell_line(
     if !looks_like_shell(word) || find(word, cwd, path).is_some() {
         return Ok(());
     }
-    let line = word.to_string_lossy();
+    let line = sanitize::line(&word.to_string_lossy());
     let mut problem = Problem::new(
         Code::LooksLikeShell,
         format!("{} is no program, but it looks like a shell line", quote(&line)),

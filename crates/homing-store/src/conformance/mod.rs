@@ -46,7 +46,7 @@ macro_rules! store_conformance_cases {
             several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
             a_name_finds_the_live_task_then_the_newest_ended
-            a_live_name_comes_before_an_id_that_starts_so
+            a_name_comes_before_an_id_that_starts_so
             at_last_is_the_newest_task_of_the_owner
             live_tasks_come_first_each_newest_first
             filters_narrow_a_list
