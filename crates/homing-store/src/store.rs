@@ -197,8 +197,8 @@ pub trait Store: Send + Sync + 'static {
     /// Several tasks, in the order asked; `None` where there is none.
     fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>>;
 
-    /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, a unique start of an id (tombstones
-    /// included), or else the newest ended task of that name.
+    /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
+    /// name, else a unique start of an id (tombstones included).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
 
     /// A page of tasks.
