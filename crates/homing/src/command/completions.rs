@@ -18,7 +18,6 @@ enum Shell {
     Powershell,
 }
 
-/// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing completions bash > ~/.local/share/bash-completion/completions/homing

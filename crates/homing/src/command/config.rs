@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::{entry, exit_code, home};
 
-/// Show or check the configuration
 #[derive(Debug, Args)]
 #[command(
     after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG

@@ -16,7 +16,6 @@ use crate::foreground::{self, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
 
-/// Run in the foreground with live output
 #[derive(Debug, Args)]
 #[command(override_usage = "homing exec [OPTIONS] -- ARGV…\n       homing exec [OPTIONS] -c 'SHELL LINE'")]
 #[command(

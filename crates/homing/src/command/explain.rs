@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::exit_code;
 use crate::failure::Failure;
 
-/// Explain a code such as HM0012
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing explain HM0012

@@ -1,9 +1,9 @@
 //! `homing help`: one command's help, the short list, or everything in groups.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use homing_model::{Code, Problem};
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::context::Context;
 use crate::exit_code;
 use crate::failure::Failure;
@@ -17,7 +17,6 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("This program", &["explain", "completions", "help"]),
 ];
 
-/// Show help for everything or for one command
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing help --all                  every command, grouped
@@ -35,8 +34,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
         overview()
     } else {
-        let mut root = Cli::command();
-        root.build();
+        let mut root = cli::grammar();
         let mut command = &mut root;
         for name in &options.command {
             command = command.find_subcommand_mut(name).ok_or_else(|| {
@@ -55,7 +53,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 
 /// Every command in its group.
 pub(crate) fn overview() -> String {
-    let command = Cli::command();
+    let command = cli::grammar();
     let mut out = String::from("Usage: homing [--home DIR] [--json] COMMAND …\n");
     for (group, names) in GROUPS {
         out.push_str(&format!("\n{group}:\n"));
@@ -88,7 +86,7 @@ mod tests {
     fn every_command_is_in_exactly_one_group() {
         let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         listed.sort_unstable();
-        let command = Cli::command();
+        let command = cli::grammar();
         let mut known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
         known.sort_unstable();
         assert_eq!(listed, known);

@@ -14,7 +14,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, pump};
 
-/// Write to a task's stdin or terminal
 #[derive(Debug, Args)]
 #[command(
     after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, this process's

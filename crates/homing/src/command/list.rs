@@ -16,7 +16,6 @@ const SCREEN: u32 = 20;
 /// What the daemon gives at once.
 const PAGE: u32 = 1_000;
 
-/// List tasks, live ones first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing list                        what runs, and the latest that ended
