@@ -24,9 +24,27 @@ pub enum EventKind {
     /// It ended.
     #[serde(rename = "task.completed")]
     TaskCompleted,
+    /// Its output matched what was watched for.
+    #[serde(rename = "task.matched")]
+    TaskMatched,
+    /// It printed nothing for a while.
+    #[serde(rename = "task.quiet")]
+    TaskQuiet,
+    /// It runs, and printed something new.
+    #[serde(rename = "task.heartbeat")]
+    TaskHeartbeat,
+    /// It said how far it is.
+    #[serde(rename = "task.progress")]
+    TaskProgress,
     /// It was forgotten; only its tombstone is left.
     #[serde(rename = "task.forgotten")]
     TaskForgotten,
+    /// A target has a notice.
+    #[serde(rename = "delivery.delivered")]
+    DeliveryDelivered,
+    /// A target could not be given a notice.
+    #[serde(rename = "delivery.dead")]
+    DeliveryDead,
     /// A daemon began to serve this home.
     #[serde(rename = "daemon.started")]
     DaemonStarted,
@@ -34,12 +52,18 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 12] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskStopping,
         Self::TaskCompleted,
+        Self::TaskMatched,
+        Self::TaskQuiet,
+        Self::TaskHeartbeat,
+        Self::TaskProgress,
         Self::TaskForgotten,
+        Self::DeliveryDelivered,
+        Self::DeliveryDead,
         Self::DaemonStarted,
     ];
 
@@ -51,7 +75,13 @@ impl EventKind {
             Self::TaskStarted => "task.started",
             Self::TaskStopping => "task.stopping",
             Self::TaskCompleted => "task.completed",
+            Self::TaskMatched => "task.matched",
+            Self::TaskQuiet => "task.quiet",
+            Self::TaskHeartbeat => "task.heartbeat",
+            Self::TaskProgress => "task.progress",
             Self::TaskForgotten => "task.forgotten",
+            Self::DeliveryDelivered => "delivery.delivered",
+            Self::DeliveryDead => "delivery.dead",
             Self::DaemonStarted => "daemon.started",
         }
     }

@@ -1,7 +1,8 @@
 //! Ids: short, random and typeable. Their order comes from the store, never from the id.
 //!
-//! A task id is `t-` and ten characters of an alphabet without vowels or look-alikes, so that it never spells a word and
-//! survives being read aloud. The first few characters are enough to name a task, with or without the `t-`.
+//! An id is a letter for what it names (`t-` a task, `n-` a notice, `d-` a delivery) and ten characters of an alphabet without vowels
+//! or look-alikes, so that it never spells a word and survives being read aloud. The first few characters are enough to name a task,
+//! with or without the `t-`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,68 +15,100 @@ const ALPHABET: &[u8; 28] = b"23456789bcdfghjkmnpqrstvwxyz";
 const LENGTH: usize = 10;
 const PREFIX: &str = "t-";
 
-/// The id of one task, issued once and answered for ever (P12).
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TaskId(String);
-
-/// Why a text is not a task id.
+/// Why a text is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a task id: expected `t-` and {LENGTH} characters")]
-pub struct Malformed(String);
+#[error("`{text}` is not {what} id: expected `{prefix}` and {LENGTH} characters")]
+pub struct Malformed {
+    text: String,
+    what: &'static str,
+    prefix: &'static str,
+}
 
-impl TaskId {
-    /// An id from 64 random bits. Uniqueness is the store's to check: two draws may collide, if rarely.
-    #[must_use]
-    pub fn from_entropy(bits: u64) -> Self {
-        let mut rest = bits;
-        let mut text = String::with_capacity(PREFIX.len() + LENGTH);
-        text.push_str(PREFIX);
-        for _ in 0..LENGTH {
-            let index = rest % ALPHABET.len() as u64;
-            text.push(char::from(ALPHABET[usize::try_from(index).unwrap_or(0)]));
-            rest /= ALPHABET.len() as u64;
+fn spell(prefix: &str, bits: u64) -> String {
+    let mut rest = bits;
+    let mut text = String::with_capacity(prefix.len() + LENGTH);
+    text.push_str(prefix);
+    for _ in 0..LENGTH {
+        let index = rest % ALPHABET.len() as u64;
+        text.push(char::from(ALPHABET[usize::try_from(index).unwrap_or(0)]));
+        rest /= ALPHABET.len() as u64;
+    }
+    text
+}
+
+fn is_spelled(prefix: &str, text: &str) -> bool {
+    let body = text.strip_prefix(prefix).unwrap_or_default();
+    body.len() == LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// An id from 64 random bits. Uniqueness is the store's to check: two draws may collide, if rarely.
+            #[must_use]
+            pub fn from_entropy(bits: u64) -> Self {
+                Self(spell($prefix, bits))
+            }
+
+            /// The id as text; safe as a file name.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
         }
-        Self(text)
-    }
 
-    /// The id as text; safe as a file name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+        impl FromStr for $name {
+            type Err = Malformed;
 
-impl FromStr for TaskId {
-    type Err = Malformed;
-
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        let body = text.strip_prefix(PREFIX).ok_or_else(|| Malformed(text.to_owned()))?;
-        if body.len() == LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte)) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(Malformed(text.to_owned()))
+            fn from_str(text: &str) -> Result<Self, Malformed> {
+                let malformed = || Malformed { text: text.to_owned(), what: $what, prefix: $prefix };
+                is_spelled($prefix, text).then(|| Self(text.to_owned())).ok_or_else(malformed)
+            }
         }
-    }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl<'de> Deserialize<'de> for TaskId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl fmt::Display for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
-
-impl fmt::Debug for TaskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+id!(
+    /// The id of one task, issued once and answered for ever (P12).
+    TaskId,
+    "t-",
+    "a task"
+);
+id!(
+    /// The id of one notice: the same on every retry and every channel, so that whoever gets it twice can tell.
+    NoticeId,
+    "n-",
+    "a notice"
+);
+id!(
+    /// The id of one delivery: one notice on its way to one target.
+    DeliveryId,
+    "d-",
+    "a delivery"
+);
 
 /// One try at a task: what a shim runs, and what fences a late message of an earlier try.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -5,9 +5,12 @@
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
 pub mod api;
+pub mod delivery;
 pub mod environment;
 pub mod event;
 pub mod id;
+pub mod notice;
+pub mod notify;
 pub mod outcome;
 pub mod problem;
 pub mod retention;
@@ -21,8 +24,11 @@ pub mod time;
 pub mod transition;
 pub mod units;
 
+pub use delivery::{Delivery, DeliveryState, Tried};
 pub use event::{Event, EventKind};
-pub use id::{Attempt, Reference, TaskId};
+pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};
+pub use notice::Notice;
+pub use notify::{Notify, Target};
 pub use outcome::{Ending, Outcome, Survivor, Verdict};
 pub use problem::{Code, Problem};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};

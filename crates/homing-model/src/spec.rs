@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::notify::Notify;
 use crate::text::OsText;
 
 /// Children that outlive the main process.
@@ -139,6 +140,9 @@ pub struct Spec {
     /// What a second submit with the key gets.
     #[serde(skip_serializing_if = "is_default")]
     pub on_duplicate: OnDuplicate,
+    /// Who is told of the end; the owner's inbox, always, if a submit says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

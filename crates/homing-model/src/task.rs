@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
+use crate::notify::{Notify, Target, When};
 use crate::outcome::Outcome;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -30,18 +31,18 @@ pub struct OutputInfo {
     pub path: Option<String>,
 }
 
-/// Who is told of the end, and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Notify {
-    /// `always`, `failure` or `never`.
-    pub on: String,
-    /// Where notices go.
+/// Who is told of the end, and when, as far as it may be seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct NotifyInfo {
+    /// Which ends.
+    pub on: When,
+    /// Where notices go; what follows the `?` of an address is not shown.
     pub targets: Vec<String>,
 }
 
-impl Default for Notify {
-    fn default() -> Self {
-        Self { on: "never".into(), targets: Vec::new() }
+impl From<&Notify> for NotifyInfo {
+    fn from(notify: &Notify) -> Self {
+        Self { on: notify.on, targets: notify.targets.iter().map(Target::shown).collect() }
     }
 }
 
@@ -105,7 +106,7 @@ pub struct Task {
     /// Whether the answer is one.
     pub answer_state: Option<String>,
     /// Who is told.
-    pub notify: Notify,
+    pub notify: NotifyInfo,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.

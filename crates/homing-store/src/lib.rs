@@ -6,6 +6,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod outbox;
 pub mod record;
 pub mod sqlite;
 pub mod store;

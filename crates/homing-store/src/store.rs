@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
-use homing_model::api::TaskCounts;
+use homing_model::api::{DeliveryCounts, TaskCounts};
+use homing_model::notice::Body;
 use homing_model::retention::Policy;
-use homing_model::{Attempt, Ending, Event, EventKind, OnDuplicate, Reference, Status, TaskId, Timestamp};
+use homing_model::{
+    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Reference,
+    Status, TaskId, Timestamp,
+};
 
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
 use crate::record::{NewTask, Record, Started};
 
 /// The future of an operation.
@@ -172,7 +177,8 @@ pub struct Retired {
 }
 
 /// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
-/// [`submit`](Store::submit), [`finish`](Store::finish), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
+/// [`submit`](Store::submit), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
+/// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
     /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task.
@@ -182,11 +188,53 @@ pub trait Store: Send + Sync + 'static {
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
-    fn stop_requested(&self, task: TaskId, by: String, now: Timestamp) -> Op<Applied>;
+    /// A task that waits in the queue ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
+    fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied>;
 
-    /// Ends the task, if this attempt is the current one and has not ended: state, outcome, `task.completed` (P1).
+    /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
+    /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
     /// The first finisher wins; a later one is `Rejected` with the record of the first.
-    fn finish(&self, attempt: Attempt, ending: Ending) -> Op<Applied>;
+    fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
+
+    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
+    fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
+
+    /// Owners with something in the inbox.
+    fn waiting(&self) -> Op<Vec<Waiting>>;
+
+    /// What an owner can take now, oldest first. Looking changes nothing.
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Vec<Notice>>;
+
+    /// The same, held for the taker until `until`: nobody else gets them before, and everybody may after.
+    fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>>;
+
+    /// Removes entries for good; answers with those that were there.
+    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>) -> Op<Vec<NoticeId>>;
+
+    /// The owner was handed the ends of these tasks: their entries are held until `until`, and gone with the next
+    /// [`confirm`](Store::confirm).
+    fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
+
+    /// The owner came back after being told: what it was told before and is still held is acknowledged.
+    fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
+
+    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is.
+    fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)>;
+
+    /// Claims due deliveries of one channel until `until`, oldest first.
+    fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
+
+    /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
+    fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
+
+    /// Deliveries, newest first, each with its place for the next page.
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>>;
+
+    /// How many deliveries are pending, and how many were given up.
+    fn delivery_counts(&self) -> Op<DeliveryCounts>;
+
+    /// Makes deliveries pending and due, with no attempt made; answers with their ids.
+    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>>;
 
     /// Every task that has not ended, oldest first. A damaged row is reported beside the rest, never instead of them.
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)>;

@@ -1,5 +1,6 @@
 //! The life of a task: every step at most once, the first finisher wins (P1).
 
+use crate::outbox::Report;
 use homing_model::{Attempt, Ending, Status, Verdict};
 use tokio::task::JoinSet;
 
@@ -13,7 +14,8 @@ pub async fn p1_first_finisher_wins(store: Ledger) {
     start(&store, 1, 1).await;
     let ended = finish(&store, 1, 2, 10).await;
     assert_eq!((ended.status, ended.ended_at, ended.output_bytes), (Status::Succeeded, Some(at(2)), 10));
-    let late = store.finish(first(1), Ending::lost("supervisor killed", Vec::new(), at(3))).await;
+    let late =
+        store.finish(first(1), Ending::lost("supervisor killed", Vec::new(), at(3)), Report::default()).await;
     assert_eq!(late, Ok(Applied::Rejected(ended.clone())));
     assert_eq!(get(&store, 1).await, ended);
 }
@@ -25,7 +27,7 @@ pub async fn p1_concurrent_finishers_agree_on_one_end(store: Ledger) {
     for n in 0..16_usize {
         let verdict = Verdict::ALL[n % Verdict::ALL.len()];
         let opinion = Ending { verdict, ..ending(i64::try_from(n).unwrap_or(0), 0) };
-        finishers.spawn(store.finish(first(1), opinion));
+        finishers.spawn(store.finish(first(1), opinion, Report::default()));
     }
     let (mut winners, mut seen) = (0, Vec::new());
     for answer in finishers.join_all().await {
@@ -50,7 +52,10 @@ pub async fn p1_a_stale_attempt_changes_nothing(store: Ledger) {
         let stale = Attempt { task: id(1), number };
         let started = Started { pid: 9, at: at(1) };
         assert_eq!(rejected(store.started(stale.clone(), started).await.expect("judged")), before);
-        assert_eq!(rejected(store.finish(stale, ending(1, 0)).await.expect("judged")), before);
+        assert_eq!(
+            rejected(store.finish(stale, ending(1, 0), Report::default()).await.expect("judged")),
+            before
+        );
     }
     assert_eq!(get(&store, 1).await, before);
 }
@@ -61,13 +66,13 @@ pub async fn p1_a_message_that_comes_twice_changes_nothing(store: Ledger) {
     let running = start(&store, 1, 1).await;
     let again = store.started(first(1), Started { pid: 8, at: at(9) }).await;
     assert_eq!(again, Ok(Applied::Rejected(running)));
-    done(store.stop_requested(id(1), "ann".into(), at(2)).await.expect("taken"));
+    done(store.stop_requested(id(1), "ann".into(), 1, at(2)).await.expect("taken"));
     let events = store.last_event().await;
     let again = store.started(first(1), Started { pid: 8, at: at(9) }).await.expect("judged");
     assert_eq!(rejected(again).pid, Some(7));
     finish(&store, 1, 3, 0).await;
-    rejected(store.finish(first(1), ending(3, 0)).await.expect("judged"));
-    rejected(store.stop_requested(id(1), "bob".into(), at(4)).await.expect("judged"));
+    rejected(store.finish(first(1), ending(3, 0), Report::default()).await.expect("judged"));
+    rejected(store.stop_requested(id(1), "bob".into(), 1, at(4)).await.expect("judged"));
     assert_eq!(store.last_event().await, events.map(|last| last + 1), "only the end was told");
 }
 
@@ -83,17 +88,20 @@ pub async fn p1_an_end_may_overtake_the_start(store: Ledger) {
 /// The first who asks is recorded.
 pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger) {
     create(&store, submit(1), 0).await;
-    let stopping = done(store.stop_requested(id(1), "ann".into(), at(1)).await.expect("taken"));
+    let stopping = done(store.stop_requested(id(1), "ann".into(), 1, at(1)).await.expect("taken"));
     assert_eq!((stopping.status, stopping.stop_requested_by.as_deref()), (Status::Stopping, Some("ann")));
     assert_eq!(
-        store.stop_requested(id(1), "bob".into(), at(2)).await,
+        store.stop_requested(id(1), "bob".into(), 1, at(2)).await,
         Ok(Applied::Rejected(stopping.clone())),
         "a second request changes nothing"
     );
     let started = start(&store, 1, 3).await;
     assert_eq!((started.status, started.pid), (Status::Stopping, Some(7)));
     let stopped = Ending { verdict: Verdict::Stopped, ..ending(4, 0) };
-    assert_eq!(done(store.finish(first(1), stopped).await.expect("taken")).status, Status::Stopped);
+    assert_eq!(
+        done(store.finish(first(1), stopped, Report::default()).await.expect("taken")).status,
+        Status::Stopped
+    );
     assert_eq!(get(&store, 1).await.stop_requested_by.as_deref(), Some("ann"));
 }
 
@@ -101,8 +109,8 @@ pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger)
 pub async fn what_does_not_exist_is_unknown(store: Ledger) {
     let started = Started { pid: 7, at: at(0) };
     assert_eq!(store.started(first(1), started).await, Ok(Applied::Unknown));
-    assert_eq!(store.stop_requested(id(1), "ann".into(), at(0)).await, Ok(Applied::Unknown));
-    assert_eq!(store.finish(first(1), ending(0, 0)).await, Ok(Applied::Unknown));
+    assert_eq!(store.stop_requested(id(1), "ann".into(), 1, at(0)).await, Ok(Applied::Unknown));
+    assert_eq!(store.finish(first(1), ending(0, 0), Report::default()).await, Ok(Applied::Unknown));
     assert_eq!(store.forget(id(1), at(0)).await, Ok(Applied::Unknown));
     assert_eq!(store.get(id(1)).await, Ok(None));
 }

@@ -1,7 +1,9 @@
 //! Tasks to play with.
 
+use crate::outbox::Report;
 use std::sync::Arc;
 
+use homing_model::notify::{Notify, When};
 use homing_model::{Attempt, Ending, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 
 use crate::record::{NewTask, Record, Started};
@@ -65,6 +67,14 @@ pub fn requested(n: u64, key: &str, body_hash: &str) -> Submit {
     Submit { idempotency: Some(idempotency), ..submit(n) }
 }
 
+/// The same, with everybody told: the inbox and these targets.
+pub fn telling(n: u64, on: When, targets: &[&str]) -> Submit {
+    let targets = ["inbox"].iter().chain(targets).map(|text| text.parse().expect("a target")).collect();
+    let mut submit = submit(n);
+    submit.task.spec.notify = Some(Notify { on, targets, secret: None });
+    submit
+}
+
 /// An end with exit code 0.
 pub fn ending(millis: i64, output_bytes: u64) -> Ending {
     Ending {
@@ -95,7 +105,12 @@ pub async fn start(store: &Ledger, n: u64, millis: i64) -> Record {
 
 /// Ends the `n`th task, and expects that to apply.
 pub async fn finish(store: &Ledger, n: u64, millis: i64, output_bytes: u64) -> Record {
-    done(store.finish(first(n), ending(millis, output_bytes)).await.expect("the end is taken"))
+    done(
+        store
+            .finish(first(n), ending(millis, output_bytes), Report::default())
+            .await
+            .expect("the end is taken"),
+    )
 }
 
 /// A new task that has ended.

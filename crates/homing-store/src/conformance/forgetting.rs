@@ -1,5 +1,6 @@
 //! Retention: what is forgotten, in which order, and what is still answered (P12).
 
+use crate::outbox::Report;
 use std::time::Duration;
 
 use homing_model::retention::Policy;
@@ -26,7 +27,7 @@ pub async fn p12_a_forgotten_task_is_still_answered(store: Ledger) {
     let mut task = named(1, "build");
     task.task.spec.labels.insert("x".into(), "1".into());
     create(&store, task, 0).await;
-    let ended = done(store.finish(first(1), ending(5, 10)).await.expect("taken"));
+    let ended = done(store.finish(first(1), ending(5, 10), Report::default()).await.expect("taken"));
     let tombstone = done(store.forget(id(1), at(6)).await.expect("taken"));
     assert_eq!(get(&store, 1).await, tombstone);
     assert!(tombstone.forgotten);
@@ -53,12 +54,15 @@ pub async fn p12_a_forgotten_task_is_still_answered(store: Ledger) {
 pub async fn forgetting_waits_for_the_end_and_happens_once(store: Ledger) {
     let live = create(&store, submit(1), 0).await;
     assert_eq!(rejected(store.forget(id(1), at(1)).await.expect("judged")), live);
-    store.finish(first(1), ending(2, 0)).await.expect("taken");
+    store.finish(first(1), ending(2, 0), Report::default()).await.expect("taken");
     let tombstone = done(store.forget(id(1), at(3)).await.expect("taken"));
     let events = store.last_event().await;
     assert_eq!(rejected(store.forget(id(1), at(4)).await.expect("judged")), tombstone);
     assert_eq!(store.last_event().await, events);
-    let late = store.finish(first(1), Ending::lost("late", Vec::new(), at(5))).await.expect("judged");
+    let late = store
+        .finish(first(1), Ending::lost("late", Vec::new(), at(5)), Report::default())
+        .await
+        .expect("judged");
     assert_eq!(rejected(late), tombstone);
 }
 
@@ -92,7 +96,7 @@ pub async fn retention_by_count_keeps_the_newest(store: Ledger) {
 pub async fn retention_by_bytes_counts_what_is_kept(store: Ledger) {
     create(&store, submit(0), 0).await;
     let huge = Ending { output_dropped: 1_000_000, ..ending(0, 1_000_100) };
-    store.finish(first(0), huge).await.expect("taken");
+    store.finish(first(0), huge, Report::default()).await.expect("taken");
     for n in 1..4 {
         finished(&store, n, i64::try_from(n).unwrap_or(0), 100).await;
     }

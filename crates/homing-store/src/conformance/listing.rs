@@ -1,5 +1,6 @@
 //! Pages of tasks, and how many there are.
 
+use crate::outbox::Report;
 use std::collections::BTreeMap;
 
 use homing_model::api::TaskCounts;
@@ -51,7 +52,7 @@ pub async fn filters_narrow_a_list(store: Ledger) {
     for (n, verdict) in
         [(1, Verdict::Succeeded), (2, Verdict::Failed), (5, Verdict::Failed), (6, Verdict::Lost)]
     {
-        let ended = store.finish(first(n), Ending { verdict, ..ending(2, 0) }).await;
+        let ended = store.finish(first(n), Ending { verdict, ..ending(2, 0) }, Report::default()).await;
         ended.expect("the end is taken");
     }
     let owner = |owner: &str| Filter { owner: Some(owner.into()), ..pages_of(10) };
@@ -104,7 +105,7 @@ pub async fn pages_are_complete_and_without_duplicates_while_tasks_end(store: Le
         seen.extend(listed.records.into_iter().map(|record| record.id));
         // One that was shown ends, one that was not ends, and a new one comes and ends.
         for n in [38 - 3 * turn, 1 + 3 * turn] {
-            store.finish(first(n), ending(2, 0)).await.expect("the end is judged");
+            store.finish(first(n), ending(2, 0), Report::default()).await.expect("the end is judged");
         }
         finished(&store, 100 + turn, 3, 0).await;
         turn += 1;
@@ -129,7 +130,7 @@ pub async fn counts_follow_every_step(store: Ledger) {
     assert_eq!(store.counts().await, counts(2, 0));
     start(&store, 1, 1).await;
     finish(&store, 1, 2, 0).await;
-    store.finish(first(1), ending(3, 0)).await.expect("the end is judged");
+    store.finish(first(1), ending(3, 0), Report::default()).await.expect("the end is judged");
     assert_eq!(store.counts().await, counts(1, 1));
     store.forget(id(1), at(4)).await.expect("it can be forgotten");
     assert_eq!(store.counts().await, counts(1, 0));

@@ -1,5 +1,6 @@
 //! The log of events.
 
+use crate::outbox::Report;
 use homing_model::{Event, EventKind};
 use serde_json::json;
 
@@ -22,7 +23,7 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
     }
     for n in 0..10 {
         finish(&store, n, 2, 0).await;
-        store.finish(first(n), ending(3, 0)).await.expect("the end is judged");
+        store.finish(first(n), ending(3, 0), Report::default()).await.expect("the end is judged");
     }
     let whole = after(&store, 0, EventFilter::default(), 1000).await;
     assert_eq!(whole.events.len(), 30);
@@ -46,7 +47,7 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
 pub async fn events_carry_what_their_kind_promises(store: Ledger) {
     create(&store, named(1, "build"), 0).await;
     start(&store, 1, 1).await;
-    done(store.stop_requested(id(1), "bob".into(), at(2)).await.expect("taken"));
+    done(store.stop_requested(id(1), "bob".into(), 1, at(2)).await.expect("taken"));
     let ended = finish(&store, 1, 3, 0).await;
     store.forget(id(1), at(4)).await.expect("it can be forgotten");
     let noted = store.note(EventKind::DaemonStarted, json!({"version": "0"}), at(5)).await;
@@ -65,8 +66,9 @@ pub async fn events_carry_what_their_kind_promises(store: Ledger) {
     assert_eq!(events[0].data, json!({"command": "true", "name": "build"}));
     assert_eq!(events[1].data, json!({"pid": 7, "attempt": 1}));
     assert_eq!(events[2].data, json!({"by": "bob"}));
-    let completed = json!({"status": "succeeded", "outcome": ended.outcome, "duration_ms": 1});
-    assert_eq!(events[3].data, completed);
+    let completed = &events[3].data;
+    assert_eq!((&completed["status"], &completed["duration_ms"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!((&completed["outcome"], &completed["seq"]), (&json!(ended.outcome), &json!(events[3].seq)));
     assert_eq!(Ok(events[5].seq), noted);
     assert_eq!((&events[5].task_id, &events[5].owner), (&None, &None));
     for (event, millis) in events.iter().zip(0..5) {

@@ -51,9 +51,9 @@ pub(super) fn after(
     let kinds = (!filter.kinds.is_empty())
         .then(|| Value::from_iter(filter.kinds.iter().map(|kind| kind.as_str())).to_string());
     let mut query = conn.prepare_cached(
-        "SELECT seq, type, at, task_id, owner, data FROM events \
-         WHERE seq > ?1 AND (?2 IS NULL OR owner = ?2) AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3))) \
-         ORDER BY seq LIMIT ?4",
+        "SELECT events.seq, type, at, task_id, owner, coalesce(body, data) FROM events \
+         LEFT JOIN notices ON notices.seq = events.seq WHERE events.seq > ?1 AND (?2 IS NULL OR owner = ?2) \
+         AND (?3 IS NULL OR type IN (SELECT value FROM json_each(?3))) ORDER BY events.seq LIMIT ?4",
     )?;
     let mut rows = query.query(params![signed(after), filter.owner, kinds, limit])?;
     let mut events = Vec::new();

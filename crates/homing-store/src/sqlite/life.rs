@@ -3,13 +3,16 @@
 //! Each is a compare-and-set: the attempt must be the current one, and the transition table must know the step. A message that comes
 //! twice, late, or for an earlier attempt changes nothing (P1).
 
+use homing_model::notice::{Body, Completed};
+use homing_model::notify::When;
 use homing_model::{
     Attempt, Ending, EventKind, Outcome, Status, TaskId, Timestamp, Transition, Verdict, transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::{events, row, schema};
+use super::{events, notices, row, schema};
+use crate::outbox::Report;
 use crate::record::{Record, Started};
 use crate::store::{Applied, Error};
 
@@ -48,6 +51,7 @@ pub(super) fn stop_requested(
     conn: &Connection,
     task: &TaskId,
     by: String,
+    entropy: u64,
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
@@ -60,7 +64,8 @@ pub(super) fn stop_requested(
         // Nothing ran, so there is nothing to wait for.
         let mut ending = Ending::never_started(Verdict::Stopped, "stopped before it started", now);
         ending.outcome.stopped_by = Some(by);
-        return end(conn, record, status, ending).map(Applied::Done);
+        let report = Report { entropy, ..Report::default() };
+        return end(conn, record, status, ending, report).map(Applied::Done);
     }
     record.status = status;
     let changed = conn
@@ -74,19 +79,47 @@ pub(super) fn stop_requested(
 }
 
 /// The attempt ended; the first to say so is believed.
-pub(super) fn finish(conn: &Connection, attempt: &Attempt, ending: Ending) -> Result<Applied, Error> {
+pub(super) fn finish(
+    conn: &Connection,
+    attempt: &Attempt,
+    ending: Ending,
+    report: Report,
+) -> Result<Applied, Error> {
     let Some(record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
     if record.attempt != attempt.number {
         return Ok(Applied::Rejected(record));
     }
     match transition::next(record.status, Transition::Ended(ending.verdict)) {
-        Ok(status) => end(conn, record, status, ending).map(Applied::Done),
+        Ok(status) => end(conn, record, status, ending, report).map(Applied::Done),
         Err(_) => Ok(Applied::Rejected(record)),
     }
 }
 
-/// The one place where a task becomes terminal: its state, its outcome, the event and the totals together.
-fn end(conn: &Connection, mut record: Record, status: Status, ending: Ending) -> Result<Record, Error> {
+/// Something worth telling happened to a live task.
+pub(super) fn publish(
+    conn: &Connection,
+    task: &TaskId,
+    body: Body,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<Applied, Error> {
+    let Some(record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
+    if record.status.is_terminal() {
+        return Ok(Applied::Rejected(record));
+    }
+    let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
+    notices::publish(conn, &record, body, now, notify, entropy)?;
+    Ok(Applied::Done(record))
+}
+
+/// The one place where a task becomes terminal: its state, its outcome, the notice to all who are to be told, and the totals together.
+fn end(
+    conn: &Connection,
+    mut record: Record,
+    status: Status,
+    ending: Ending,
+    report: Report,
+) -> Result<Record, Error> {
     let before = std::mem::replace(&mut record.status, status);
     if let (None, Some(at), Some(pid)) = (record.started_at, ending.started_at, ending.pid) {
         // Nobody was there to hear of the start; the log tells of it all the same, before it tells of the end.
@@ -106,8 +139,21 @@ fn end(conn: &Connection, mut record: Record, status: Status, ending: Ending) ->
     record.output_dropped = ending.output_dropped;
     let outcome: &Outcome = record.outcome.insert(ending.outcome);
     let outcome_text = row::json(&record.id, outcome)?;
-    let data = json!({ "status": status, "outcome": outcome, "duration_ms": record.duration_ms });
-    let ended_seq = events::append(conn, EventKind::TaskCompleted, ending.ended_at, &record, &data)?;
+    let told = record.spec.notify.as_ref();
+    let told = told.filter(|notify| notify.tells(status, outcome.stopped_by.as_deref(), &record.owner));
+    let body = Body::Completed(Box::new(Completed {
+        status,
+        outcome: Some(outcome.clone()),
+        started_at: record.started_at,
+        ended_at: record.ended_at,
+        duration_ms: record.duration_ms,
+        output_tail: report.output_tail,
+        output_bytes: record.output_bytes,
+        output_truncated: report.output_truncated,
+        output_path: report.output_path,
+        answer: None,
+    }));
+    let ended_seq = notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?;
     let changed = conn
         .prepare_cached(
             "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
@@ -179,7 +225,7 @@ mod tests {
         // No operation of this release leaves a task in the queue; a later one will.
         conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
 
-        let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), now).unwrap() else {
+        let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), 1, now).unwrap() else {
             panic!("a queued task takes a stop")
         };
         assert_eq!((record.status, record.ended_at), (Status::Stopped, Some(now)));

@@ -13,13 +13,16 @@
 
 mod check;
 mod cursor;
+mod deliveries;
 mod events;
 mod failure;
 pub mod filesystem;
 mod find;
+mod inbox;
 mod inspect;
 mod life;
 mod listing;
+mod notices;
 mod open;
 mod reader;
 mod retention;

@@ -15,7 +15,7 @@ use crate::store::Error;
 pub(super) const APPLICATION_ID: i32 = 0x686f_6d69;
 
 /// Step `n` leads from version `n` to `n + 1`.
-const MIGRATIONS: [&str; 1] = [V1];
+const MIGRATIONS: [&str; 2] = [V1, V2];
 
 /// The version that this release writes.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -90,6 +90,59 @@ CREATE TABLE issued (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 -- Running totals of finished tasks (count, bytes of output kept) and how far the log was trimmed.
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO meta (name, value) VALUES ('finished', 0), ('finished_bytes', 0), ('events_trimmed_to', 0);
+";
+
+/// Notices. Each is an event of the log, whose `data` it is; its text is kept here, once, until the log, the inbox and the deliveries
+/// are all done with it. An owner with nothing in the inbox leaves no row behind.
+const V2: &str = "
+ALTER TABLE tasks ADD COLUMN progress TEXT;
+ALTER TABLE tasks ADD COLUMN lease_ms INTEGER;
+ALTER TABLE tasks ADD COLUMN heard_at INTEGER;
+ALTER TABLE tasks ADD COLUMN watch TEXT;
+
+CREATE TABLE notices (
+  seq  INTEGER PRIMARY KEY,
+  id   TEXT NOT NULL UNIQUE,
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE inbox (
+  owner      TEXT NOT NULL,
+  seq        INTEGER NOT NULL,
+  id         TEXT NOT NULL,
+  task_id    TEXT NOT NULL,
+  held_until INTEGER,
+  told       INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (owner, seq)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX inbox_notice ON inbox (id);
+CREATE INDEX inbox_seq ON inbox (seq);
+
+CREATE TABLE deliveries (
+  seq        INTEGER PRIMARY KEY AUTOINCREMENT,
+  id         TEXT NOT NULL UNIQUE,
+  notice_seq INTEGER NOT NULL,
+  notice_id  TEXT NOT NULL,
+  task_id    TEXT NOT NULL,
+  owner      TEXT NOT NULL,
+  channel    TEXT NOT NULL,
+  target     TEXT NOT NULL,
+  secret     TEXT,
+  state      TEXT NOT NULL DEFAULT 'pending',
+  attempts   INTEGER NOT NULL DEFAULT 0,
+  fence      INTEGER NOT NULL DEFAULT 0,
+  next_at    INTEGER NOT NULL,
+  held_until INTEGER,
+  created_at INTEGER NOT NULL,
+  ended_at   INTEGER,
+  reason     TEXT,
+  history    TEXT NOT NULL DEFAULT '[]'
+) STRICT;
+CREATE INDEX deliveries_pending ON deliveries (channel, max(next_at, coalesce(held_until, 0)), seq) WHERE state = 'pending';
+CREATE INDEX deliveries_state ON deliveries (state, seq);
+CREATE INDEX deliveries_task ON deliveries (task_id, seq);
+CREATE INDEX deliveries_notice ON deliveries (notice_seq);
+CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

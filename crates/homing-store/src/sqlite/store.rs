@@ -3,13 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use homing_model::api::TaskCounts;
+use homing_model::api::{DeliveryCounts, TaskCounts};
+use homing_model::notice::Body;
 use homing_model::retention::Policy;
-use homing_model::{Attempt, Ending, EventKind, Reference, TaskId, Timestamp};
+use homing_model::{
+    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, Reference, TaskId, Timestamp,
+};
 use tokio::sync::oneshot;
 
 use super::writer::Durability::{Full, Relaxed};
-use super::{check, events, find, life, listing, open, reader, retention, row, submit, writer};
+use super::{
+    check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
+};
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
 use crate::record::{Record, Started};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
@@ -63,13 +69,67 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
-    fn stop_requested(&self, task: TaskId, by: String, now: Timestamp) -> Op<Applied> {
+    fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
-        self.writer.run(Full, move |conn| life::stop_requested(conn, &task, by, now))
+        self.writer.run(Full, move |conn| life::stop_requested(conn, &task, by, entropy, now))
     }
 
-    fn finish(&self, attempt: Attempt, ending: Ending) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::finish(conn, &attempt, ending))
+    fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
+        self.writer.run(Full, move |conn| life::finish(conn, &attempt, ending, report))
+    }
+
+    fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
+        self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, now))
+    }
+
+    fn waiting(&self) -> Op<Vec<Waiting>> {
+        self.reader.run(inbox::waiting)
+    }
+
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Vec<Notice>> {
+        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, now))
+    }
+
+    fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>> {
+        // What a power cut undoes is available again, as after any taker's death.
+        self.writer.run(Relaxed, move |conn| inbox::take(conn, &owner, limit, until, now))
+    }
+
+    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>) -> Op<Vec<NoticeId>> {
+        self.writer.run(Full, move |conn| inbox::acknowledge(conn, &owner, ids))
+    }
+
+    fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, until))
+    }
+
+    fn confirm(&self, owner: String, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, now))
+    }
+
+    fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)> {
+        self.reader.run(move |conn| deliveries::due(conn, now))
+    }
+
+    fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>> {
+        self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
+    }
+
+    fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
+        // What a power cut undoes is delivered once more, under the same id.
+        self.writer.run(Relaxed, move |conn| deliveries::settle(conn, &delivery, fence, settled, now))
+    }
+
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
+        self.reader.run(move |conn| deliveries::list(conn, &filter))
+    }
+
+    fn delivery_counts(&self) -> Op<DeliveryCounts> {
+        self.reader.run(deliveries::counts)
+    }
+
+    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>> {
+        self.writer.run(Full, move |conn| deliveries::redeliver(conn, &which, now))
     }
 
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)> {
@@ -198,7 +258,8 @@ mod tests {
         store.limit_pages(4000).await.unwrap();
         assert!(matches!(store.submit(submit(accepted), now).await, Ok(Submitted::Created(_))));
         let attempt = Attempt { task: TaskId::from_entropy(0), number: 1 };
-        let ended = store.finish(attempt, Ending::lost("no reason", Vec::new(), now)).await;
+        let ended =
+            store.finish(attempt, Ending::lost("no reason", Vec::new(), now), Report::default()).await;
         assert!(matches!(ended, Ok(Applied::Done(_))));
         assert_eq!(store.check().await, Ok(()));
     }

@@ -1,6 +1,7 @@
 //! One row that makes no sense costs nobody else anything.
 
 use homing_store::conformance::fixture::{at, create, done, finish, first, get, id, submit};
+use homing_store::outbox::Report;
 use homing_store::store::Filter;
 use homing_store::{Error, Store};
 use rusqlite::Connection;
@@ -47,7 +48,7 @@ async fn an_operation_on_a_damaged_row_undoes_nothing_of_its_batch() {
         create(&ledger(&store), submit(n), 0).await;
     }
     damage(&home, 1, "spec = '{'");
-    let stops: Vec<_> = (0..3).map(|n| store.stop_requested(id(n), "ann".into(), at(1))).collect();
+    let stops: Vec<_> = (0..3).map(|n| store.stop_requested(id(n), "ann".into(), 1, at(1))).collect();
     let mut answers = Vec::new();
     for stop in stops {
         answers.push(stop.await);
@@ -65,6 +66,11 @@ async fn a_damaged_task_can_be_forgotten() {
     create(&ledger(&store), submit(1), 0).await;
     finish(&ledger(&store), 1, 1, 0).await;
     damage(&home, 1, "spec = '{'");
-    assert!(store.finish(first(1), homing_store::conformance::fixture::ending(2, 0)).await.is_err());
+    assert!(
+        store
+            .finish(first(1), homing_store::conformance::fixture::ending(2, 0), Report::default())
+            .await
+            .is_err()
+    );
     assert!(done(store.forget(id(1), at(2)).await.unwrap()).forgotten);
 }

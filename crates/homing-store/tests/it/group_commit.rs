@@ -2,6 +2,7 @@
 
 use homing_store::Store;
 use homing_store::conformance::fixture::{at, create, ending, finish, first, submit};
+use homing_store::outbox::Report;
 use homing_store::store::{Applied, Submitted};
 
 use crate::home::{Home, ledger};
@@ -35,6 +36,6 @@ async fn an_operation_whose_caller_left_is_still_done() {
     let home = Home::new();
     let store = home.open();
     drop(store.submit(submit(1), at(0)));
-    let ended = store.finish(first(1), ending(1, 0)).await;
+    let ended = store.finish(first(1), ending(1, 0), Report::default()).await;
     assert!(matches!(ended, Ok(Applied::Done(_))), "operations are done in the order of their calls");
 }

@@ -1,5 +1,6 @@
 //! Random histories, against a map that says what should be.
 
+use homing_store::outbox::Report;
 use std::collections::HashMap;
 
 use homing_model::{Attempt, Ending, OnDuplicate, Status, TaskId, Transition, Verdict, transition};
@@ -139,7 +140,7 @@ async fn play(steps: Vec<Step>) {
                 model.agree(&applied, expected);
             }
             Step::Stop { n } => {
-                let applied = store.stop_requested(id(n), "ann".into(), at(millis)).await.unwrap();
+                let applied = store.stop_requested(id(n), "ann".into(), 1, at(millis)).await.unwrap();
                 let attempt = Attempt { task: id(n), number: 1 };
                 let expected = model.step(&attempt, Transition::StopRequested, |_| {});
                 model.agree(&applied, expected);
@@ -148,7 +149,7 @@ async fn play(steps: Vec<Step>) {
                 let attempt = Attempt { task: id(n), number };
                 let end = Ending { verdict: Verdict::ALL[verdict], ..ending(millis, bytes) };
                 let event = Transition::Ended(end.verdict);
-                let applied = store.finish(attempt.clone(), end).await.unwrap();
+                let applied = store.finish(attempt.clone(), end, Report::default()).await.unwrap();
                 // An end that is the first to tell of the start tells of both.
                 let unheard = model.tasks.get(&id(n)).is_some_and(|task| !task.started);
                 model.events += u64::from(unheard && matches!(applied, Applied::Done(_)));

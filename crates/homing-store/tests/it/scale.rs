@@ -1,5 +1,6 @@
 //! A hundred thousand finished tasks must not be felt.
 
+use homing_store::outbox::Report;
 use std::time::{Duration, Instant};
 
 use homing_model::retention::Policy;
@@ -58,7 +59,11 @@ async fn a_hundred_thousand_finished_tasks() {
         let ends: Vec<_> = numbers
             .map(|n| {
                 let verdict = if n % 1000 == 0 { Verdict::Failed } else { Verdict::Succeeded };
-                store.finish(first(n), Ending { verdict, ..ending(i64::try_from(n).unwrap(), 10) })
+                store.finish(
+                    first(n),
+                    Ending { verdict, ..ending(i64::try_from(n).unwrap(), 10) },
+                    Report::default(),
+                )
             })
             .collect();
         for end in ends {
@@ -101,7 +106,7 @@ async fn a_hundred_thousand_finished_tasks() {
     n = TASKS;
     timed!("finish, alone (synced)", 200, {
         n += 1;
-        store.finish(first(n), ending(0, 10))
+        store.finish(first(n), ending(0, 10), Report::default())
     });
     timed!("retire 100", 20, store.retire(Policy { count: 10_000, ..Policy::default() }, at(0), 100));
     timed!(

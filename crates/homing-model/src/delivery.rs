@@ -1,0 +1,102 @@
+//! A delivery: one notice on its way to one target.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{DeliveryId, NoticeId, TaskId};
+use crate::time::Timestamp;
+
+/// Where a delivery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// Waiting for its next attempt, or in one.
+    Pending,
+    /// The target has it.
+    Delivered,
+    /// Given up; `redeliver` begins anew.
+    Dead,
+}
+
+impl DeliveryState {
+    /// Every state.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
+
+    /// The word that every surface uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl fmt::Display for DeliveryState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a text is not a state of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a state of a delivery: expected `pending`, `delivered` or `dead`")]
+pub struct UnknownState(String);
+
+impl FromStr for DeliveryState {
+    type Err = UnknownState;
+
+    fn from_str(text: &str) -> Result<Self, UnknownState> {
+        Self::ALL
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| UnknownState(text.to_owned()))
+    }
+}
+
+/// One attempt that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// When it began.
+    pub at: Timestamp,
+    /// How long it took.
+    pub took_ms: u64,
+    /// What the target answered, if it speaks HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// What came of it, in words.
+    pub result: String,
+}
+
+/// One delivery, as every surface shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Which notice.
+    pub notice_id: NoticeId,
+    /// Of which task.
+    pub task_id: TaskId,
+    /// Whose.
+    pub owner: String,
+    /// Where to; what follows the `?` of an address is not shown.
+    pub target: String,
+    /// Where it is.
+    pub state: DeliveryState,
+    /// Attempts that count; a busy target spends none.
+    pub attempts: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When the next attempt is due.
+    pub next_at: Option<Timestamp>,
+    /// When it came to its end.
+    pub ended_at: Option<Timestamp>,
+    /// Why it is dead.
+    pub reason: Option<String>,
+    /// Every attempt, oldest first.
+    pub history: Vec<Tried>,
+}

@@ -1,0 +1,195 @@
+//! A notice: the same object in the inbox, the webhook, the event log, the command hook and the agent's turn.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventKind;
+use crate::id::{NoticeId, TaskId};
+use crate::outcome::Outcome;
+use crate::sanitize::{Colour, Sanitizer};
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// So many characters of output a notice carries at most.
+pub const TAIL: usize = 2_000;
+
+/// What somebody is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Notice {
+    /// The idempotency key: the same on every retry and every channel.
+    pub id: NoticeId,
+    /// Its place in the event log.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// To which task.
+    pub task: About,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: Body,
+}
+
+/// What a notice says of its task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct About {
+    /// Its id.
+    pub id: TaskId,
+    /// Its name.
+    pub name: Option<String>,
+    /// Whose it is.
+    pub owner: String,
+    /// The command in one line.
+    pub command: String,
+    /// Where it ran.
+    pub cwd: Option<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What happened, by type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+pub enum Body {
+    /// The task ended.
+    #[serde(rename = "task.completed")]
+    Completed(Box<Completed>),
+    /// Its output matched the pattern that was watched for.
+    #[serde(rename = "task.matched")]
+    Matched {
+        /// The pattern.
+        pattern: String,
+        /// The line.
+        line: String,
+        /// Matches since the last notice that were not told one by one.
+        held_back: u64,
+    },
+    /// It printed nothing for a while.
+    #[serde(rename = "task.quiet")]
+    Quiet {
+        /// For how long.
+        quiet_ms: u64,
+        /// Whether it seems to wait for input.
+        waiting_for_input: bool,
+    },
+    /// It runs, and printed something since the last time.
+    #[serde(rename = "task.heartbeat")]
+    Heartbeat {
+        /// What is new, the end of it.
+        new_output: String,
+    },
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Completed {
+    /// The terminal state.
+    pub status: Status,
+    /// What the kernel and the shim say.
+    pub outcome: Option<Outcome>,
+    /// When its command was executed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How long it ran.
+    pub duration_ms: Option<u64>,
+    /// The end of its output, fit for any screen.
+    pub output_tail: String,
+    /// How much it printed in all.
+    pub output_bytes: u64,
+    /// Whether there is more than the tail.
+    pub output_truncated: bool,
+    /// The file with the first bytes.
+    pub output_path: Option<String>,
+    /// The answer of an agent.
+    pub answer: Option<String>,
+}
+
+impl Body {
+    /// The kind of event that it is in the log.
+    #[must_use]
+    pub const fn kind(&self) -> EventKind {
+        match self {
+            Self::Completed(_) => EventKind::TaskCompleted,
+            Self::Matched { .. } => EventKind::TaskMatched,
+            Self::Quiet { .. } => EventKind::TaskQuiet,
+            Self::Heartbeat { .. } => EventKind::TaskHeartbeat,
+        }
+    }
+}
+
+/// The end of an output: the last [`TAIL`] characters, with nothing that a terminal would obey, and whether there was more.
+#[must_use]
+pub fn tail(bytes: &[u8], cut: bool) -> (String, bool) {
+    let bytes = if cut { whole_characters(bytes) } else { bytes };
+    let mut filter = Sanitizer::new(Colour::Strip);
+    let mut text = filter.push(bytes);
+    text.push_str(&filter.finish());
+    let surplus = text.chars().count().saturating_sub(TAIL);
+    let begin = text.char_indices().nth(surplus).map_or(text.len(), |(at, _)| at);
+    (text.split_off(if surplus == 0 { 0 } else { begin }), cut || surplus > 0)
+}
+
+/// Without the rest of a character whose beginning was cut off.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.iter().take(3).take_while(|byte| (0x80..0xc0).contains(*byte)).count();
+    bytes.get(rest..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_tail_is_never_longer_than_it_may_be_and_never_half_a_character(bytes: Vec<u8>, cut: bool) {
+            let (text, _) = tail(&bytes.repeat(40), cut);
+            prop_assert!(text.chars().count() <= TAIL);
+        }
+
+        #[test]
+        fn the_tail_of_plain_text_is_its_end(text in "[a-zäöü€😀\n]{0,3000}") {
+            let (got, truncated) = tail(text.as_bytes(), false);
+            let all: Vec<char> = text.chars().collect();
+            let want: String = all[all.len().saturating_sub(TAIL)..].iter().collect();
+            prop_assert_eq!((got, truncated), (want, all.len() > TAIL));
+        }
+    }
+
+    #[test]
+    fn a_character_that_was_cut_in_two_is_left_out_whole() {
+        let euro = "€".as_bytes();
+        for cut in 1..3 {
+            assert_eq!(tail(&[&euro[cut..], b"x"].concat(), true), ("x".to_owned(), true));
+        }
+    }
+
+    #[test]
+    fn escapes_are_gone_from_a_tail() {
+        assert_eq!(tail(b"\x1b[31mred\x1b[0m\x1b]0;title\x07!", false).0, "red!");
+    }
+
+    #[test]
+    fn the_type_stands_beside_the_rest() {
+        let notice = Notice {
+            id: NoticeId::from_entropy(1),
+            seq: 7,
+            at: Timestamp::from_millis(0),
+            task: About {
+                id: TaskId::from_entropy(2),
+                name: None,
+                owner: "ann".into(),
+                command: "true".into(),
+                cwd: None,
+                labels: BTreeMap::new(),
+            },
+            body: Body::Quiet { quiet_ms: 5, waiting_for_input: false },
+        };
+        let json = serde_json::to_value(&notice).unwrap();
+        assert_eq!((&json["type"], &json["quiet_ms"]), (&"task.quiet".into(), &5.into()));
+        assert_eq!(serde_json::from_value::<Notice>(json).unwrap(), notice);
+    }
+}

@@ -1,0 +1,245 @@
+//! Who is told of an end, and how often. Keeps P5.
+
+use homing_model::notice::Body;
+use homing_model::notify::When;
+use homing_model::retention::Policy;
+use homing_model::{DeliveryState, Ending, EventKind, Status, Timestamp, Tried, Verdict};
+
+use super::fixture::{Ledger, at, create, done, ending, finish, first, id, rejected, submit, telling};
+use crate::outbox::{DeliveryFilter, Next, Redeliver, Report, Settled};
+use crate::store::EventFilter;
+
+const HOOK: &str = "https://x.example/hook?token=1";
+
+async fn peek(store: &Ledger, owner: &str, millis: i64) -> Vec<homing_model::Notice> {
+    store.peek(owner.into(), 100, at(millis)).await.expect("readable")
+}
+
+async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, millis: i64) -> bool {
+    let tried = Tried { at: at(millis), took_ms: 1, status: Some(200), result: "said so".into() };
+    let settled = Settled { tried: Some(tried), next };
+    store.settle(claim.id.clone(), claim.fence, settled, at(millis)).await.expect("taken")
+}
+
+async fn pending(store: &Ledger) -> usize {
+    let filter =
+        DeliveryFilter { state: Some(DeliveryState::Pending), limit: 100, ..DeliveryFilter::default() };
+    store.deliveries(filter).await.expect("readable").len()
+}
+
+/// One transaction: whoever sees the end sees all that tells of it, and it is the same object everywhere.
+pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Ledger) {
+    create(&store, telling(1, When::Always, &[HOOK, "exec:cat"]), 0).await;
+    let report = Report {
+        entropy: 7,
+        output_tail: "the end".into(),
+        output_truncated: true,
+        output_path: Some("/out".into()),
+    };
+    done(store.finish(first(1), ending(5, 9_000), report).await.expect("taken"));
+
+    let entries = peek(&store, "ann", 5).await;
+    let [notice] = entries.as_slice() else { panic!("one entry, not {entries:?}") };
+    let Body::Completed(completed) = &notice.body else { panic!("a completion") };
+    assert_eq!((completed.status, completed.output_bytes), (Status::Succeeded, 9_000));
+    assert_eq!((completed.output_tail.as_str(), completed.output_truncated), ("the end", true));
+    assert_eq!((&notice.task.id, notice.at), (&id(1), at(5)));
+
+    let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 10).await;
+    let event = log.expect("readable").events.pop().expect("it is logged");
+    assert_eq!(event.seq, notice.seq);
+    assert_eq!(event.data, serde_json::to_value(notice).expect("plain data"));
+
+    let rows =
+        store.deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() }).await.expect("readable");
+    let targets: Vec<_> = rows.iter().map(|(_, row)| row.target.as_str()).collect();
+    assert_eq!(targets, ["exec:cat", "https://x.example/hook?…"], "newest first, and no token");
+    assert!(rows.iter().all(|(_, row)| row.notice_id == notice.id && row.next_at == Some(at(5))));
+}
+
+/// `never` makes nothing, `failure` only what failed; a task stored without a policy tells nobody.
+pub async fn p5_the_policy_decides_who_is_told(store: Ledger) {
+    let verdicts = [(Verdict::Succeeded, 0), (Verdict::Failed, 1), (Verdict::Lost, 1), (Verdict::Stopped, 1)];
+    for (n, (verdict, told)) in (10..).zip(verdicts) {
+        create(&store, telling(n, When::Failure, &[HOOK]), 0).await;
+        let before = (peek(&store, "ann", 1).await.len(), pending(&store).await);
+        let ended = Ending { verdict, ..ending(1, 0) };
+        done(store.finish(first(n), ended, Report::default()).await.expect("taken"));
+        let after = (peek(&store, "ann", 1).await.len(), pending(&store).await);
+        assert_eq!(after, (before.0 + told, before.1 + told), "{verdict:?}");
+    }
+    let before = peek(&store, "ann", 1).await.len();
+    create(&store, telling(1, When::Never, &[HOOK]), 0).await;
+    create(&store, submit(2), 0).await;
+    finish(&store, 1, 1, 0).await;
+    finish(&store, 2, 1, 0).await;
+    assert_eq!(peek(&store, "ann", 1).await.len(), before);
+}
+
+/// Two results, two readers: each read is free, each take removes nobody else's.
+pub async fn p5_looking_changes_nothing_and_taking_one_leaves_the_others(store: Ledger) {
+    for n in 1..=3 {
+        create(&store, telling(n, When::Always, &[]), 0).await;
+    }
+    finish(&store, 1, 1, 0).await;
+    finish(&store, 2, 2, 0).await;
+    for _ in 0..3 {
+        assert_eq!(peek(&store, "ann", 3).await.len(), 2, "the third still runs");
+    }
+    assert_eq!(peek(&store, "bob", 3).await, []);
+    let taken = store.take("ann".into(), 1, at(100), at(3)).await.expect("taken");
+    assert_eq!(taken.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(1)]);
+    let rest = peek(&store, "ann", 3).await;
+    assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);
+    finish(&store, 3, 4, 0).await;
+    assert_eq!(peek(&store, "ann", 4).await.len(), 2);
+}
+
+/// A lease that ends gives everything back, in order.
+pub async fn p5_a_taker_that_dies_gives_its_entries_back(store: Ledger) {
+    create(&store, telling(1, When::Always, &[]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    assert_eq!(store.take("ann".into(), 9, at(50), at(1)).await.expect("taken").len(), 1);
+    assert_eq!(store.take("ann".into(), 9, at(90), at(49)).await, Ok(Vec::new()));
+    let again = store.take("ann".into(), 9, at(90), at(50)).await.expect("taken");
+    assert_eq!(again.len(), 1);
+    let ids = vec![again.first().expect("one").id.clone()];
+    assert_eq!(store.acknowledge("ann".into(), ids.clone()).await, Ok(ids.clone()), "late is not too late");
+    assert_eq!(store.acknowledge("ann".into(), ids).await, Ok(Vec::new()), "and once is enough");
+}
+
+/// The last acknowledgement leaves no trace of the owner; another owner's ack is none.
+pub async fn p5_an_acknowledged_owner_leaves_nothing_behind(store: Ledger) {
+    create(&store, telling(1, When::Always, &[]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    let ids: Vec<_> = peek(&store, "ann", 1).await.into_iter().map(|notice| notice.id).collect();
+    assert_eq!(store.acknowledge("bob".into(), ids.clone()).await, Ok(Vec::new()));
+    assert_eq!(store.waiting().await.expect("readable").len(), 1);
+    store.acknowledge("ann".into(), ids).await.expect("taken");
+    assert_eq!(store.waiting().await, Ok(Vec::new()));
+}
+
+/// A result handed over counts when the owner calls again; if it never does, the entry is back.
+pub async fn p5_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns(store: Ledger) {
+    for n in 1..=2 {
+        create(&store, telling(n, When::Always, &[]), 0).await;
+        finish(&store, n, 1, 0).await;
+    }
+    store.told("ann".into(), vec![id(1)], at(100)).await.expect("taken");
+    assert_eq!(peek(&store, "ann", 2).await.len(), 1, "held");
+    assert_eq!(peek(&store, "ann", 100).await.len(), 2, "nobody came");
+    store.confirm("ann".into(), at(101)).await.expect("taken");
+    assert_eq!(peek(&store, "ann", 101).await.len(), 2, "too late to count");
+    store.told("ann".into(), vec![id(1)], at(300)).await.expect("taken");
+    store.take("ann".into(), 9, at(300), at(200)).await.expect("the other is only taken");
+    store.confirm("ann".into(), at(201)).await.expect("taken");
+    let rest = peek(&store, "ann", 300).await;
+    assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);
+}
+
+/// A match, a quiet alarm, a heartbeat: the same way, while the task lives.
+pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Ledger) {
+    create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
+    let body = Body::Quiet { quiet_ms: 5, waiting_for_input: true };
+    done(store.publish(id(1), body.clone(), 3, at(1)).await.expect("taken"));
+    assert_eq!(
+        peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
+        [body.clone()]
+    );
+    assert_eq!(pending(&store).await, 1);
+    create(&store, telling(2, When::Never, &[HOOK]), 0).await;
+    done(store.publish(id(2), body.clone(), 3, at(1)).await.expect("logged all the same"));
+    assert_eq!(pending(&store).await, 1);
+    finish(&store, 1, 2, 0).await;
+    rejected(store.publish(id(1), body, 3, at(3)).await.expect("judged"));
+}
+
+/// A claim is one's own until its lease ends; who comes too late settles nothing.
+pub async fn p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it(store: Ledger) {
+    create(&store, telling(1, When::Always, &[HOOK]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    assert_eq!(store.due(at(0)).await, Ok((Vec::new(), Some(at(1)))));
+    let (channels, next) = store.due(at(1)).await.expect("readable");
+    assert_eq!((channels.as_slice(), next), (["https://x.example".to_owned()].as_slice(), None));
+    let channel = "https://x.example".to_owned();
+    let claim = |until, now| store.claim(channel.clone(), 10, at(until), at(now));
+    let mine = claim(50, 1).await.expect("claimed").pop().expect("one");
+    assert_eq!(claim(50, 2).await, Ok(Vec::new()));
+    assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(50)))));
+    let theirs = claim(90, 50).await.expect("the lease is over").pop().expect("one");
+    assert_eq!((&mine.notice, &mine.id), (&theirs.notice, &theirs.id), "the same bytes under the same id");
+    assert!(!settle(&store, &mine, Next::Delivered, 51).await);
+    assert!(settle(&store, &theirs, Next::Delivered, 52).await);
+    assert!(!settle(&store, &theirs, Next::Delivered, 53).await);
+    assert_eq!(store.due(at(1_000)).await, Ok((Vec::new(), None)));
+    let log =
+        store.events(0, EventFilter { kinds: vec![EventKind::DeliveryDelivered], owner: None }, 9).await;
+    assert_eq!(log.expect("readable").events.len(), 1);
+}
+
+/// Each endpoint has its own queue.
+pub async fn p5_one_channel_does_not_wait_for_another(store: Ledger) {
+    for n in 1..=20 {
+        create(&store, telling(n, When::Always, &["https://dead.example/"]), 0).await;
+        finish(&store, n, 1, 0).await;
+    }
+    create(&store, telling(21, When::Always, &["https://well.example/"]), 0).await;
+    finish(&store, 21, 2, 0).await;
+    let (channels, _) = store.due(at(2)).await.expect("readable");
+    assert_eq!(channels, ["https://dead.example", "https://well.example"]);
+    let claimed = store.claim("https://well.example".into(), 4, at(50), at(2)).await.expect("claimed");
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(store.claim("https://dead.example".into(), 4, at(50), at(2)).await.expect("claimed").len(), 4);
+}
+
+/// Busy leaves no mark; dead keeps its history and begins anew when asked.
+pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(store: Ledger) {
+    create(&store, telling(1, When::Always, &[HOOK]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    let claim = |now: i64| store.claim("https://x.example".into(), 1, at(now + 50), at(now));
+    let busy = claim(1).await.expect("claimed").pop().expect("one");
+    let later = Settled { tried: None, next: Next::At(at(10)) };
+    assert_eq!(store.settle(busy.id.clone(), busy.fence, later, at(2)).await, Ok(true));
+    assert_eq!(claim(9).await, Ok(Vec::new()));
+    let failed = claim(10).await.expect("claimed").pop().expect("one");
+    assert_eq!(failed.attempts, 0);
+    assert!(settle(&store, &failed, Next::At(at(20)), 11).await);
+    let last = claim(20).await.expect("claimed").pop().expect("one");
+    assert_eq!(last.attempts, 1);
+    assert!(settle(&store, &last, Next::Dead("gone".into()), 21).await);
+
+    let filter = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
+    let dead = store.deliveries(filter.clone()).await.expect("readable");
+    assert_eq!(
+        dead.iter().map(|(_, row)| (row.history.len(), row.reason.as_deref())).collect::<Vec<_>>(),
+        [(2, Some("gone"))]
+    );
+    assert_eq!(store.delivery_counts().await.expect("readable").dead, 1);
+    assert_eq!(
+        store.redeliver(Redeliver::State(DeliveryState::Dead), at(30)).await,
+        Ok(vec![last.id.clone()])
+    );
+    let again = claim(30).await.expect("claimed").pop().expect("one");
+    assert_eq!((again.attempts, &again.notice), (0, &last.notice));
+    assert!(settle(&store, &again, Next::Delivered, 31).await);
+    assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(32)).await, Ok(vec![last.id.clone()]));
+    assert_eq!(store.redeliver(Redeliver::Delivery(last.id), at(33)).await.expect("taken").len(), 1);
+}
+
+/// Retention of the log leaves what is still to be read or delivered.
+pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
+    create(&store, telling(1, When::Always, &[HOOK]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    let hour = std::time::Duration::from_secs(3_600);
+    let policy = Policy { age: hour, count: 0, bytes: 0, tombstones: hour };
+    let late = |millis: i64| Timestamp::from_millis(at(millis).as_millis() + 10 * 3_600_000);
+    store.trim(policy.clone(), late(0), 100).await.expect("trimmed");
+    assert_eq!(store.events(0, EventFilter::default(), 10).await.expect("readable").events, []);
+    let ids: Vec<_> =
+        store.peek("ann".into(), 9, late(0)).await.expect("readable").into_iter().map(|n| n.id).collect();
+    assert_eq!(ids.len(), 1);
+    store.acknowledge("ann".into(), ids).await.expect("taken");
+    store.trim(policy, late(1), 100).await.expect("trimmed");
+    let claim = store.claim("https://x.example".into(), 1, late(50), late(2)).await.expect("claimed");
+    assert_eq!(claim.len(), 1, "its text is still there");
+}

@@ -1,0 +1,97 @@
+//! What goes into the ledger of notices, and what comes out of it.
+
+use homing_model::notify::SigningKey;
+use homing_model::{DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
+
+/// What is known of an end beyond the ending itself; the notice tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Random bits, from which the ids of the notice and its deliveries are drawn.
+    pub entropy: u64,
+    /// The end of the output, fit for any screen.
+    pub output_tail: String,
+    /// Whether there is more.
+    pub output_truncated: bool,
+    /// The file with the first bytes.
+    pub output_path: Option<String>,
+}
+
+/// An owner with something in the inbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// Whose inbox.
+    pub owner: String,
+    /// Entries that are not acknowledged, those under a lease included.
+    pub open: u64,
+}
+
+/// A delivery that was claimed for an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Fences the answer of an attempt whose lease ran out.
+    pub fence: u64,
+    /// Which notice.
+    pub notice_id: NoticeId,
+    /// Of which task.
+    pub task_id: TaskId,
+    /// Whose.
+    pub owner: String,
+    /// Where to.
+    pub target: Target,
+    /// Signs it, instead of the configured keys.
+    pub secret: Option<SigningKey>,
+    /// Attempts that were made and count.
+    pub attempts: u32,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The notice as JSON: the same bytes at every attempt.
+    pub notice: String,
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// For the history; a busy target leaves none.
+    pub tried: Option<Tried>,
+    /// What follows.
+    pub next: Next,
+}
+
+/// What follows an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: the target has it.
+    Delivered,
+    /// Another attempt.
+    At(Timestamp),
+    /// Nothing: it is given up.
+    Dead(String),
+}
+
+/// Which deliveries to list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeliveryFilter {
+    /// In this state.
+    pub state: Option<DeliveryState>,
+    /// Of this task.
+    pub task: Option<TaskId>,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// At most so many.
+    pub limit: u32,
+    /// Made before this one, where the last page ended.
+    pub before: Option<u64>,
+}
+
+/// Which deliveries begin anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Redeliver {
+    /// This one, whatever its state.
+    Delivery(DeliveryId),
+    /// All of this task.
+    Task(TaskId),
+    /// All in this state.
+    State(DeliveryState),
+}

@@ -1,0 +1,91 @@
+//! The owner's inbox: looked at, taken under a lease, acknowledged.
+
+use homing_model::{Notice, NoticeId, TaskId, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::row;
+use crate::outbox::Waiting;
+use crate::store::Error;
+
+/// Owners with something in it.
+pub(super) fn waiting(conn: &Connection) -> Result<Vec<Waiting>, Error> {
+    let mut query = conn.prepare_cached("SELECT owner, count(*) FROM inbox GROUP BY owner ORDER BY owner")?;
+    let rows =
+        query.query_map([], |row| Ok(Waiting { owner: row.get(0)?, open: row::unsigned(row.get(1)?) }))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// What nobody holds, oldest first.
+pub(super) fn peek(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Vec<Notice>, Error> {
+    Ok(free(conn, owner, limit, now)?.into_iter().map(|(_, notice)| notice).collect())
+}
+
+/// The same, held until `until`.
+pub(super) fn take(
+    conn: &Connection,
+    owner: &str,
+    limit: u32,
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<Notice>, Error> {
+    let entries = free(conn, owner, limit, now)?;
+    let mut hold =
+        conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = 0 WHERE owner = ?1 AND seq = ?2")?;
+    for (seq, _) in &entries {
+        hold.execute(params![owner, seq, until.as_millis()])?;
+    }
+    Ok(entries.into_iter().map(|(_, notice)| notice).collect())
+}
+
+fn free(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Vec<(i64, Notice)>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
+         WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) ORDER BY inbox.seq LIMIT ?3",
+    )?;
+    let mut rows = query.query(params![owner, now.as_millis(), limit])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = row.get(0)?;
+        match serde_json::from_str(&row.get::<_, String>(1)?) {
+            Ok(notice) => entries.push((seq, notice)),
+            // One bad row does not hide the others.
+            Err(error) => tracing::error!(notice = seq, %error, "a notice could not be read"),
+        }
+    }
+    Ok(entries)
+}
+
+/// Removes entries; answers with those that were there.
+pub(super) fn acknowledge(
+    conn: &Connection,
+    owner: &str,
+    ids: Vec<NoticeId>,
+) -> Result<Vec<NoticeId>, Error> {
+    let mut delete = conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND id = ?2")?;
+    let mut gone = Vec::with_capacity(ids.len());
+    for id in ids {
+        if delete.execute(params![owner, id.as_str()])? > 0 {
+            gone.push(id);
+        }
+    }
+    Ok(gone)
+}
+
+/// The owner was handed the ends of these tasks.
+pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Timestamp) -> Result<(), Error> {
+    let mut hold = conn.prepare_cached(
+        "UPDATE inbox SET held_until = ?3, told = 1 WHERE owner = ?1 AND task_id = ?2 \
+         AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2)",
+    )?;
+    for task in tasks {
+        hold.execute(params![owner, task.as_str(), until.as_millis()])?;
+    }
+    Ok(())
+}
+
+/// The owner came back: what it was told, and is still held, is acknowledged.
+pub(super) fn confirm(conn: &Connection, owner: &str, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told = 1 AND held_until > ?2")?
+        .execute(params![owner, now.as_millis()])?;
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
+
+use homing_model::notice::{About, Body};
+use homing_model::{DeliveryId, Notice, NoticeId, Notify, OsText, Target, Timestamp};
+use rusqlite::{Connection, params};
+
+use super::{events, row};
+use crate::record::Record;
+use crate::store::Error;
+
+/// Appends a notice of a task to the log, and tells whomever `notify` names, if anybody. Answers with its place.
+pub(super) fn publish(
+    conn: &Connection,
+    task: &Record,
+    body: Body,
+    at: Timestamp,
+    notify: Option<&Notify>,
+    entropy: u64,
+) -> Result<i64, Error> {
+    let seq = events::append(conn, body.kind(), at, task, &serde_json::Value::Null)?;
+    let mut draws = Draws(entropy);
+    let id = draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM notices WHERE id = ?1)", |bits| {
+        NoticeId::from_entropy(bits).to_string()
+    })?;
+    let id: NoticeId =
+        id.parse().map_err(|error: homing_model::id::Malformed| Error::Io(error.to_string()))?;
+    let notice = Notice { id, seq: row::unsigned(seq), at, task: about(task), body };
+    conn.prepare_cached("INSERT INTO notices (seq, id, body) VALUES (?1, ?2, ?3)")?.execute(params![
+        seq,
+        notice.id.as_str(),
+        row::json(&task.id, &notice)?
+    ])?;
+    for target in notify.iter().flat_map(|notify| &notify.targets) {
+        if *target == Target::Inbox {
+            conn.prepare_cached(
+                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str()])?;
+            continue;
+        }
+        let delivery =
+            draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
+                DeliveryId::from_entropy(bits).to_string()
+            })?;
+        let secret = notify.and_then(|notify| notify.secret.as_ref()).map(|secret| secret.reveal());
+        conn.prepare_cached(
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+        )?
+        .execute(params![
+            delivery,
+            seq,
+            notice.id.as_str(),
+            task.id.as_str(),
+            task.owner,
+            channel(target, &task.owner),
+            target.to_string(),
+            secret.filter(|_| matches!(target, Target::Webhook(_))),
+            at.as_millis(),
+        ])?;
+    }
+    Ok(seq)
+}
+
+/// What a notice says of its task.
+fn about(task: &Record) -> About {
+    About {
+        id: task.id.clone(),
+        name: task.spec.name.clone(),
+        owner: task.owner.clone(),
+        command: task.command.clone(),
+        cwd: task.spec.cwd.as_ref().map(OsText::lossy).map(Into::into),
+        labels: task.spec.labels.clone(),
+    }
+}
+
+/// What is served one after the other: an endpoint by its host and port, everything else by owner and target, so that simultaneous
+/// notices for one are handed over together and a dead one delays no other.
+fn channel(target: &Target, owner: &str) -> String {
+    match target {
+        Target::Webhook(url) => {
+            let rest = url.find("://").map_or(0, |at| at + 3);
+            let end =
+                url.get(rest..).and_then(|host| host.find(['/', '?', '#'])).map_or(url.len(), |at| rest + at);
+            url.get(..end).unwrap_or(url).to_ascii_lowercase()
+        }
+        Target::Inbox | Target::Exec(_) | Target::Wake(_) | Target::Desktop => format!("{owner}\n{target}"),
+    }
+}
+
+/// Ids from a few random bits: as many as are asked for, each of them new.
+struct Draws(u64);
+
+impl Draws {
+    /// The sequence `splitmix64`.
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn unused(
+        &mut self,
+        conn: &Connection,
+        used: &str,
+        spell: impl Fn(u64) -> String,
+    ) -> Result<String, Error> {
+        let mut query = conn.prepare_cached(used)?;
+        loop {
+            let id = spell(self.bits());
+            if !query.query_row([&id], |row| row.get(0))? {
+                return Ok(id);
+            }
+        }
+    }
+}
+
+/// Drops the texts that the log, the inbox and the deliveries are done with, at most `limit`.
+pub(super) fn trim(conn: &Connection, trimmed_to: i64, limit: u32) -> Result<(), Error> {
+    conn.prepare_cached(
+        "DELETE FROM notices WHERE seq IN (SELECT seq FROM notices AS old WHERE old.seq <= ?1 \
+         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = old.seq) \
+         AND NOT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_notice WHERE notice_seq = old.seq) \
+         ORDER BY old.seq LIMIT ?2)",
+    )?
+    .execute(params![trimmed_to, limit])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_its_host_and_port() {
+        let of = |text: &str| channel(&text.parse().unwrap(), "ann");
+        assert_eq!(of("https://X.example/a?b"), of("https://x.example/c"));
+        assert_eq!(of("https://x.example?b"), "https://x.example");
+        assert_ne!(of("https://x.example:8443/"), of("https://x.example/"));
+        assert_ne!(of("exec:true"), channel(&Target::Exec("true".into()), "bob"));
+    }
+}
