@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::TaskId;
+use crate::id::{DeliveryId, NoticeId, TaskId};
+use crate::notice::Notice;
 use crate::task::Task;
 use crate::time::Timestamp;
 
@@ -75,6 +76,56 @@ pub struct WaitAnswer {
     pub items: Vec<Task>,
     /// With `mode=any`: the one that ended first.
     pub first: Option<TaskId>,
+}
+
+/// An owner with something in the inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InboxOwner {
+    /// Whose inbox.
+    pub owner: String,
+    /// Entries that are not acknowledged, those under a lease included.
+    pub open: u64,
+}
+
+/// Answer of `GET /v1/inbox/{owner}` and of a take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InboxAnswer {
+    /// Oldest first.
+    pub items: Vec<Notice>,
+}
+
+/// Body of `POST /v1/inbox/{owner}/take`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TakeRequest {
+    /// At most so many; 100 if absent.
+    pub max: Option<u32>,
+    /// Nobody else gets them for so long; what is not acknowledged by then is available again. 60 s if absent.
+    pub lease_ms: Option<u64>,
+    /// If there is nothing, wait this long for something.
+    pub wait_ms: Option<u64>,
+}
+
+/// Body of `POST /v1/inbox/{owner}/ack`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AckRequest {
+    /// Ids of notices, or of tasks: all that is there of them.
+    pub ids: Vec<String>,
+}
+
+/// Answer of an acknowledgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AckAnswer {
+    /// What was there, and is now gone.
+    pub acknowledged: Vec<NoticeId>,
+}
+
+/// Answer of a redelivery.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RedeliverAnswer {
+    /// What goes out again.
+    pub redelivered: Vec<DeliveryId>,
 }
 
 /// Who serves.

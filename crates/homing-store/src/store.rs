@@ -202,14 +202,14 @@ pub trait Store: Send + Sync + 'static {
     /// Owners with something in the inbox.
     fn waiting(&self) -> Op<Vec<Waiting>>;
 
-    /// What an owner can take now, oldest first. Looking changes nothing.
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Vec<Notice>>;
+    /// What an owner can take now, oldest first, and when the first of those under a lease is free again. Looking changes nothing.
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)>;
 
     /// The same, held for the taker until `until`: nobody else gets them before, and everybody may after.
     fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>>;
 
-    /// Removes entries for good; answers with those that were there.
-    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>) -> Op<Vec<NoticeId>>;
+    /// Removes entries for good: these, and all of these tasks; answers with those that were there.
+    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>>;
 
     /// The owner was handed the ends of these tasks: their entries are held until `until`, and gone with the next
     /// [`confirm`](Store::confirm).

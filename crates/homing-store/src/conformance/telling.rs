@@ -12,7 +12,7 @@ use crate::store::EventFilter;
 const HOOK: &str = "https://x.example/hook?token=1";
 
 async fn peek(store: &Ledger, owner: &str, millis: i64) -> Vec<homing_model::Notice> {
-    store.peek(owner.into(), 100, at(millis)).await.expect("readable")
+    store.peek(owner.into(), 100, at(millis)).await.expect("readable").0
 }
 
 async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, millis: i64) -> bool {
@@ -104,8 +104,12 @@ pub async fn p5_a_taker_that_dies_gives_its_entries_back(store: Ledger) {
     let again = store.take("ann".into(), 9, at(90), at(50)).await.expect("taken");
     assert_eq!(again.len(), 1);
     let ids = vec![again.first().expect("one").id.clone()];
-    assert_eq!(store.acknowledge("ann".into(), ids.clone()).await, Ok(ids.clone()), "late is not too late");
-    assert_eq!(store.acknowledge("ann".into(), ids).await, Ok(Vec::new()), "and once is enough");
+    assert_eq!(
+        store.acknowledge("ann".into(), ids.clone(), Vec::new()).await,
+        Ok(ids.clone()),
+        "late is not too late"
+    );
+    assert_eq!(store.acknowledge("ann".into(), ids, Vec::new()).await, Ok(Vec::new()), "and once is enough");
 }
 
 /// The last acknowledgement leaves no trace of the owner; another owner's ack is none.
@@ -113,9 +117,9 @@ pub async fn p5_an_acknowledged_owner_leaves_nothing_behind(store: Ledger) {
     create(&store, telling(1, When::Always, &[]), 0).await;
     finish(&store, 1, 1, 0).await;
     let ids: Vec<_> = peek(&store, "ann", 1).await.into_iter().map(|notice| notice.id).collect();
-    assert_eq!(store.acknowledge("bob".into(), ids.clone()).await, Ok(Vec::new()));
+    assert_eq!(store.acknowledge("bob".into(), ids.clone(), Vec::new()).await, Ok(Vec::new()));
     assert_eq!(store.waiting().await.expect("readable").len(), 1);
-    store.acknowledge("ann".into(), ids).await.expect("taken");
+    store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
     assert_eq!(store.waiting().await, Ok(Vec::new()));
 }
 
@@ -236,9 +240,9 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     store.trim(policy.clone(), late(0), 100).await.expect("trimmed");
     assert_eq!(store.events(0, EventFilter::default(), 10).await.expect("readable").events, []);
     let ids: Vec<_> =
-        store.peek("ann".into(), 9, late(0)).await.expect("readable").into_iter().map(|n| n.id).collect();
+        store.peek("ann".into(), 9, late(0)).await.expect("readable").0.into_iter().map(|n| n.id).collect();
     assert_eq!(ids.len(), 1);
-    store.acknowledge("ann".into(), ids).await.expect("taken");
+    store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
     store.trim(policy, late(1), 100).await.expect("trimmed");
     let claim = store.claim("https://x.example".into(), 1, late(50), late(2)).await.expect("claimed");
     assert_eq!(claim.len(), 1, "its text is still there");

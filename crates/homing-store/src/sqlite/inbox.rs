@@ -15,9 +15,18 @@ pub(super) fn waiting(conn: &Connection) -> Result<Vec<Waiting>, Error> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What nobody holds, oldest first.
-pub(super) fn peek(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Vec<Notice>, Error> {
-    Ok(free(conn, owner, limit, now)?.into_iter().map(|(_, notice)| notice).collect())
+/// What nobody holds, oldest first, and when the next of the others is free.
+pub(super) fn peek(
+    conn: &Connection,
+    owner: &str,
+    limit: u32,
+    now: Timestamp,
+) -> Result<(Vec<Notice>, Option<Timestamp>), Error> {
+    let notices = free(conn, owner, limit, now)?.into_iter().map(|(_, notice)| notice).collect();
+    let next: Option<i64> = conn
+        .prepare_cached("SELECT min(held_until) FROM inbox WHERE owner = ?1 AND held_until > ?2")?
+        .query_row(params![owner, now.as_millis()], |row| row.get(0))?;
+    Ok((notices, next.map(Timestamp::from_millis)))
 }
 
 /// The same, held until `until`.
@@ -60,12 +69,21 @@ pub(super) fn acknowledge(
     conn: &Connection,
     owner: &str,
     ids: Vec<NoticeId>,
+    tasks: &[TaskId],
 ) -> Result<Vec<NoticeId>, Error> {
     let mut delete = conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND id = ?2")?;
     let mut gone = Vec::with_capacity(ids.len());
     for id in ids {
         if delete.execute(params![owner, id.as_str()])? > 0 {
             gone.push(id);
+        }
+    }
+    let mut of_task =
+        conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND task_id = ?2 RETURNING id")?;
+    for task in tasks {
+        let rows = of_task.query_map(params![owner, task.as_str()], |row| row.get::<_, String>(0))?;
+        for id in rows {
+            gone.extend(id?.parse());
         }
     }
     Ok(gone)

@@ -86,7 +86,7 @@ impl Store for SqliteStore {
         self.reader.run(inbox::waiting)
     }
 
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Vec<Notice>> {
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)> {
         self.reader.run(move |conn| inbox::peek(conn, &owner, limit, now))
     }
 
@@ -95,8 +95,8 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| inbox::take(conn, &owner, limit, until, now))
     }
 
-    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>) -> Op<Vec<NoticeId>> {
-        self.writer.run(Full, move |conn| inbox::acknowledge(conn, &owner, ids))
+    fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>> {
+        self.writer.run(Full, move |conn| inbox::acknowledge(conn, &owner, ids, &tasks))
     }
 
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()> {

@@ -1,0 +1,119 @@
+//! The owner's inbox: looked at, waited for, taken under a lease, acknowledged. Keeps P5 and P6.
+//!
+//! An entry is written by the transaction that ends the task and removed by an acknowledgement, by nothing else. A taker that dies, or
+//! a daemon that dies while somebody waits, changes nothing: the lease ends by the clock, and the question can be asked again.
+
+use std::future::Future;
+use std::time::Duration;
+
+use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
+use homing_model::{Notice, NoticeId, TaskId, Timestamp};
+
+use crate::engine::Engine;
+use crate::error::Error;
+
+/// Entries given at once, where the caller does not say.
+const MOST: u32 = 100;
+/// How long a taker may think, where it does not say.
+const LEASE_MS: u64 = 60_000;
+/// No lease is longer: what is taken must come back one day.
+const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
+
+impl Engine {
+    /// Owners with something in the inbox.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn inbox_owners(&self) -> Result<Vec<InboxOwner>, Error> {
+        let waiting = self.inner.store.waiting().await?;
+        Ok(waiting.into_iter().map(|one| InboxOwner { owner: one.owner, open: one.open }).collect())
+    }
+
+    /// What waits for an owner, oldest first; with `wait`, as soon as there is something.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
+        let limit = limit.unwrap_or(MOST);
+        self.once_there(owner, wait, async |now| Ok(self.inner.store.peek(owner.to_owned(), limit, now).await?.0))
+            .await
+    }
+
+    /// The same, for this taker alone until its lease ends.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn take(&self, owner: &str, request: TakeRequest) -> Result<Vec<Notice>, Error> {
+        let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
+        let limit = request.max.unwrap_or(MOST);
+        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
+        self.once_there(owner, wait, async |now| {
+            let until = now.plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+            Ok(self.inner.store.take(owner.to_owned(), limit, until, now).await?)
+        })
+        .await
+    }
+
+    /// Removes entries for good: by the notice's id, or all of a task's.
+    ///
+    /// # Errors
+    /// If an id is none, or the ledger cannot be written.
+    pub async fn acknowledge(&self, owner: &str, ids: &[String]) -> Result<AckAnswer, Error> {
+        let (mut notices, mut tasks) = (Vec::new(), Vec::new());
+        for id in ids {
+            match id.parse::<NoticeId>() {
+                Ok(notice) => notices.push(notice),
+                Err(_) => tasks.push(self.resolve(id, owner).await?),
+            }
+        }
+        let acknowledged = self.inner.store.acknowledge(owner.to_owned(), notices, tasks).await?;
+        Ok(AckAnswer { acknowledged })
+    }
+
+    /// The owner was handed the ends of these tasks: their entries are held for a while, and gone when it calls again.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn told(&self, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
+        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        Ok(self.inner.store.told(owner.to_owned(), tasks, until).await?)
+    }
+
+    /// The owner calls again: what it was told is acknowledged.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn confirm(&self, owner: &str) -> Result<(), Error> {
+        Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
+    }
+
+    /// Asks until there is something or the time is up. Woken by what is committed and by leases that end, by no clock of its own.
+    async fn once_there<F>(
+        &self,
+        owner: &str,
+        wait: Duration,
+        mut ask: impl FnMut(Timestamp) -> F,
+    ) -> Result<Vec<Notice>, Error>
+    where
+        F: Future<Output = Result<Vec<Notice>, Error>>,
+    {
+        let end = tokio::time::Instant::now() + wait;
+        let mut news = self.newest_event();
+        loop {
+            // Marked as seen before the look: whatever is committed after it wakes us again.
+            news.mark_unchanged();
+            let now = self.inner.now();
+            let there = ask(now).await?;
+            if !there.is_empty() || tokio::time::Instant::now() >= end {
+                return Ok(there);
+            }
+            let (_, free_at) = self.inner.store.peek(owner.to_owned(), 1, now).await?;
+            let lease = free_at.map(|at| Duration::from_millis(u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0)));
+            let wake = lease.map_or(end, |lease| end.min(tokio::time::Instant::now() + lease + Duration::from_millis(1)));
+            tokio::select! {
+                () = tokio::time::sleep_until(wake) => {}
+                changed = news.changed() => changed.map_err(|_| Error::Closed)?,
+            }
+        }
+    }
+}
