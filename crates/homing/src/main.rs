@@ -17,6 +17,7 @@ mod entry;
 mod exit_code;
 mod failure;
 mod foreground;
+mod habit;
 mod home;
 mod leftover;
 mod printer;
