@@ -2,7 +2,7 @@
 
 use clap::Args;
 use homing_client::{Client, Submitted};
-use homing_model::{Spec, Status, Task};
+use homing_model::{Spec, Status, Task, sanitize};
 
 use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
@@ -92,9 +92,26 @@ pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> R
     let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
     let submitted = client.submit(spec, key.as_deref()).await?;
     if submitted.joined && spec.key.is_some() {
-        context.console.note(&format!("homing: joined {}, which is live with this key", submitted.task.id));
+        context.console.note(&joined(spec, &submitted.task));
     }
     Ok(submitted)
+}
+
+/// That nothing was started, and how what runs differs from what was asked for.
+fn joined(spec: &Spec, task: &Task) -> String {
+    let id = &task.id;
+    let mut text = format!("homing: joined {id}, which is live with this key");
+    let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().to_string_lossy());
+    if task.command != spec.command_line() {
+        text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
+    } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)
+        && *theirs != ours
+    {
+        text.push_str(&format!("; its folder differs: {}", sanitize::line(theirs)));
+    } else {
+        return text;
+    }
+    text + "\n  next: `--on-duplicate refuse` refuses instead; another `--key` starts another task"
 }
 
 /// The code of a task that was stayed with; an end that the code alone does not explain is told, and a failure that nobody has seen printed.
