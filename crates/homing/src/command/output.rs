@@ -86,9 +86,13 @@ impl<'a> Reading<'a> {
         let mut offset = self.options.offset.unwrap_or(0);
         let mut complete = false;
         if let Some(lines) = self.options.tail {
+            let mut dropped = 0;
             for chunk in tail::fetch(self.client, self.id, lines, self.stream).await? {
-                (offset, complete) = (chunk.end, chunk.complete);
+                (offset, complete, dropped) = (chunk.end, chunk.complete, chunk.dropped);
                 self.show(&chunk).await?;
+            }
+            if dropped > 0 && !self.options.follow {
+                (offset, complete) = self.read_last_gap(offset, complete).await?;
             }
         }
         if self.options.follow {
@@ -128,7 +132,26 @@ impl<'a> Reading<'a> {
             }
             offset = chunk.end;
         }
+        if now.dropped > 0 {
+            return self.read_last_gap(offset, complete).await;
+        }
         Ok((offset, complete))
+    }
+
+    /// What was not kept at the very end, where no bytes follow to tell of it.
+    async fn read_last_gap(&mut self, offset: u64, complete: bool) -> Result<(u64, bool), Failure> {
+        let rest = OutputQuery {
+            offset: Some(offset),
+            limit: Some(1),
+            stream: self.stream,
+            ..OutputQuery::default()
+        };
+        let chunk = self.client.output(self.id.as_str(), &rest).await?;
+        if chunk.gap == 0 || !chunk.bytes.is_empty() {
+            return Ok((offset, complete));
+        }
+        self.show(&chunk).await?;
+        Ok((chunk.end, chunk.complete))
     }
 
     async fn show(&mut self, chunk: &Chunk) -> Result<(), Failure> {

@@ -221,3 +221,39 @@ async fn completions_name_tasks_of_a_daemon_that_runs() {
     let some = complete(home.path()).await.unwrap();
     assert!(String::from_utf8_lossy(&some.stdout).contains("t-bcdfghjkmn"), "{some:?}");
 }
+
+#[tokio::test]
+async fn bytes_that_were_not_kept_at_the_very_end_are_told_of_without_following() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |request| {
+        if !request.target.contains("/output") {
+            return Reply::json(200, sample_task("succeeded").to_string());
+        }
+        // Four bytes are kept and ten behind them are not.
+        let reply = |bytes: &[u8], from: usize, to: usize| {
+            Reply::bytes(200, bytes)
+                .header("Homing-Offset", from)
+                .header("Homing-End", to)
+                .header("Homing-Dropped", 10)
+        };
+        match parameter(request, "offset") {
+            None => reply(b"\n", 3, 4).header("Homing-Complete", "true"),
+            Some(from @ 0..=3) => reply(&b"out\n"[from..], from, 4),
+            Some(asked) => {
+                reply(b"", 14, 14).header("Homing-Gap", 14 - asked).header("Homing-Complete", "true")
+            }
+        }
+    });
+    for words in [&["output", "x"][..], &["output", "--tail", "1", "x"], &["output", "-f", "x"]] {
+        let ran = run(home.path(), words).await;
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.as_str()),
+            ("out\n", "[… 10 B not kept …]\n"),
+            "{words:?}"
+        );
+    }
+    let ran = run(home.path(), &["output", "--json", "x"]).await;
+    let rest =
+        "{\"type\":\"gap\",\"offset\":4,\"bytes\":10}\n{\"type\":\"end\",\"offset\":14,\"complete\":true}\n";
+    assert!(ran.stdout.ends_with(rest), "{}", ran.stdout);
+}
