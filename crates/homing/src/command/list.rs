@@ -18,12 +18,17 @@ const PAGE: u32 = 1_000;
 
 /// List tasks, live ones first
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json,
+`next_cursor` is null if that was all.
+
+Examples:
   homing list                        what runs, and the latest that ended
   homing list --all                  everything that is kept
   homing list --status running,queued
   homing list --status failed --label ci=1 --limit 5
-  homing list --json | jq -r '.items[].id'")]
+  homing list --json | jq -r '.items[].id'"
+)]
 pub(crate) struct Options {
     /// Everything that is kept, not only a screenful
     #[arg(long, short = 'a')]
@@ -59,6 +64,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let page = context.block_on(async { Ok(fetch(&context.client(), query, limit).await?) })?;
     if context.json {
         context.console.json(&page)?;
+        tell_of_more(options, &page, context);
         return Ok(exit_code::DONE);
     }
     if page.items.is_empty() {
@@ -72,10 +78,18 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         return Ok(exit_code::DONE);
     }
     context.console.data(table::render(&page.items, context.now(), &context.console).as_bytes())?;
-    if page.next_cursor.is_some() && context.console.stderr_terminal {
-        context.console.note("homing: there are more; `homing list --all` shows them");
-    }
+    tell_of_more(options, &page, context);
     Ok(exit_code::DONE)
+}
+
+/// Nobody may take a screenful for everything; who asked for so many need not be told, except in passing.
+fn tell_of_more(options: &Options, page: &Page<Task>, context: &Context) {
+    if page.next_cursor.is_some() && (options.limit.is_none() || context.console.stderr_terminal) {
+        let shown = page.items.len();
+        context.console.note(&format!(
+            "homing: only the first {shown} are shown; `homing list --all` shows the rest, `--limit N` as many"
+        ));
+    }
 }
 
 /// Pages until there are enough.

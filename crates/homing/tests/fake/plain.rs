@@ -257,3 +257,24 @@ async fn bytes_that_were_not_kept_at_the_very_end_are_told_of_without_following(
         "{\"type\":\"gap\",\"offset\":4,\"bytes\":10}\n{\"type\":\"end\",\"offset\":14,\"complete\":true}\n";
     assert!(ran.stdout.ends_with(rest), "{}", ran.stdout);
 }
+
+#[tokio::test]
+async fn a_screenful_is_not_taken_for_everything() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |request| {
+        let limit = parameter(request, "limit").unwrap_or(100);
+        let next = (limit < 30).then_some("more");
+        let items = vec![sample_task("running"); limit.min(30)];
+        Reply::json(200, serde_json::json!({ "items": items, "next_cursor": next }).to_string())
+    });
+    let told =
+        "homing: only the first 20 are shown; `homing list --all` shows the rest, `--limit N` as many\n";
+    let ran = run(home.path(), &["list"]).await;
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (21, told));
+    let ran = run(home.path(), &["list", "--json"]).await;
+    let page: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((page["next_cursor"].as_str(), ran.stderr.as_str()), (Some("more"), told));
+    for words in [&["list", "--limit", "5"][..], &["list", "--all"], &["list", "--limit", "5", "--json"]] {
+        assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
+    }
+}
