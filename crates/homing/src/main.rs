@@ -31,6 +31,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod wording;
 
 use std::process::ExitCode;
 

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use homing_model::{Code, OnDuplicate, OnExit, OsText, Problem, Spec, Stdin, units};
+use homing_model::{OnDuplicate, OnExit, OsText, Spec, Stdin, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, program, variables};
+use crate::{capture, program, variables, wording};
 
 /// What happens to children that outlive the main process.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -142,7 +142,7 @@ impl Submission {
                 Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
             },
         };
-        spec.validate().map_err(|invalid| Problem::new(Code::InvalidRequest, invalid.to_string()))?;
+        spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
         Ok(spec)
     }
 
@@ -163,7 +163,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use homing_model::Secret;
+    use homing_model::{Code, Problem, Secret};
 
     use super::*;
     use crate::console::Console;

@@ -12,7 +12,7 @@ use homing_model::{Code, Problem};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code, pump};
+use crate::{completion, exit_code, pump, wording};
 
 /// Write to a task's stdin or terminal
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ Examples:
 )]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::live_tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
     id: String,
     /// What to write
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]

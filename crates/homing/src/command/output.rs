@@ -8,7 +8,7 @@ use homing_model::TaskId;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::printer::{Entry, Printer, Sink};
-use crate::{completion, exit_code, stamp, tail};
+use crate::{completion, exit_code, stamp, tail, wording};
 
 /// What one question asks for.
 const STRETCH: u64 = 1 << 20;
@@ -28,16 +28,16 @@ Examples:
 )]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     id: String,
     /// Stay until the task has ended
     #[arg(long, short = 'f')]
     follow: bool,
     /// Only the last N lines
-    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    #[arg(long, value_name = "N", conflicts_with = "offset", allow_negative_numbers = true, value_parser = wording::whole)]
     tail: Option<u64>,
     /// From this byte on
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = wording::whole)]
     offset: Option<u64>,
     /// Only its stderr
     #[arg(long)]

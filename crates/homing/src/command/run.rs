@@ -2,14 +2,14 @@
 
 use clap::Args;
 use homing_client::{Client, Submitted};
-use homing_model::{Spec, Status, Task, sanitize};
+use homing_model::{Code, Spec, Status, Task, sanitize};
 
 use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
-use crate::{exit_code, pump, symbol};
+use crate::{exit_code, pump, symbol, wording};
 
 /// Submit a task; print its id
 #[derive(Debug, Args)]
@@ -90,7 +90,10 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
 pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
     let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
     let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
-    let submitted = client.submit(spec, key.as_deref()).await?;
+    let submitted = client.submit(spec, key.as_deref()).await.map_err(|error| match error.code() {
+        Some(Code::TooLarge) => Failure::from(wording::too_large()),
+        _ => error.into(),
+    })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
     }

@@ -22,6 +22,7 @@ mod retention;
 mod security;
 mod stop;
 mod submit_race;
+mod wording;
 
 use homing_testkit::Home;
 
