@@ -19,6 +19,7 @@ mod failure;
 mod foreground;
 mod habit;
 mod home;
+mod keyboard;
 mod leftover;
 mod printer;
 mod program;

@@ -56,7 +56,7 @@ pub(crate) struct Submission {
     /// A variable that is never written to disk; @FILE is read at every start
     #[arg(long, value_name = "K=V|K=@FILE")]
     secret: Vec<OsString>,
-    /// Input: a file, `-` for this process's, `pipe` for `homing input` [default: none]
+    /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
     stdin: Option<OsString>,
     /// Give it a terminal
@@ -91,6 +91,11 @@ impl Submission {
         self.stdin.as_deref().is_some_and(|stdin| stdin == "-")
     }
 
+    /// Whether nothing was said of where the input comes from.
+    pub(crate) fn says_no_stdin(&self) -> bool {
+        self.stdin.is_none()
+    }
+
     /// The spec, with all that a task takes over from its caller.
     pub(crate) fn spec(&self, verb: &str, context: &Context) -> Result<Spec, Failure> {
         if self.shell.is_none() && self.argv.is_empty() {
@@ -112,6 +117,13 @@ impl Submission {
         if self.cwd.is_some() && env.contains_key("PWD") {
             env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
         }
+        let stdin = self.input();
+        if self.pty && matches!(stdin, Stdin::File(_)) {
+            return Err(Failure::usage(
+                "`--pty` gives it a terminal, which no file can be",
+                format!("`homing {verb} --pty --stdin - … < FILE` types the file into the terminal."),
+            ));
+        }
         let search = env.get("PATH").map(OsText::as_os_str);
         program::refuse_shell_line(verb, &self.argv, &cwd, search)?;
         let spec = Spec {
@@ -123,7 +135,7 @@ impl Submission {
             labels: variables::labels(&self.label)?,
             env: Some(env),
             secrets: variables::secrets(&self.secret)?,
-            stdin: self.input(),
+            stdin,
             cwd: Some(OsText::from(cwd.into_os_string())),
             pty: self.pty,
             timeout_ms: self.timeout.map(millis),
@@ -264,6 +276,7 @@ mod tests {
             &["--label", "x", "ls"],
             &["--timeout", "0", "ls"],
             &["--max-output", "1", "ls"],
+            &["--pty", "--stdin", "/etc/passwd", "ls"],
             &["--name", "a\u{7}", "ls"],
         ] {
             let problem = spec(words).unwrap_err();

@@ -16,15 +16,14 @@ use crate::{completion, exit_code, pump, wording};
 
 /// Write to a task's stdin or terminal
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, this process's
-stdin is passed on.
+#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT and
+--enter, what is piped in or redirected to this command is passed on, up to its end.
 
 Examples:
   homing input @last yes --enter     a line
   homing input t-k3m --eof           no more input
-  homing input repl < script.py      a whole file"
-)]
+  homing input repl < script.py      a whole file
+  make data | homing input t-k3m --eof   all of it, then no more")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
     #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
@@ -49,11 +48,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             "Give a TEXT, `--enter` or `--eof`, or redirect stdin.",
         ));
     }
+    // Whoever pipes something in and asks for the end wants both.
+    let piped = options.text.is_none() && !options.enter && pump::is_piped(rustix::stdio::stdin());
     let client = context.client();
     let answer = context.block_on(async {
-        if nothing {
+        if nothing || (options.eof && piped) {
             let id = client.task(&options.id).await?.id;
-            return Ok(InputAnswer { written: pump::stdin(&client, &id, false).await? });
+            return Ok(InputAnswer { written: pump::stdin(&client, &id, options.eof).await? });
         }
         let mut bytes = options.text.clone().unwrap_or_default().into_vec();
         if options.enter {

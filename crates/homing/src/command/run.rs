@@ -81,6 +81,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         on_interrupt: OnInterrupt::Leave,
         background_after: None,
         pump: options.submission.pumps() && !submitted.joined,
+        keyboard: None,
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
     };
     conclude(attended.attend().await?, context, !options.follow)

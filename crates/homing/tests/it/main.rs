@@ -10,6 +10,7 @@ mod faults;
 mod guarantees;
 mod http;
 mod isolation;
+mod keyboard;
 mod keys;
 mod leftovers;
 mod limits;

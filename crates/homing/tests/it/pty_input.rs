@@ -169,3 +169,16 @@ fn p3_a_terminal_survives_daemon_and_keeper() {
     assert_eq!(home.ended(&id)["outcome"]["exit_code"], 4);
     until_output(&home, &id, "a=still here");
 }
+
+#[test]
+fn what_is_piped_in_with_the_end_of_the_input_is_sent_before_it() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat; echo end");
+    std::fs::write(home.scratch().join("in"), "a\nb\n").unwrap();
+    let mut command = home.command();
+    command.args(["input", &id, "--eof", "--json"]);
+    let sent = command.stdin(std::fs::File::open(home.scratch().join("in")).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(sent.stdout).unwrap(), "{\"written\":4}\n");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"a\nb\nend\n");
+}
