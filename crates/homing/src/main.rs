@@ -11,6 +11,7 @@ mod cli;
 mod columns;
 mod command;
 mod completion;
+mod configuration;
 mod console;
 mod context;
 mod entry;
