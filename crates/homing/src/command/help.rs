@@ -1,12 +1,13 @@
 //! `homing help`: one command's help, the short list, or everything in groups.
 
 use clap::{Args, CommandFactory as _};
+use clap_complete::ArgValueCandidates;
 use homing_model::{Code, Problem};
 
 use crate::cli::Cli;
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{completion, exit_code};
 
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -27,6 +28,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "command")]
     all: bool,
     /// A command
+    #[arg(add = ArgValueCandidates::new(completion::commands))]
     command: Vec<String>,
 }
 
