@@ -278,3 +278,18 @@ async fn a_screenful_is_not_taken_for_everything() {
         assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
     }
 }
+
+#[tokio::test]
+async fn a_folder_in_the_place_of_the_socket_is_told_with_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::create_dir(home.path().join("homing.sock")).unwrap();
+    for words in [&["run", "--", "true"][..], &["list"], &["daemon", "start"]] {
+        let ran = run(home.path(), words).await;
+        let told = "homing.sock is a folder, where the daemon's socket should be (HM0013)\n  next: Move it away: `mv ";
+        assert!(ran.stderr.contains(told), "{words:?}: {ran:?}");
+    }
+    let ran = run(home.path(), &["doctor"]).await;
+    assert!(ran.code == Some(1) && ran.stdout.contains("is a folder, where"), "{ran:?}");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1, "nothing was started");
+}
