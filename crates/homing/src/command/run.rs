@@ -9,7 +9,7 @@ use crate::failure::{Failure, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
-use crate::{exit_code, pump, symbol, wording};
+use crate::{exit_code, program, pump, symbol, wording};
 
 /// Submit a task; print its id
 #[derive(Debug, Args)]
@@ -50,6 +50,14 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             return stay(options, &spec, &client, context).await;
         }
         let submitted = submit(&spec, &client, context).await?;
+        // Who stays hears it from the task itself.
+        if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
+            let id = &submitted.task.id;
+            let why = sanitize::line(&why);
+            context
+                .console
+                .note(&format!("homing: it can hardly start: {why}; `homing wait {id}` says whether it did"));
+        }
         if context.json {
             unless_closed(context.console.json(&submitted.task))?;
         } else {

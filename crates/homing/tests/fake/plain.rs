@@ -293,3 +293,30 @@ async fn a_folder_in_the_place_of_the_socket_is_told_with_what_to_do() {
     assert!(ran.code == Some(1) && ran.stdout.contains("is a folder, where"), "{ran:?}");
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1, "nothing was started");
 }
+
+#[tokio::test]
+async fn a_task_that_can_hardly_start_is_told_at_once_and_submitted_all_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), one_task("running", None, b""));
+    let plain = home.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let plain = plain.to_str().unwrap();
+    let next = "`homing wait t-bcdfghjkmn` says whether it did";
+    for (words, says) in [
+        (&["run", "--", "no-such-program", "x"][..], "`no-such-program` is not in PATH"),
+        (&["run", "--", "./no/such"], "./no/such is not there"),
+        (&["run", "--", plain], "is not executable"),
+        (&["run", "--", "/tmp"], "/tmp is a folder"),
+        (&["run", "--cwd", "/no/such", "-c", "true"], "the folder /no/such is not there"),
+        (&["run", "--cwd", plain, "--", "true"], "is not a folder"),
+        (&["run", "--stdin", "/no/such", "--", "cat"], "the input /no/such is not there"),
+    ] {
+        let ran = run(home.path(), words).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "t-bcdfghjkmn\n"), "{words:?}");
+        assert!(ran.stderr.starts_with("homing: it can hardly start: "), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says) && ran.stderr.contains(next), "{words:?}: {}", ran.stderr);
+    }
+    for words in [&["run", "--", "true"][..], &["run", "-c", "no-such-program"], &["run", "--", "/bin/sh"]] {
+        assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
+    }
+}
