@@ -59,19 +59,19 @@ pub(crate) struct Submission {
     /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
     stdin: Option<OsString>,
-    /// Give it a terminal
+    /// Give it a terminal, of 80 columns and 24 lines
     #[arg(long)]
     pty: bool,
     /// End it this long after its start
     #[arg(long, value_name = "D", value_parser = units::duration)]
     timeout: Option<Duration>,
-    /// Between the polite signal and the last one [default: 5s]
+    /// Between the polite signal and the last one [default: 5s, or what config.toml says]
     #[arg(long, value_name = "D", value_parser = units::duration)]
     grace: Option<Duration>,
     /// Children that outlive the main process [default: leave]
     #[arg(long, value_name = "WHAT")]
     on_exit: Option<OnExitArg>,
-    /// How much output is kept [default: 256MiB]
+    /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
     /// Only one live task of this owner has this key

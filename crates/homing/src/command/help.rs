@@ -7,7 +7,7 @@ use homing_model::{Code, Problem};
 use crate::cli::Cli;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code};
+use crate::{completion, exit_code, habit};
 
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -40,10 +40,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let mut root = Cli::command();
         root.build();
         let mut command = &mut root;
-        for name in &options.command {
+        for (index, name) in options.command.iter().enumerate() {
+            let above = index.checked_sub(1).and_then(|above| options.command.get(above));
+            let above = above.map_or("homing", String::as_str);
             command = command.find_subcommand_mut(name).ok_or_else(|| {
                 let mut problem = Problem::new(Code::InvalidRequest, format!("there is no command `{name}`"));
-                problem.advice = "`homing help --all` lists them.".to_owned();
+                let meant = habit::meant(above, name).map(|meant| format!("Did you mean `homing {meant}`? "));
+                problem.advice = meant.unwrap_or_default() + "`homing help --all` lists them.";
                 problem
             })?;
         }

@@ -16,8 +16,8 @@ const STRETCH: u64 = 1 << 20;
 /// Print what a task printed
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed; elsewhere the bytes
-come as they are.
+    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed, and progress bars rewrite
+their line; elsewhere the bytes come as they are. Bytes that were not kept are told of on stderr.
 
 Examples:
   homing output @last                everything so far
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     #[arg(long, short = 'f')]
     follow: bool,
     /// Only the last N lines
-    #[arg(long, value_name = "N", conflicts_with = "offset", allow_negative_numbers = true, value_parser = wording::whole)]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "offset", allow_negative_numbers = true, value_parser = wording::whole)]
     tail: Option<u64>,
     /// From this byte on
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = wording::whole)]

@@ -320,3 +320,12 @@ async fn a_task_that_can_hardly_start_is_told_at_once_and_submitted_all_the_same
         assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
     }
 }
+
+#[tokio::test]
+async fn habits_are_known_in_options_and_in_help_too() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), one_task("succeeded", Some(0), b"a\nb\n"));
+    assert_eq!(run(home.path(), &["logs", "-n", "1", "x"]).await.stdout, "b\n");
+    let ran = run(home.path(), &["help", "kill"]).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("next: Did you mean `homing stop`?"), "{ran:?}");
+}
