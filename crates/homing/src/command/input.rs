@@ -3,16 +3,24 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
+use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_model::api::InputAnswer;
 use homing_model::{Code, Problem};
+use tokio::time::sleep;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, pump, wording};
+
+/// Whoever only meant the end may have been given a pipe that never does: after this long they are told what is waited for.
+const NOTICEABLE: Duration = Duration::from_secs(1);
+const WAITING: &str =
+    "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
 /// Write to a task's stdin or terminal
 #[derive(Debug, Args)]
@@ -54,7 +62,15 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let answer = context.block_on(async {
         if nothing || (options.eof && piped) {
             let id = client.task(&options.id).await?.id;
-            return Ok(InputAnswer { written: pump::stdin(&client, &id, options.eof).await? });
+            let mut sending = pin!(pump::stdin(&client, &id, options.eof));
+            let sent = tokio::select! {
+                sent = &mut sending => sent,
+                () = sleep(NOTICEABLE), if options.eof => {
+                    context.console.note(WAITING);
+                    sending.await
+                }
+            };
+            return Ok(InputAnswer { written: sent? });
         }
         let mut bytes = options.text.clone().unwrap_or_default().into_vec();
         if options.enter {
