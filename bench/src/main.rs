@@ -10,6 +10,7 @@ mod adopt;
 mod idle;
 mod latency;
 mod listing;
+mod peers;
 mod pipeline;
 mod race;
 mod report;

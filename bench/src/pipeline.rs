@@ -63,7 +63,8 @@ fn redirect(folder: &std::path::Path) -> Result<f64> {
 }
 
 async fn task(client: &Client, follow: bool) -> Result<f64> {
-    let spec = Spec { shell: Some(LINE.into()), ..Spec::default() };
+    // All of it is kept, as the redirect keeps it.
+    let spec = Spec { shell: Some(LINE.into()), max_output_bytes: Some(4 << 30), ..Spec::default() };
     let began = Instant::now();
     let id = client.submit(&spec, None).await?.task.id;
     let follower = follow.then(|| tokio::spawn(drain(client.clone(), id.clone())));
@@ -71,7 +72,7 @@ async fn task(client: &Client, follow: bool) -> Result<f64> {
     let took = began.elapsed().as_secs_f64();
     let task = ended.items.first().context("the task")?;
     ensure!(
-        task.status == Status::Succeeded && task.output.bytes == 1 << 30,
+        task.status == Status::Succeeded && task.output.bytes == 1 << 30 && task.output.dropped == 0,
         "{}",
         serde_json::to_string(task)?
     );

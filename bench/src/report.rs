@@ -38,6 +38,11 @@ impl Report {
         self.add(what, figure, "", "", target, Some(met));
     }
 
+    /// A figure beside another program's, with nothing to reach.
+    pub(crate) fn beside(&mut self, what: &str, figure: &str, baseline: &str, ratio: f64) {
+        self.add(what, figure, baseline, &format!("{ratio:.2}"), "", None);
+    }
+
     /// A figure for information.
     pub(crate) fn note(&mut self, what: &str, figure: &str, baseline: &str) {
         self.add(what, figure, baseline, "", "", None);

@@ -1,74 +1,70 @@
-//! `homing run -- true` as a process, against task-spooler, with an empty and with a full ledger.
+//! `homing run -- true` as a process, against task-spooler and pueue, with an empty and with a full ledger.
 
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use homing_testkit::Home;
+use anyhow::Result;
 
+use crate::peers::{self, Homing, Peer, Pueue, Spooler};
 use crate::report::{Report, median, ms};
 use crate::{Bench, listing};
 
-const CALLS: usize = 200;
+/// Calls in a row of one program, before the next one's turn.
+const CALLS: usize = 20;
+const ROUNDS: usize = 12;
+/// Tasks for the rate of the whole way.
+const TASKS: u32 = 200;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    eprintln!("submit: {CALLS} calls of the command line");
-    let home = bench.home();
-    let mut empty = time(|| run(&home))?;
-    let empty = median(&mut empty);
-    if which("tsp") {
-        let socket = home.scratch().join("tsp.sock");
-        let tsp = || {
-            let mut command = Command::new("tsp");
-            command.env("TS_SOCKET", &socket).env("TS_MAXFINISHED", "10");
-            command.env("TMPDIR", home.scratch()).stdout(Stdio::null()).stderr(Stdio::null());
-            command
-        };
-        ensure!(tsp().args(["-S", "8"]).status()?.success(), "tsp cannot be set up");
-        let mut theirs = time(|| tsp().arg("true").status().is_ok_and(|status| status.success()))?;
-        let theirs = median(&mut theirs);
-        let _ = tsp().arg("-K").status();
-        let ratio = empty / theirs;
-        let figure = format!("{empty:.2} ms");
-        let baseline = format!("`tsp true` {theirs:.2} ms");
-        report.ratio("`homing run -- true`, p50", &figure, &baseline, ratio, "at most 2.5", ratio <= 2.5);
-    } else {
-        report.note("`homing run -- true`, p50", &format!("{empty:.2} ms"), "tsp is not installed");
-    }
-    let home = bench.fresh();
-    listing::fill(&home, 100_000)?;
-    let _ = home.daemon_pid();
-    let mut full = time(|| run(&home))?;
-    let full = median(&mut full);
-    let ratio = full / empty;
-    report.ratio(
-        "the same with 100,000 finished tasks",
-        &format!("{full:.2} ms"),
-        &format!("empty {empty:.2} ms"),
-        ratio,
-        "below 1.2",
-        ratio < 1.2,
-    );
-    Ok(())
-}
+    eprintln!("submit: {ROUNDS} rounds of {CALLS} calls of each command line, by turns");
+    let (empty, full) = (bench.home(), bench.fresh());
+    listing::fill(&full, 100_000)?;
+    let _ = full.daemon_pid();
+    let (spooler, pueue) = (Spooler::start(&empty)?, Pueue::start(&empty)?);
+    let ours: [&dyn Peer; 2] = [&Homing(&empty), &Homing(&full)];
+    let theirs =
+        [spooler.as_ref().map(|peer| peer as &dyn Peer), pueue.as_ref().map(|peer| peer as &dyn Peer)];
+    let peers: Vec<&dyn Peer> = ours.into_iter().chain(theirs.into_iter().flatten()).collect();
 
-fn run(home: &Home) -> bool {
-    let status = home.command().args(["run", "--", "true"]).stdout(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
-}
-
-fn time(mut call: impl FnMut() -> bool) -> Result<Vec<f64>> {
-    let mut samples = Vec::with_capacity(CALLS);
-    for number in 0..CALLS + 20 {
-        let began = Instant::now();
-        ensure!(call(), "a call failed");
-        if number >= 20 {
-            samples.push(ms(began.elapsed()));
+    // By turns: a disk or a neighbour that is slow for a while is slow for all of them.
+    let mut samples = vec![Vec::new(); peers.len()];
+    for round in 0..=ROUNDS {
+        for (peer, samples) in peers.iter().zip(&mut samples) {
+            for _ in 0..CALLS {
+                let began = Instant::now();
+                peers::submit(*peer)?;
+                // The first round only warms up.
+                if round > 0 {
+                    samples.push(ms(began.elapsed()));
+                }
+            }
         }
     }
-    Ok(samples)
-}
+    let mut medians = samples.iter_mut().map(|samples| median(samples));
+    let (empty, full) = (medians.next().unwrap_or(f64::NAN), medians.next().unwrap_or(f64::NAN));
+    let what = "`homing run -- true`, p50";
+    let figure = format!("{empty:.2} ms");
+    for (peer, median) in peers.iter().skip(2).zip(medians) {
+        let (baseline, ratio) = (format!("{} {median:.2} ms", peer.name()), empty / median);
+        if peer.name() == "`tsp`" {
+            report.ratio(what, &figure, &baseline, ratio, "at most 2.5", ratio <= 2.5);
+        } else {
+            report.beside(what, &figure, &baseline, ratio);
+        }
+    }
+    if spooler.is_none() {
+        report.note(what, &figure, "tsp is not installed");
+    }
+    let ratio = full / empty;
+    let figure = format!("{full:.2} ms");
+    let baseline = format!("empty {empty:.2} ms");
+    report.ratio("the same with 100,000 finished tasks", &figure, &baseline, ratio, "below 1.2", ratio < 1.2);
 
-pub(crate) fn which(program: &str) -> bool {
-    Command::new(program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    let own = peers::rate(ours[0], TASKS)?;
+    for peer in theirs.into_iter().flatten() {
+        let rate = peers::rate(peer, TASKS)?;
+        let baseline = format!("{} {rate:.0}/s", peer.name());
+        let what = format!("{TASKS} `true` by the command line, to the last end");
+        report.beside(&what, &format!("{own:.0}/s"), &baseline, own / rate);
+    }
+    Ok(())
 }

@@ -46,7 +46,7 @@ const SHIM: &[&str] = &[
     "pipe2",
     "clone3",
     "ppoll",
-    "splice",
+    "pwrite64",
     "wait4",
     "sendto",
     "write",

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use homing_model::Code;
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::console::{Console, Tint};
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
@@ -60,7 +59,7 @@ pub(crate) fn refuse(
 
 /// One sentence with a code, the parser's tips, and where to read on.
 fn sentence(error: &clap::Error, command: Option<&str>, console: &Console) -> String {
-    let root = Cli::command();
+    let root = cli::grammar();
     let known = command.and_then(|name| root.find_subcommand(name));
     let (first, tips, next) = match (error.kind(), known) {
         (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
@@ -165,7 +164,7 @@ mod tests {
 
     fn told(line: &str) -> String {
         let words = words(line);
-        let error = Cli::try_parse_from(&words).unwrap_err();
+        let error = cli::Cli::try_parse_from(&words).unwrap_err();
         sentence(&error, command_name(&words), &Console::plain(None))
     }
 

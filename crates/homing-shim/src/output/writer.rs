@@ -1,19 +1,17 @@
-//! Writes the output: from pipe to file without passing through our memory.
+//! Writes the output: whatever a pipe or a terminal gave, up to the cap.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
 
 use super::index::{IndexWriter, Stream};
 use super::segment;
 
-/// Moved at once at most; a fast writer then still lets the loop look at its timers.
-const CHUNK: usize = 1 << 20;
+/// A pipe whose writer is fast holds this much: the writer goes on while what it wrote goes to the file.
+const WIDE: usize = 1 << 20;
 /// Segments that the tail is cut into.
 const TAIL_SEGMENTS: u64 = 8;
 
@@ -77,40 +75,19 @@ impl Writer {
         self.dropped
     }
 
-    /// Moves what a non-blocking pipe holds into the file.
-    pub(crate) fn take_pipe(&mut self, source: BorrowedFd<'_>, stream: Stream, now: i64) -> Taken {
-        // How much there is, first: an index entry is made for bytes, not for their absence.
-        let there = match rustix::io::ioctl_fionread(source) {
-            Ok(0) => return if is_over(source) { Taken::End } else { Taken::Nothing },
-            Ok(there) => usize::try_from(there).unwrap_or(CHUNK),
-            Err(_) => CHUNK,
-        };
-        let Ok(segment) = self.room(stream, now) else { return self.discard(source) };
-        let room = usize::try_from(segment.limit - segment.len).unwrap_or(CHUNK).min(CHUNK).min(there);
-        let mut at = segment.len;
-        match splice(source, None, segment.log.as_fd(), Some(&mut at), room, SpliceFlags::NONBLOCK) {
-            Ok(0) => Taken::End,
-            Ok(moved) => {
-                segment.len += moved as u64;
-                self.total += moved as u64;
-                Taken::Bytes(moved as u64)
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Taken::Nothing,
-            // The disk, not the pipe: what cannot be kept is counted and let go, so that the task does not hang on it.
-            Err(_) => {
-                self.abandon();
-                self.discard(source)
-            }
-        }
-    }
-
-    /// Reads a terminal and keeps what it said. A terminal whose last user is gone answers with an error, which is its end.
-    pub(crate) fn take_terminal(&mut self, source: BorrowedFd<'_>, now: i64) -> Taken {
-        let mut buffer = [0; 4096];
-        match rustix::io::read(source, &mut buffer) {
+    /// Reads what a pipe or a terminal holds, as much as `buffer` takes, and keeps it. A terminal whose last user is gone answers with
+    /// an error, which is its end.
+    pub(crate) fn take(
+        &mut self,
+        source: BorrowedFd<'_>,
+        stream: Stream,
+        buffer: &mut [u8],
+        now: i64,
+    ) -> Taken {
+        match rustix::io::read(source, &mut *buffer) {
             Ok(0) => Taken::End,
             Ok(count) => {
-                self.append(buffer.get(..count).unwrap_or_default(), Stream::Pty, now);
+                self.append(buffer.get(..count).unwrap_or_default(), stream, now);
                 Taken::Bytes(count as u64)
             }
             Err(Errno::AGAIN | Errno::INTR) => Taken::Nothing,
@@ -137,6 +114,7 @@ impl Writer {
                     bytes = bytes.get(count..).unwrap_or_default();
                 }
                 Err(Errno::INTR) => {}
+                // The disk, not the pipe: what cannot be kept is counted and let go, so that the task does not hang on it.
                 Ok(_) | Err(_) => {
                     self.abandon();
                     self.total += bytes.len() as u64;
@@ -206,35 +184,11 @@ impl Writer {
             self.tail.push_back((segment.base, segment.len));
         }
     }
-
-    /// Reads and forgets, counting.
-    fn discard(&mut self, source: BorrowedFd<'_>) -> Taken {
-        let mut buffer = [0; 4096];
-        match rustix::io::read(source, &mut buffer) {
-            Ok(0) => Taken::End,
-            Ok(count) => {
-                self.total += count as u64;
-                self.dropped += count as u64;
-                Taken::Bytes(count as u64)
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Taken::Nothing,
-            Err(_) => Taken::End,
-        }
-    }
-}
-
-/// Whether a pipe is empty and nobody can write to it any more.
-fn is_over(pipe: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::from_borrowed_fd(pipe, PollFlags::IN)];
-    let looked = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-    // Bytes that came since the last look show as IN beside the hang-up.
-    looked.is_ok()
-        && fds.iter().all(|fd| fd.revents().contains(PollFlags::HUP) && !fd.revents().contains(PollFlags::IN))
 }
 
 /// Makes a pipe large, once its writer has shown that it needs it. Pages of pipes are a shared good.
 pub(crate) fn widen(pipe: BorrowedFd<'_>) -> io::Result<()> {
-    rustix::pipe::fcntl_setpipe_size(pipe, CHUNK)?;
+    rustix::pipe::fcntl_setpipe_size(pipe, WIDE)?;
     Ok(())
 }
 
@@ -328,11 +282,11 @@ mod tests {
     fn pipes_are_moved_whole_and_their_end_is_seen() {
         let Bench { dir, mut writer } = bench(1 << 20);
         let (reader, sender) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
-        assert_eq!(writer.take_pipe(reader.as_fd(), Stream::Stdout, 0), Taken::Nothing);
+        assert_eq!(writer.take(reader.as_fd(), Stream::Stdout, &mut [0; 64], 0), Taken::Nothing);
         rustix::io::write(&sender, b"hello").unwrap();
-        assert_eq!(writer.take_pipe(reader.as_fd(), Stream::Stdout, 0), Taken::Bytes(5));
+        assert_eq!(writer.take(reader.as_fd(), Stream::Stdout, &mut [0; 64], 0), Taken::Bytes(5));
         drop(sender);
-        assert_eq!(writer.take_pipe(reader.as_fd(), Stream::Stdout, 0), Taken::End);
+        assert_eq!(writer.take(reader.as_fd(), Stream::Stdout, &mut [0; 64], 0), Taken::End);
         assert_eq!(std::fs::read(dir.path().join("output.log")).unwrap(), b"hello");
         let extent = extent(crate::folder::open(dir.path()).unwrap()).unwrap();
         assert_eq!((extent.end, extent.kept), (5, 5));

@@ -8,12 +8,20 @@ use super::ending::Phase;
 use super::service::Service;
 use crate::clock;
 use crate::output::{self, Stream, Taken};
+use crate::sys;
 use crate::wire::FromShim;
 
-/// Moves of output before the loop looks at its other business.
+/// Reads before the loop looks at its other business.
 const TURNS: usize = 16;
-/// A move of at least this much, twice, earns a pipe more room.
+/// Read at once from a command that prints now and then.
+const SMALL: usize = 8 * 1024;
+/// Read at once from one that prints without end: large writes are what files are fast at (a splice hands over single pages, and took
+/// half as long again).
+const LARGE: usize = 256 * 1024;
+/// A round of this much earns the large buffer, one of less gives it back; two such reads earn the pipe more room.
 const BUSY: u64 = 60 * 1024;
+/// How long the large buffer outlives the last output.
+pub(super) const REST_MS: i64 = 50;
 
 /// One pipe or terminal.
 pub(super) struct Source {
@@ -27,44 +35,46 @@ impl Source {
     pub(super) const fn new(fd: OwnedFd, stream: Stream) -> Self {
         Self { fd, stream, busy: 0 }
     }
+
+    /// Gives the pipe more room once its writer has shown that it needs it.
+    fn judge(&mut self, count: u64) {
+        if count >= BUSY && self.busy < 2 {
+            self.busy += 1;
+            if self.busy == 2 {
+                let _ = output::widen(self.fd.as_fd());
+            }
+        }
+    }
 }
 
 impl Service {
     pub(super) fn take_output(&mut self, ready: [PollFlags; 2]) {
         let now = self.wall.now();
-        let mut any = false;
-        let mut number = 0;
-        let output = &mut self.output;
+        let before = self.output.total();
+        let mut small = [0; SMALL];
+        let (output, large) = (&mut self.output, &mut self.buffer);
+        let mut ready = ready.into_iter();
         self.sources.retain_mut(|source| {
-            let ready = ready.get(number).copied().unwrap_or(PollFlags::empty());
-            number += 1;
-            if ready.is_empty() {
+            if ready.next().is_none_or(|flags| flags.is_empty()) {
                 return true;
             }
             for _ in 0..TURNS {
-                let taken = match source.stream {
-                    Stream::Pty => output.take_terminal(source.fd.as_fd(), now),
-                    Stream::Stdout | Stream::Stderr | Stream::Mixed => {
-                        output.take_pipe(source.fd.as_fd(), source.stream, now)
-                    }
-                };
-                match taken {
-                    Taken::Bytes(count) => {
-                        any = true;
-                        if count >= BUSY && source.busy < 2 {
-                            source.busy += 1;
-                            if source.busy == 2 {
-                                let _ = output::widen(source.fd.as_fd());
-                            }
-                        }
-                    }
+                let buffer = large.as_deref_mut().unwrap_or(&mut small);
+                match output.take(source.fd.as_fd(), source.stream, buffer, now) {
+                    Taken::Bytes(count) => source.judge(count),
                     Taken::Nothing => return true,
                     Taken::End => return false,
                 }
             }
             true
         });
-        if any {
+        let taken = self.output.total() - before;
+        if taken >= BUSY {
+            self.buffer.get_or_insert_with(|| vec![0; LARGE].into_boxed_slice());
+        } else if self.buffer.take().is_some() {
+            sys::trim_memory();
+        }
+        if taken > 0 {
             if let Phase::Draining { last_output, .. } = &mut self.phase {
                 *last_output = clock::monotonic();
             }

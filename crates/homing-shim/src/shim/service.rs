@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::capture::Source;
+use super::capture::{REST_MS, Source};
 use super::channel::Channel;
 use super::child::{self, Child, StartFailure};
 use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS, Safety};
@@ -38,6 +38,8 @@ pub(super) struct Service {
     pub(super) output: Writer,
     pub(super) marker: Option<File>,
     pub(super) sources: Vec<Source>,
+    /// Room for large reads, while there are any.
+    pub(super) buffer: Option<Box<[u8]>>,
     pub(super) input: Input,
     /// The pipe that tells whether the command was executed.
     pub(super) status: Option<OwnedFd>,
@@ -111,6 +113,7 @@ impl Service {
             marker,
             boot_id: boot_id.to_owned(),
             sources: Vec::new(),
+            buffer: None,
             input: Input::new(None, false),
             status: None,
             failure: None,
@@ -246,7 +249,8 @@ impl Service {
             Phase::Told { safety: Safety::Pending { sync_at }, .. } => Some(*sync_at),
             Phase::Running | Phase::Told { .. } => None,
         };
-        [stop, timeout, drain, self.retry_at].into_iter().flatten().min()
+        let rest = self.buffer.as_ref().map(|_| clock::monotonic() + REST_MS);
+        [stop, timeout, drain, rest, self.retry_at].into_iter().flatten().min()
     }
 
     /// The child's word: closed means executed, eight bytes mean that it could not be.

@@ -22,7 +22,6 @@ enum Shell {
 const FIRST_CALL: &str =
     "[[ \"${funcstack[1]}\" == _homing ]] && _clap_dynamic_completer_homing \"$@\" || true\n";
 
-/// Print the completion script for a shell
 #[derive(Debug, Args)]
 #[command(
     after_help = "zsh looks into the folders of $fpath: `fpath=(~/.zfunc $fpath)` before `compinit` in ~/.zshrc.

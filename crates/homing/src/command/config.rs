@@ -18,7 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The copy of the last good file, in the home.
 const LAST_GOOD: &str = "config.last-good.toml";
 
-/// Show or check the configuration
 #[derive(Debug, Args)]
 #[command(
     after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG

@@ -16,7 +16,6 @@ use crate::{autostart, entry, exit_code, home};
 /// How long a daemon may take to answer or to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Start, stop or look at the daemon
 #[derive(Debug, Args)]
 #[command(
     after_help = "It starts by itself with the first command that needs it, and comes back by itself when it

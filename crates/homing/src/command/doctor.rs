@@ -12,7 +12,6 @@ use crate::context::Context;
 use crate::exit_code;
 use crate::failure::Failure;
 
-/// Check the home, the daemon and the system
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing doctor                      0 unless something fails

@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::{exit_code, wording};
 
-/// Print the event log as JSON lines
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing events                      all that is kept

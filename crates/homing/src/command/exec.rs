@@ -17,7 +17,6 @@ use crate::printer::{Printer, Sink};
 use crate::pump::is_piped;
 use crate::submission::Submission;
 
-/// Run in the foreground with live output
 #[derive(Debug, Args)]
 #[command(override_usage = "homing exec [OPTIONS] -- ARGV…\n       homing exec [OPTIONS] -c 'SHELL LINE'")]
 #[command(

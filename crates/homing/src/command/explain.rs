@@ -8,7 +8,6 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code};
 
-/// Explain a code such as HM0012
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing explain HM0012

@@ -8,7 +8,6 @@ use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::{completion, wording};
 
-/// Drop ended tasks and their output
 #[derive(Debug, Args)]
 #[command(after_help = "The outcome stays: an id that was issued is always answered.
 

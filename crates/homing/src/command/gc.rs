@@ -7,7 +7,6 @@ use crate::context::Context;
 use crate::exit_code;
 use crate::failure::Failure;
 
-/// Drop what is past its retention
 #[derive(Debug, Args)]
 #[command(
     after_help = "The daemon does this by itself from time to time; `[retention]` in config.toml says what is

@@ -1,10 +1,10 @@
 //! `homing help`: one command's help, the short list, or everything in groups.
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::ArgValueCandidates;
 use homing_model::{Code, Problem};
 
-use crate::cli::Cli;
+use crate::cli;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, habit};
@@ -18,7 +18,6 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("This program", &["explain", "completions", "help"]),
 ];
 
-/// Show help for everything or for one command
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing help --all                  every command, grouped
@@ -37,8 +36,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
         overview()
     } else {
-        let mut root = Cli::command();
-        root.build();
+        let mut root = cli::grammar();
         let mut command = &mut root;
         for (index, name) in options.command.iter().enumerate() {
             let above = index.checked_sub(1).and_then(|above| options.command.get(above));
@@ -60,7 +58,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 
 /// Every command in its group.
 pub(crate) fn overview() -> String {
-    let command = Cli::command();
+    let command = cli::grammar();
     let mut out = String::from("Usage: homing [--home DIR] [--json] COMMAND …\n");
     for (group, names) in GROUPS {
         out.push_str(&format!("\n{group}:\n"));
@@ -93,7 +91,7 @@ mod tests {
     fn every_command_is_in_exactly_one_group() {
         let mut listed: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         listed.sort_unstable();
-        let command = Cli::command();
+        let command = cli::grammar();
         let mut known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
         known.sort_unstable();
         assert_eq!(listed, known);

@@ -22,7 +22,6 @@ const NOTICEABLE: Duration = Duration::from_secs(1);
 const WAITING: &str =
     "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
-/// Write to a task's stdin or terminal
 #[derive(Debug, Args)]
 #[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT and
 --enter, what is piped in or redirected to this command is passed on, up to its end.

@@ -17,7 +17,6 @@ const SCREEN: u32 = 20;
 /// What the daemon gives at once.
 const PAGE: u32 = 1_000;
 
-/// List tasks, live ones first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json,

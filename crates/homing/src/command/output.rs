@@ -13,7 +13,6 @@ use crate::{completion, exit_code, stamp, tail, wording};
 /// What one question asks for.
 const STRETCH: u64 = 1 << 20;
 
-/// Print what a task printed
 #[derive(Debug, Args)]
 #[command(
     after_help = "On a terminal, sequences that could do harm are shown instead of obeyed, and progress bars rewrite

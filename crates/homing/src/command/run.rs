@@ -11,7 +11,6 @@ use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
 use crate::{exit_code, program, pump, symbol, wording};
 
-/// Submit a task; print its id
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
 #[command(

@@ -15,7 +15,6 @@ use crate::{columns, completion, exit_code, symbol, table, wording};
 /// The columns before a value.
 const INDENT: usize = 15;
 
-/// Show everything about one task
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing show @last

@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::exit_code;
 use crate::failure::Failure;
 
-/// Show how the daemon and its tasks are
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing status

@@ -18,7 +18,6 @@ use crate::{completion, leftover, symbol, wording};
 /// How many are stopped at once.
 const AT_ONCE: usize = 64;
 
-/// End tasks, the whole process tree
 #[derive(Debug, Args)]
 #[command(
     after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone.

@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
 use crate::{completion, exit_code, symbol, table, wording};
 
-/// Wait until tasks have ended
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   homing wait @last                  returns the task's exit code

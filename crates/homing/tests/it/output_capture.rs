@@ -4,8 +4,10 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use homing_testkit::{Home, wait_for};
 
@@ -72,6 +74,35 @@ fn p7_a_line_of_100_mib_is_kept_whole_in_bounded_memory() {
     assert_eq!(home.ended(&id)["output"]["bytes"], size);
     let output = home.output(&id);
     assert_eq!((output.len(), output.iter().all(|byte| *byte == b'x')), (size, true));
+    let daemon = most_memory(home.daemon_pid());
+    assert!(daemon < 64 * 1024, "the daemon had {daemon} KiB");
+}
+
+#[test]
+fn p7_a_gibibyte_is_kept_whole_and_read_back_in_bounded_memory() {
+    let home = super::home();
+    let line = "seq 1 1000000000 | head -c 1073741824";
+    let sum = |mut producer: Command| {
+        let mut producer = producer.stdout(Stdio::piped()).spawn().unwrap();
+        let output = producer.stdout.take().unwrap();
+        let sum = Command::new("sha256sum").stdin(output).output().unwrap();
+        assert!(producer.wait().unwrap().success());
+        String::from_utf8(sum.stdout).unwrap()
+    };
+    let plain = |program: &str, arguments: &[&OsStr]| {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        command
+    };
+    let id = home.submit(&["--max-output", "2GiB"], line);
+    let want = sum(plain("sh", &["-c".as_ref(), line.as_ref()]));
+    let task = home.ended(&id);
+    assert_eq!((&task["output"]["bytes"], &task["output"]["dropped"]), (&(1u64 << 30).into(), &0.into()));
+    let mut reader = home.command();
+    reader.args(["output", &id]);
+    assert_eq!(sum(reader), want, "what is read out");
+    let file = output_file(&home, &id);
+    assert_eq!(sum(plain("cat", &[file.as_os_str()])), want, "what the file holds");
     let daemon = most_memory(home.daemon_pid());
     assert!(daemon < 64 * 1024, "the daemon had {daemon} KiB");
 }
