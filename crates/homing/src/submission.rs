@@ -26,7 +26,7 @@ enum OnDuplicateArg {
     Refuse,
 }
 
-/// A task to be, as typed.
+// A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
 #[derive(Debug, Args)]
 pub(crate) struct Submission {
     /// Run LINE in bash (or sh) instead of a program

@@ -96,5 +96,7 @@ mod tests {
         known.sort_unstable();
         assert_eq!(listed, known);
         assert!(overview().contains("(also: ps)"));
+        assert!(overview().contains("  run          Submit a task; print its id\n"), "{}", overview());
+        assert!(overview().contains("  exec         Run in the foreground with live output\n"));
     }
 }
