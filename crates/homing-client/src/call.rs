@@ -83,10 +83,16 @@ impl Call {
         if let Some(key) = &self.idempotency_key {
             request = request.header(IDEMPOTENCY_KEY, key.clone());
         }
-        request.body(Full::new(self.body.clone())).map_err(|error| {
-            Problem::new(Code::InvalidRequest, format!("{} cannot be sent: {error}", self.what())).into()
-        })
+        request.body(Full::new(self.body.clone())).map_err(|_| too_long().into())
     }
+}
+
+/// All that goes into the head of a request is what the caller named.
+fn too_long() -> Problem {
+    let detail = "an id, name, owner or label is too long to be asked for";
+    let mut problem = Problem::new(Code::TooLarge, detail);
+    problem.advice = "Shorten it; if you typed none, look at HOMING_OWNER.".to_owned();
+    problem
 }
 
 /// An answer, whole.
@@ -106,6 +112,8 @@ impl Answer {
         }
         match serde_json::from_slice::<Problem>(&self.body) {
             Ok(problem) => Err(problem.into()),
+            Err(_) if self.status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Err(too_long().into()),
+            Err(_) if self.status == StatusCode::URI_TOO_LONG => Err(too_long().into()),
             Err(_) => Err(Error::Protocol { why: format!("status {}", self.status), what: self.what }),
         }
     }

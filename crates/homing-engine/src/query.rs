@@ -91,6 +91,7 @@ impl Engine {
             tasks,
             reconcile,
             deliveries: DeliveryCounts::default(),
+            configuration: None,
         })
     }
 

@@ -197,6 +197,41 @@ pub struct DeliveryCounts {
     pub dead: u64,
 }
 
+/// Where the configuration in force was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigurationSource {
+    /// In the file.
+    File,
+    /// Nowhere: there was no file.
+    Defaults,
+    /// In the copy of the last good file: the file is broken.
+    LastGood,
+}
+
+/// The configuration, as the daemon goes by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigurationInfo {
+    /// The file.
+    pub path: String,
+    /// Where the values in force were read.
+    pub source: ConfigurationSource,
+    /// What is wrong with the file now, if anything: it is not in force.
+    #[serde(default)]
+    pub problem: Option<String>,
+    /// Whether the file says something else by now than what is in force.
+    #[serde(default)]
+    pub changed: bool,
+    /// Whether HOMING_RECONCILE_INTERVAL is in force instead of the file's interval.
+    #[serde(default)]
+    pub interval_is_set: bool,
+    /// What is to be said of variables that are not, or not quite, in force.
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// What is in force: sections, keys and values as in the file, defaults included.
+    pub values: serde_json::Value,
+}
+
 /// Answer of `GET /v1/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusAnswer {
@@ -208,6 +243,9 @@ pub struct StatusAnswer {
     pub reconcile: ReconcileInfo,
     /// Deliveries.
     pub deliveries: DeliveryCounts,
+    /// The configuration; absent from an engine that was given one by its program.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub configuration: Option<ConfigurationInfo>,
 }
 
 /// Answer of `POST /v1/gc`.

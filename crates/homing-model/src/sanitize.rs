@@ -2,8 +2,9 @@
 //!
 //! A task may print anything; a terminal obeys much of it. Everything that could move the cursor, hide text, change
 //! titles, reorder lines or answer back is shown as a visible glyph instead. Line feeds and tabs stay; carriage returns
-//! directly before a line feed, the line ends of a terminal, vanish, others show. Colours (`ESC [ … m`, digits and
-//! semicolons only) stay where the reader can show them and are dropped where not.
+//! directly before a line feed, the line ends of a terminal, vanish, others show, or pass where the reader lets a task
+//! rewrite its own line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are
+//! dropped where not.
 
 /// Whether simple colour sequences survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,16 @@ pub enum Colour {
     Strip,
 }
 
+/// What becomes of carriage returns that no line feed follows, as progress bars use them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Return {
+    /// They show as a glyph.
+    Show,
+    /// One passes for each run of them: what follows rewrites the line. For a reader that has put nothing of its own on that
+    /// line, or puts it there anew.
+    Rewrite,
+}
+
 /// The longest colour sequence that is let through.
 const MAX_SEQUENCE: usize = 32;
 
@@ -21,6 +32,7 @@ const MAX_SEQUENCE: usize = 32;
 #[derive(Debug)]
 pub struct Sanitizer {
     colour: Colour,
+    lone: Return,
     pending: Vec<u8>,
     /// Carriage returns that are held back until it is known whether a line feed follows.
     returns: usize,
@@ -41,7 +53,13 @@ impl Sanitizer {
     /// A filter at the start of a stream.
     #[must_use]
     pub fn new(colour: Colour) -> Self {
-        Self { colour, pending: Vec::new(), returns: 0, state: State::Text }
+        Self { colour, lone: Return::Show, pending: Vec::new(), returns: 0, state: State::Text }
+    }
+
+    /// The same, with carriage returns treated like this.
+    #[must_use]
+    pub fn with_returns(self, lone: Return) -> Self {
+        Self { lone, ..self }
     }
 
     /// Passes a chunk through.
@@ -58,8 +76,12 @@ impl Sanitizer {
         let mut out = String::new();
         if self.state == State::Text {
             self.flush_text(&mut out, true);
-            self.show_returns(&mut out);
+            // Whatever comes next on the terminal is not the task's, and must not rewrite its line.
+            if self.lone == Return::Show {
+                self.show_returns(&mut out);
+            }
         }
+        self.returns = 0;
         self.pending.clear();
         self.state = State::Text;
         out
@@ -142,10 +164,13 @@ impl Sanitizer {
         }
     }
 
-    /// Shows the carriage returns that no line feed followed.
+    /// Passes on the carriage returns that no line feed followed.
     fn show_returns(&mut self, out: &mut String) {
-        for _ in 0..std::mem::take(&mut self.returns) {
-            push_ascii(b'\r', out);
+        let count = std::mem::take(&mut self.returns);
+        match self.lone {
+            Return::Show => (0..count).for_each(|_| push_ascii(b'\r', out)),
+            Return::Rewrite if count > 0 => out.push('\r'),
+            Return::Rewrite => {}
         }
     }
 
@@ -264,6 +289,17 @@ mod tests {
         for cut in 0..text.len() {
             let out = clean(Colour::Strip, &[&text[..cut], &text[cut..]]);
             assert_eq!(out, "a\nb\nc\u{240d}d\u{fffd}\n\u{240d}\n\u{240d}", "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_line_may_be_rewritten_where_the_reader_allows_it_but_not_by_what_comes_after() {
+        let text: &[u8] = b"10%\r\r50%\r\n\x1b[2K\r100%\r";
+        for cut in 0..text.len() {
+            let mut sanitizer = Sanitizer::new(Colour::Keep).with_returns(Return::Rewrite);
+            let mut out = sanitizer.push(&text[..cut]) + &sanitizer.push(&text[cut..]);
+            out.push_str(&sanitizer.finish());
+            assert_eq!(out, "10%\r50%\n\r100%", "cut at {cut}");
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
+use crate::settings::Settings;
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
@@ -17,6 +18,8 @@ pub(crate) struct App {
     /// Rung when a caller asks for the daemon's end.
     pub(crate) asked: Arc<Notify>,
     pub(crate) leaving: Leaving,
+    /// Where the engine's configuration comes from, if it is from a file.
+    pub(crate) settings: Option<Arc<Settings>>,
 }
 
 /// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a submit

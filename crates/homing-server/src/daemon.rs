@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_engine::{ConfigError, Engine, HomeError, OpenError};
@@ -26,6 +27,8 @@ pub struct Options {
     pub config: PathBuf,
     /// How often the reconcile pass runs, whatever the file says.
     pub reconcile_interval: Option<Duration>,
+    /// What is to be said of variables that were set, in `daemon.log` and in the status.
+    pub variables: Vec<String>,
     /// The least level that is logged: `error`, `warn`, `info` (the default), `debug` or `trace`.
     pub log: Option<String>,
     /// Somebody looks at it: short lines instead of JSON, and a signal is a stop on purpose.
@@ -93,9 +96,13 @@ async fn serve(options: &Options) -> Result<(), StartError> {
     // From here on a signal waits until the engine is open: it must not be left half open.
     let signals = Signals::new().map_err(StartError::EventLoop)?;
     let settings = Settings::new(&options.config, &options.home, options.reconcile_interval);
+    let settings = Arc::new(settings.with_variables(options.variables.clone()));
+    for said in &options.variables {
+        tracing::warn!("{said}");
+    }
     let config = settings.begin()?;
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config).open().await?;
-    let server = Server::bind(engine.clone())?;
+    let server = Server::bind(engine.clone())?.with_settings(Arc::clone(&settings));
     engine.ready().await;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
     let ended = server.serve(signals.until_told(&settings, &engine)).await;

@@ -57,7 +57,7 @@ fn document() -> Value {
             "title": "homing",
             "version": env!("CARGO_PKG_VERSION"),
             "summary": "Runs commands in the background and brings every result home.",
-            "description": "Served on the Unix socket `homing.sock` in the home. Every error is `application/problem+json` with a stable `code`; unknown fields and parameters are refused by name. Objects only ever grow.",
+            "description": "Served on the Unix socket `homing.sock` in the home. Every error is `application/problem+json` with a stable `code`; unknown fields and parameters are refused by name. Objects only ever grow. Only what cannot be read as HTTP at all has an answer without a body: 400, 414 for an address beyond 64 KiB, 431 for a head beyond 96 KiB; the connection is closed then.",
             "license": { "name": "MIT OR Apache-2.0" }
         },
         "servers": [{ "url": "http://homing", "description": "Over the Unix socket; the host name is not looked at." }],

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
 use crate::leaving::switch;
 use crate::router::router;
+use crate::settings::Settings;
 use crate::socket::{self, BindError};
 use homing_shim::confine::Confinement;
 
@@ -43,6 +44,7 @@ pub struct Server {
     engine: Engine,
     listener: UnixListener,
     own: Confinement,
+    settings: Option<Arc<Settings>>,
 }
 
 impl Server {
@@ -54,14 +56,24 @@ impl Server {
         let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
         let own = Confinement::own().map_err(failed)?;
         let listener = UnixListener::from_std(socket::bind(engine.home())?).map_err(failed)?;
-        Ok(Self { engine, listener, own })
+        Ok(Self { engine, listener, own, settings: None })
+    }
+
+    /// Tells of the configuration in its status.
+    pub(crate) fn with_settings(self, settings: Arc<Settings>) -> Self {
+        Self { settings: Some(settings), ..self }
     }
 
     /// Serves until `told` is done or a caller asks for the end. Requests that change something are finished; the rest is cut off.
     pub async fn serve(self, told: impl Future<Output = ()>) -> Ended {
         let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
-        let app = App { engine: self.engine.clone(), asked: Arc::clone(&asked), leaving: leaving.clone() };
+        let app = App {
+            engine: self.engine.clone(),
+            asked: Arc::clone(&asked),
+            leaving: leaving.clone(),
+            settings: self.settings.clone(),
+        };
         let router = TowerToHyperService::new(router(app));
         let mut told = pin!(told);
         // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.

@@ -5,10 +5,12 @@
 //! copy holds while the file is broken.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
+use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 
 /// The copy, in the home.
 const LAST_GOOD: &str = "config.last-good.toml";
@@ -19,12 +21,43 @@ pub(crate) struct Settings {
     file: PathBuf,
     copy: PathBuf,
     reconcile_interval: Option<Duration>,
+    variables: Vec<String>,
+    source: Mutex<ConfigurationSource>,
 }
 
 impl Settings {
     /// Of this file, for this home, with the interval of the reconcile pass overridden or not.
     pub(crate) fn new(file: &Path, home: &Path, reconcile_interval: Option<Duration>) -> Self {
-        Self { file: file.to_owned(), copy: home.join(LAST_GOOD), reconcile_interval }
+        Self {
+            file: file.to_owned(),
+            copy: home.join(LAST_GOOD),
+            reconcile_interval,
+            variables: Vec::new(),
+            source: Mutex::new(ConfigurationSource::Defaults),
+        }
+    }
+
+    /// With what is to be said of variables that were set.
+    pub(crate) fn with_variables(self, variables: Vec<String>) -> Self {
+        Self { variables, ..self }
+    }
+
+    /// What is in force, and how the file is now. Reads the file.
+    pub(crate) fn info(&self, in_force: &Config) -> ConfigurationInfo {
+        let found = Config::load(&self.file).map(|config| self.overridden(config));
+        ConfigurationInfo {
+            path: self.file.display().to_string(),
+            source: *self.source.lock().unwrap_or_else(PoisonError::into_inner),
+            changed: found.as_ref().is_ok_and(|found| found != in_force),
+            problem: found.err().map(|error| error.to_string()),
+            interval_is_set: self.reconcile_interval.is_some(),
+            variables: self.variables.clone(),
+            values: serde_json::to_value(in_force).unwrap_or_default(),
+        }
+    }
+
+    fn came_from(&self, source: ConfigurationSource) {
+        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = source;
     }
 
     /// Reads the file, and keeps a copy of a good one.
@@ -33,6 +66,8 @@ impl Settings {
     /// With the line that is wrong.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
         let config = Config::load(&self.file)?;
+        let there = self.file.exists();
+        self.came_from(if there { ConfigurationSource::File } else { ConfigurationSource::Defaults });
         self.keep();
         Ok(self.overridden(config))
     }
@@ -49,6 +84,7 @@ impl Settings {
         match Config::load(&self.copy) {
             Ok(config) if self.copy.exists() => {
                 tracing::error!(%error, "the configuration is broken; the last good one is in force");
+                self.came_from(ConfigurationSource::LastGood);
                 Ok(self.overridden(config))
             }
             Ok(_) | Err(_) => Err(error),
@@ -94,6 +130,33 @@ mod tests {
         assert!(settings.begin().unwrap().confined.allow);
         std::fs::remove_file(&file).unwrap();
         assert!(!settings.begin().unwrap().confined.allow, "no file is the default");
+    }
+
+    #[test]
+    fn what_is_in_force_is_told_and_whether_the_file_is_another_by_now() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let settings = Settings::new(&file, dir.path(), None);
+        let config = settings.begin().unwrap();
+        let info = settings.info(&config);
+        assert_eq!((info.source, info.changed, info.problem), (ConfigurationSource::Defaults, false, None));
+        assert_eq!(info.values["stop"]["grace"], "5s");
+        std::fs::write(&file, "[stop]\ngrace = \"1s\"\n").unwrap();
+        let info = settings.info(&config);
+        assert_eq!((info.source, info.changed), (ConfigurationSource::Defaults, true));
+        let config = settings.read().unwrap();
+        let info = settings.info(&config);
+        assert_eq!((info.source, info.changed), (ConfigurationSource::File, false));
+        std::fs::write(&file, "[stop]\ngrcae = \"1s\"\n").unwrap();
+        let info = settings.info(&config);
+        assert!(info.problem.is_some_and(|problem| problem.contains("line 2")) && !info.changed);
+        let next = Settings::new(&file, dir.path(), None);
+        let config = next.begin().unwrap();
+        let info = next.info(&config);
+        assert_eq!(
+            (info.source, info.values["stop"]["grace"].as_str()),
+            (ConfigurationSource::LastGood, Some("1s"))
+        );
     }
 
     #[test]

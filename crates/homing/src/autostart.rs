@@ -9,8 +9,9 @@ use homing_model::{Code, Problem};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::console::Console;
-use crate::entry;
 use crate::home::STOPPED;
+use crate::surroundings::Surroundings;
+use crate::{configuration, entry};
 
 /// A start that takes longer is announced.
 const NOTICEABLE: Duration = Duration::from_millis(300);
@@ -69,6 +70,9 @@ async fn from_inside(home: &Path, absence: Absence) -> Result<(), Problem> {
 /// Makes sure that a daemon runs.
 pub(crate) async fn start(home: &Path, console: Console) -> Result<(), Problem> {
     let exe = entry::executable()?;
+    if let Some(said) = configuration::interval(&Surroundings::of_this_process()).ignored() {
+        console.note(&format!("homing: {said}"));
+    }
     let folder = home.to_owned();
     let mut starting = tokio::task::spawn_blocking(move || entry::start_daemon(&folder, &exe));
     let result = match timeout(NOTICEABLE, &mut starting).await {

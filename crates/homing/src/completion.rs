@@ -9,7 +9,7 @@ use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
 use clap_complete::env::CompleteEnv;
 use homing_client::{Client, ListQuery};
-use homing_model::{Status, Task, environment};
+use homing_model::{Code, Status, Task, environment};
 
 use crate::cli::Cli;
 use crate::surroundings::Surroundings;
@@ -23,7 +23,36 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Answers the shell and leaves, if it is the shell that asks.
 pub(crate) fn answer_shell() {
-    CompleteEnv::with_factory(Cli::command).var(VARIABLE).bin("homing").complete();
+    CompleteEnv::with_factory(grammar).var(VARIABLE).bin("homing").complete();
+}
+
+/// The grammar as a shell should offer it: every command, also those that the short help leaves out, and each by its name alone.
+/// A shell offers one word of those that mean the same, and it should not be the alias.
+fn grammar() -> clap::Command {
+    let mut grammar = Cli::command();
+    let names: Vec<_> = grammar.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    for name in names {
+        grammar = grammar.mut_subcommand(name, |command| {
+            let aliases: Vec<_> = command.get_visible_aliases().map(str::to_owned).collect();
+            command.hide(false).visible_alias(None::<&str>).aliases(aliases)
+        });
+    }
+    grammar
+}
+
+/// Every command, for `help`.
+pub(crate) fn commands() -> Vec<CompletionCandidate> {
+    let grammar = grammar();
+    let commands = grammar.get_subcommands();
+    commands
+        .map(|command| CompletionCandidate::new(command.get_name()).help(command.get_about().cloned()))
+        .collect()
+}
+
+/// Every code, for `explain`.
+pub(crate) fn codes() -> Vec<CompletionCandidate> {
+    let candidate = |code: &Code| CompletionCandidate::new(code.code()).help(Some(code.title().into()));
+    Code::ALL.iter().map(candidate).collect()
 }
 
 /// Every task.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use homing_client::Client;
 use homing_model::{Code, Problem, Timestamp, environment};
 
-use crate::autostart;
 use crate::console::{Console, Tint};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
+use crate::{autostart, wording};
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -70,6 +70,10 @@ impl Context {
     pub(crate) fn report(&self, problem: &Problem) {
         let detail = homing_model::sanitize::line(&problem.detail);
         let head = self.console.tint_note(Tint::Red, "homing:");
-        self.console.note(&format!("{head} {detail} ({})\n  next: {}", problem.code, problem.advice));
+        self.console.note(&format!(
+            "{head} {detail} ({})\n  next: {}",
+            problem.code,
+            wording::advice(problem)
+        ));
     }
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use homing_engine::{Config, ConfigError, HomeError, OpenError};
-use homing_model::{Code, Problem, units};
+use homing_model::{Code, Problem};
 use homing_server::Options;
 use homing_shim::{confine, keeper, process};
 
-use crate::home;
 use crate::surroundings::Surroundings;
+use crate::{configuration, home};
 
 /// How long a daemon may take until it answers; a large database that was cut off is checked first.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -62,12 +62,13 @@ fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
     let surroundings = Surroundings::of_this_process();
     let config = configuration_of(home, &surroundings);
     let (Ok(config), Ok(program)) = (config, executable()) else { return ExitCode::FAILURE };
-    let interval = surroundings.text("HOMING_RECONCILE_INTERVAL").and_then(|text| units::duration(text).ok());
+    let interval = configuration::interval(&surroundings);
     homing_server::run(&Options {
         home: home.to_owned(),
         program,
         config,
-        reconcile_interval: interval.map(|interval| interval.max(Duration::from_millis(100))),
+        reconcile_interval: interval.value,
+        variables: interval.said.into_iter().collect(),
         log: surroundings.text("HOMING_LOG").map(str::to_owned),
         foreground,
     })
@@ -94,16 +95,21 @@ pub(crate) fn inside_task() -> bool {
 
 /// The effective configuration as TOML, defaults included, or what is wrong with the file.
 pub(crate) fn effective_configuration(path: &Path) -> Result<String, Problem> {
-    let config = Config::load(path).map_err(|error| {
+    let config = configuration(path)?;
+    toml::to_string(&config)
+        .map_err(|error| Problem::new(Code::Internal, format!("the configuration: {error}")))
+}
+
+/// What the file says, defaults included, or what is wrong with it.
+pub(crate) fn configuration(path: &Path) -> Result<Config, Problem> {
+    Config::load(path).map_err(|error| {
         let mut problem = Problem::new(Code::BadConfig, error.to_string());
         if matches!(error, ConfigError::Read { .. }) {
             problem.advice =
                 "Make it a file that you can read, or choose another home with HOMING_HOME.".to_owned();
         }
         problem
-    })?;
-    toml::to_string(&config)
-        .map_err(|error| Problem::new(Code::Internal, format!("the configuration: {error}")))
+    })
 }
 
 /// This program, also when it was replaced by a newer one while it ran.

@@ -2,10 +2,12 @@
 //!
 //! The task never depends on this process. Whatever ends it (a hang-up, a kill, a closed terminal), the task goes on.
 
+use std::cell::Cell;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use homing_client::{Chunk, Client, Error, Follow, Mode};
 use homing_model::api::StopRequest;
 use homing_model::{Code, Problem, Task, TaskId};
@@ -14,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::keyboard::{self, Keyboard};
 use crate::printer::Printer;
 use crate::{exit_code, pump, stamp};
 
@@ -56,6 +59,8 @@ pub(crate) struct Foreground<'a> {
     pub(crate) background_after: Option<Duration>,
     /// Pass stdin on.
     pub(crate) pump: bool,
+    /// The terminal that is typed on, if the task is to get the keys.
+    pub(crate) keyboard: Option<Keyboard>,
     /// Shows the output; without one the end is waited for in silence.
     pub(crate) printer: Option<Printer>,
 }
@@ -63,6 +68,7 @@ pub(crate) struct Foreground<'a> {
 enum Step {
     Interrupted,
     Late,
+    Told(u8),
     Pumped(Result<u64, Error>),
     Output(Option<Chunk>),
     Ended(Option<Box<Task>>),
@@ -74,11 +80,14 @@ impl Foreground<'_> {
         let deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
         let mut follow = self.client.follow(&self.task, 0, None);
         let (client, task) = (self.client, self.task.clone());
+        let typed = Cell::new(0);
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
-        if self.pump {
+        if self.keyboard.is_some() {
+            pump = Some(Box::pin(async { pump::keys(client, &task, &typed).await }));
+        } else if self.pump {
             pump = Some(Box::pin(async { pump::stdin(client, &task, true).await }));
         }
-        let mut pressed = 0;
+        let (mut pressed, mut typed_before) = (0, 0);
         loop {
             let late = async {
                 match deadline {
@@ -92,8 +101,15 @@ impl Foreground<'_> {
                     None => pending().await,
                 }
             };
+            let told = async {
+                match &mut self.keyboard {
+                    Some(keyboard) => keyboard.ended().await,
+                    None => pending().await,
+                }
+            };
             let step = tokio::select! {
                 biased;
+                code = told => Step::Told(code),
                 _ = self.interrupts.recv() => Step::Interrupted,
                 () = late => Step::Late,
                 step = progress(self.client, &self.task, self.printer.is_some(), &mut follow) => step?,
@@ -101,12 +117,25 @@ impl Foreground<'_> {
             };
             match step {
                 Step::Interrupted => {
+                    // Only twice in a row means that the first was not enough.
+                    if typed.get() > typed_before {
+                        pressed = 0;
+                    }
+                    typed_before = typed.get();
                     pressed += 1;
                     if let Some(code) = self.interrupted(pressed).await {
+                        self.give_back();
                         return Ok(Attended::LeftRunning(code));
                     }
                 }
-                Step::Late => return Ok(self.leave(&follow)),
+                Step::Told(code) => {
+                    self.give_back();
+                    return Ok(Attended::LeftRunning(code));
+                }
+                Step::Late => {
+                    self.give_back();
+                    return Ok(self.leave(&follow));
+                }
                 Step::Pumped(result) => {
                     pump = None;
                     if let Err(error) = result {
@@ -152,6 +181,11 @@ impl Foreground<'_> {
         let id = &self.task;
         let console = &self.context.console;
         let result = match (self.on_interrupt, pressed) {
+            // The task's terminal knows best who is meant by it.
+            (OnInterrupt::Forward, 1) if self.keyboard.is_some() => {
+                let key = Bytes::from_static(keyboard::INTERRUPT);
+                self.client.input(id.as_str(), key, false).await.map(|_| "sent Ctrl-C to")
+            }
             (OnInterrupt::Forward, 1) => {
                 self.client.signal(id.as_str(), "INT").await.map(|_| "sent SIGINT to")
             }
@@ -160,7 +194,7 @@ impl Foreground<'_> {
                 self.client.stop(id.as_str(), &request).await.map(|_| "stopping")
             }
             (OnInterrupt::Forward, _) => {
-                console.note(&format!(
+                self.note(&format!(
                     "homing: {id} is still being stopped; `homing wait {id}` waits for its end"
                 ));
                 return Some(INTERRUPTED);
@@ -173,7 +207,7 @@ impl Foreground<'_> {
         match result {
             Ok(done) if console.stderr_terminal => {
                 let hint = if pressed == 1 { "; once more stops it" } else { "" };
-                console.note(&format!("homing: {done} {id}{hint}"));
+                self.note(&format!("homing: {done} {id}{hint}"));
             }
             Ok(_) => {}
             // It ended by itself: the end is about to be told anyway.
@@ -181,6 +215,18 @@ impl Foreground<'_> {
             Err(error) => self.context.report(&error.into_problem()),
         }
         None
+    }
+
+    /// A terminal that is the task's does not end lines by itself.
+    fn note(&self, text: &str) {
+        let end = if self.keyboard.is_some() { "\r" } else { "" };
+        self.context.console.note(&format!("{text}{end}"));
+    }
+
+    fn give_back(&mut self) {
+        if let Some(keyboard) = self.keyboard.take() {
+            keyboard.leave(&self.context.console);
+        }
     }
 
     fn leave(&self, follow: &Follow) -> Attended {

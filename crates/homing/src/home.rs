@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use homing_client::SOCKET;
 use homing_model::shell::quote;
 use homing_model::{Code, Problem};
 use rustix::fs::Access;
@@ -75,7 +76,22 @@ pub(crate) fn check(home: &Path) -> Result<(), Problem> {
             format!("`chmod 700 {}` closes it, if it is meant to be the home. ", quote(&shown.to_string()));
         return refuse(format!("the home {shown} is open to other users (mode {mode:04o})"), close + ANOTHER);
     }
-    Ok(())
+    check_socket(home)
+}
+
+/// A folder where the socket should be is the one thing that a new socket cannot take the place of.
+fn check_socket(home: &Path) -> Result<(), Problem> {
+    let socket = home.join(SOCKET);
+    if !std::fs::symlink_metadata(&socket).is_ok_and(|found| found.is_dir()) {
+        return Ok(());
+    }
+    let shown = socket.display();
+    let mut problem = Problem::new(
+        Code::StorageFailed,
+        format!("{shown} is a folder, where the daemon's socket should be"),
+    );
+    problem.advice = format!("Move it away: `mv {0} {0}.moved`. {ANOTHER}", quote(&shown.to_string()));
+    Err(problem)
 }
 
 /// A home that cannot be made or read.
@@ -144,6 +160,13 @@ mod tests {
             assert_eq!(problem.known(), Some(code), "{name}");
             assert!(problem.detail.contains(says) && problem.advice.contains("HOMING_HOME"), "{problem:?}");
         }
+        let home = inside("home");
+        std::fs::create_dir_all(home.join("homing.sock")).unwrap();
+        std::fs::set_permissions(&home, PermissionsExt::from_mode(0o700)).unwrap();
+        let problem = check(&home).unwrap_err();
+        assert!(
+            problem.detail.contains("homing.sock is a folder") && problem.advice.starts_with("Move it away")
+        );
         assert!(check(&inside("open")).unwrap_err().advice.starts_with("`chmod 700 /"));
         assert_eq!(check(folder.path()), Ok(()));
         assert_eq!(check(&inside("none/yet")), Ok(()));

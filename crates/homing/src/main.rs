@@ -11,13 +11,16 @@ mod cli;
 mod columns;
 mod command;
 mod completion;
+mod configuration;
 mod console;
 mod context;
 mod entry;
 mod exit_code;
 mod failure;
 mod foreground;
+mod habit;
 mod home;
+mod keyboard;
 mod leftover;
 mod printer;
 mod program;
@@ -30,6 +33,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod wording;
 
 use std::process::ExitCode;
 

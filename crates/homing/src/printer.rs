@@ -4,7 +4,7 @@ use std::io::Write;
 
 use homing_client::{Chunk, Source, Span};
 use homing_model::api::{OutputChunk, OutputGap};
-use homing_model::sanitize::{Colour, Sanitizer};
+use homing_model::sanitize::{Colour, Return, Sanitizer};
 use homing_model::units::show_size;
 use serde::Serialize;
 
@@ -37,13 +37,15 @@ impl Printer {
     pub(crate) fn new(console: Console, sink: Sink, raw: bool) -> Self {
         let terminal = if sink == Sink::Stderr { console.stderr_terminal } else { console.terminal };
         let colour = if console.colour { Colour::Keep } else { Colour::Strip };
-        let safe = (terminal && !raw && sink != Sink::Split).then(|| Sanitizer::new(colour));
+        // All of a line is the task's own, and times are put before it anew, so it may rewrite it: progress bars do.
+        let safe = (terminal && !raw && sink != Sink::Split)
+            .then(|| Sanitizer::new(colour).with_returns(Return::Rewrite));
         Self { console, sink, safe, stamper: None, only: None }
     }
 
     /// Puts the time before each line, and shows one stream only if asked to.
     pub(crate) fn with_times(mut self, only: Option<Source>) -> Self {
-        self.stamper = Some(Stamper::default());
+        self.stamper = Some(Stamper::new(self.safe.is_some()));
         self.only = only;
         self
     }

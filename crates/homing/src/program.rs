@@ -1,11 +1,13 @@
 //! Whether a single argument is a program, or a shell line that someone forgot to mark as one.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use homing_model::shell::quote;
-use homing_model::{Code, Problem, sanitize};
+use homing_model::{Code, OsText, Problem, Spec, Stdin, sanitize};
+use rustix::fs::{Access, access};
 
 /// Characters that mean something to a shell and seldom occur in a program's name.
 const SHELL: &[u8] = b" \t\n;|&<>$`()*?'\"\\{}~!#";
@@ -35,12 +37,55 @@ fn looks_like_shell(word: &OsStr) -> bool {
     word.as_bytes().iter().any(|byte| SHELL.contains(byte))
 }
 
+/// The files that may be executed for a word, in the order in which they are tried.
+fn candidates(word: &OsStr, cwd: &Path, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
+    let named = word.as_bytes().contains(&b'/').then(|| cwd.join(word));
+    let path = path.filter(|_| named.is_none()).unwrap_or_default();
+    let found: Vec<_> = std::env::split_paths(path).map(|folder| cwd.join(folder).join(word)).collect();
+    let found = if path.is_empty() { Vec::new() } else { found };
+    named.into_iter().chain(found)
+}
+
 /// The file that would be executed, if there is one.
 fn find(word: &OsStr, cwd: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
-    if word.as_bytes().contains(&b'/') {
-        return Some(cwd.join(word)).filter(|file| file.is_file());
+    candidates(word, cwd, path).find(|file| file.is_file())
+}
+
+/// What would keep a task from starting if it were started now. Only the start itself decides: by then it may be otherwise.
+pub(crate) fn why_not(spec: &Spec) -> Option<String> {
+    let cwd = spec.cwd.as_ref().map(|cwd| Path::new(cwd.as_os_str()))?;
+    match std::fs::metadata(cwd) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Some(format!("{} is not a folder", cwd.display())),
+        Err(error) => return Some(format!("the folder {} {}", cwd.display(), reason(&error))),
     }
-    std::env::split_paths(path?).map(|folder| cwd.join(folder).join(word)).find(|file| file.is_file())
+    if let Stdin::File(file) = &spec.stdin
+        && let Err(error) = std::fs::metadata(file.as_os_str())
+    {
+        return Some(format!("the input {} {}", file.lossy(), reason(&error)));
+    }
+    let word = spec.argv.first()?.as_os_str();
+    let path = spec.env.as_ref().and_then(|env| env.get("PATH")).map(OsText::as_os_str);
+    let named = word.as_bytes().contains(&b'/');
+    if !named && path.is_none() {
+        return None;
+    }
+    let files: Vec<_> = candidates(word, cwd, path).filter(|file| file.is_file()).collect();
+    match files.first() {
+        Some(_) if files.iter().any(|file| access(file, Access::EXEC_OK).is_ok()) => None,
+        Some(file) => Some(format!("{} is not executable", file.display())),
+        None if !named => Some(format!("`{}` is not in PATH", word.display())),
+        None if cwd.join(word).is_dir() => Some(format!("{} is a folder", word.display())),
+        None => Some(format!("{} is not there", word.display())),
+    }
+}
+
+fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        "is not there".to_owned()
+    } else {
+        format!("cannot be used: {error}")
+    }
 }
 
 #[cfg(test)]

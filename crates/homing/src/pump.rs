@@ -1,16 +1,25 @@
 //! Passing this process's stdin on to a task.
 
+use std::cell::Cell;
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use bytes::Bytes;
 use homing_client::{Client, Error};
 use homing_model::{Code, TaskId};
+use rustix::fs::FileType;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 /// The most that is sent at once.
 const PIECE: usize = 256 * 1024;
+
+/// Whether this is what a shell makes of `|` and `<`: something that has an end.
+pub(crate) fn is_piped(fd: BorrowedFd<'_>) -> bool {
+    let kind = rustix::fs::fstat(fd).map(|found| FileType::from_raw_mode(found.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
+}
 
 /// Reads stdin on a thread of its own, because a terminal or a pipe cannot be asked not to block. The thread ends with the
 /// process or with its last reader; a read error ends the input.
@@ -35,6 +44,19 @@ fn reader() -> mpsc::Receiver<Bytes> {
     // Without a thread there is no input; the receiver then sees the end at once.
     let _ = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading);
     rx
+}
+
+/// Sends what is typed until nobody types any more, and counts it.
+pub(crate) async fn keys(client: &Client, task: &TaskId, typed: &Cell<u64>) -> Result<u64, Error> {
+    let mut pieces = reader();
+    while let Some(piece) = pieces.recv().await {
+        typed.set(typed.get() + piece.len() as u64);
+        let whole = piece.len() as u64;
+        if send(client, task, piece).await? < whole {
+            break;
+        }
+    }
+    Ok(typed.get())
 }
 
 /// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough.

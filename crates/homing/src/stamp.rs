@@ -53,22 +53,31 @@ pub(crate) fn pieces<'a>(chunk: &'a Chunk, spans: &[Span]) -> Vec<Piece<'a>> {
 }
 
 /// Puts the time before each line; remembers whether a line is open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stamper {
     inside: bool,
+    rewrites: bool,
 }
 
 impl Stamper {
+    /// At the start of a line. Where a terminal shows it, a carriage return leads back to where the time stands: it is written
+    /// anew, so that no output can take its place.
+    pub(crate) fn new(rewrites: bool) -> Self {
+        Self { inside: false, rewrites }
+    }
+
     /// The text with a time before each line that begins in it.
     pub(crate) fn push(&mut self, text: &[u8], at: Option<Timestamp>) -> Vec<u8> {
         let stamp = at.map_or_else(|| format!("{:24} ", "-"), |at| format!("{at} "));
         let mut out = Vec::with_capacity(text.len() + stamp.len());
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let rewrites = self.rewrites;
+        let begins = |byte: u8| byte == b'\n' || (byte == b'\r' && rewrites);
+        for line in text.split_inclusive(|byte| begins(*byte)) {
             if !self.inside {
                 out.extend_from_slice(stamp.as_bytes());
             }
             out.extend_from_slice(line);
-            self.inside = !line.ends_with(b"\n");
+            self.inside = !line.last().is_some_and(|last| begins(*last));
         }
         out
     }
@@ -107,8 +116,23 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_is_rewritten_gets_its_time_anew() {
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let (one, two) = ("1970-01-01T00:00:00.001Z", "1970-01-01T00:00:00.002Z");
+        let mut stamper = Stamper::new(true);
+        let mut out = stamper.push(b"10%", at(0));
+        out.extend(stamper.push(b"\r1999-12-31T23:59:59.999Z a lie", at(1)));
+        out.extend(stamper.push(b"\n\r\n", at(2)));
+        let text = String::from_utf8(out).unwrap();
+        let shown =
+            format!("1970-01-01T00:00:00.000Z 10%\r{one} 1999-12-31T23:59:59.999Z a lie\n{two} \r{two} \n");
+        assert_eq!(text, shown);
+        assert_eq!(Stamper::new(false).push(b"a\rb", at(1)), format!("{one} a\rb").into_bytes());
+    }
+
+    #[test]
     fn each_line_has_one_time_however_it_is_cut() {
-        let mut stamper = Stamper::default();
+        let mut stamper = Stamper::new(false);
         let at = |millis| Some(Timestamp::from_millis(millis));
         let mut out = stamper.push(b"a\nb", at(0));
         out.extend(stamper.push(b"c\n", at(1)));

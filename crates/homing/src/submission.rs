@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use homing_model::{Code, OnDuplicate, OnExit, OsText, Problem, Spec, Stdin, units};
+use homing_model::{OnDuplicate, OnExit, OsText, Spec, Stdin, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, program, variables};
+use crate::{capture, program, variables, wording};
 
 /// What happens to children that outlive the main process.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -26,7 +26,7 @@ enum OnDuplicateArg {
     Refuse,
 }
 
-/// A task to be, as typed.
+// A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
 #[derive(Debug, Args)]
 pub(crate) struct Submission {
     /// Run LINE in bash (or sh) instead of a program
@@ -56,22 +56,22 @@ pub(crate) struct Submission {
     /// A variable that is never written to disk; @FILE is read at every start
     #[arg(long, value_name = "K=V|K=@FILE")]
     secret: Vec<OsString>,
-    /// Input: a file, `-` for this process's, `pipe` for `homing input` [default: none]
+    /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
     stdin: Option<OsString>,
-    /// Give it a terminal
+    /// Give it a terminal, of 80 columns and 24 lines
     #[arg(long)]
     pty: bool,
     /// End it this long after its start
     #[arg(long, value_name = "D", value_parser = units::duration)]
     timeout: Option<Duration>,
-    /// Between the polite signal and the last one [default: 5s]
+    /// Between the polite signal and the last one [default: 5s, or what config.toml says]
     #[arg(long, value_name = "D", value_parser = units::duration)]
     grace: Option<Duration>,
     /// Children that outlive the main process [default: leave]
     #[arg(long, value_name = "WHAT")]
     on_exit: Option<OnExitArg>,
-    /// How much output is kept [default: 256MiB]
+    /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
     /// Only one live task of this owner has this key
@@ -89,6 +89,11 @@ impl Submission {
     /// Whether this process's stdin is to be passed on.
     pub(crate) fn pumps(&self) -> bool {
         self.stdin.as_deref().is_some_and(|stdin| stdin == "-")
+    }
+
+    /// Whether nothing was said of where the input comes from.
+    pub(crate) fn says_no_stdin(&self) -> bool {
+        self.stdin.is_none()
     }
 
     /// The spec, with all that a task takes over from its caller.
@@ -112,6 +117,13 @@ impl Submission {
         if self.cwd.is_some() && env.contains_key("PWD") {
             env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
         }
+        let stdin = self.input();
+        if self.pty && matches!(stdin, Stdin::File(_)) {
+            return Err(Failure::usage(
+                "`--pty` gives it a terminal, which no file can be",
+                format!("`homing {verb} --pty --stdin - … < FILE` types the file into the terminal."),
+            ));
+        }
         let search = env.get("PATH").map(OsText::as_os_str);
         program::refuse_shell_line(verb, &self.argv, &cwd, search)?;
         let spec = Spec {
@@ -123,7 +135,7 @@ impl Submission {
             labels: variables::labels(&self.label)?,
             env: Some(env),
             secrets: variables::secrets(&self.secret)?,
-            stdin: self.input(),
+            stdin,
             cwd: Some(OsText::from(cwd.into_os_string())),
             pty: self.pty,
             timeout_ms: self.timeout.map(millis),
@@ -142,7 +154,7 @@ impl Submission {
                 Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
             },
         };
-        spec.validate().map_err(|invalid| Problem::new(Code::InvalidRequest, invalid.to_string()))?;
+        spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
         Ok(spec)
     }
 
@@ -163,7 +175,7 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use homing_model::Secret;
+    use homing_model::{Code, Problem, Secret};
 
     use super::*;
     use crate::console::Console;
@@ -264,6 +276,7 @@ mod tests {
             &["--label", "x", "ls"],
             &["--timeout", "0", "ls"],
             &["--max-output", "1", "ls"],
+            &["--pty", "--stdin", "/etc/passwd", "ls"],
             &["--name", "a\u{7}", "ls"],
         ] {
             let problem = spec(words).unwrap_err();

@@ -10,6 +10,7 @@ use crate::cli;
 use crate::console::{Console, Tint};
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
+use crate::habit;
 
 /// The command that was meant, by a first look at the line: what follows the options of the program itself.
 pub(crate) fn command_name(arguments: &[OsString]) -> Option<&str> {
@@ -92,7 +93,8 @@ fn no_command(error: &clap::Error, above: &clap::Command) -> (String, Vec<String
     };
     let path = if above.get_name() == "homing" { String::new() } else { format!("{} ", above.get_name()) };
     let first = format!("there is no command `{path}{}`", homing_model::sanitize::line(word));
-    let tips = nearest(word, above).map(|name| format!("did you mean `homing {path}{name}`?"));
+    let meant = habit::meant(above.get_name(), word).or_else(|| nearest(word, above));
+    let tips = meant.map(|name| format!("did you mean `homing {path}{name}`?"));
     let next = if path.is_empty() { everything() } else { help_of(above.get_name()) };
     (first, tips.into_iter().collect(), next)
 }
@@ -170,7 +172,15 @@ mod tests {
     fn a_command_that_does_not_exist_is_told_with_the_one_that_was_meant() {
         let text = "homing: there is no command `rnu` (HM0003)\n  did you mean `homing run`?\n  next: homing help --all";
         assert_eq!(told("homing rnu"), text);
-        for (line, meant) in [("homing statsu", "status"), ("homing lits", "list"), ("homing log", "logs")] {
+        for (line, meant) in [
+            ("homing statsu", "status"),
+            ("homing lits", "list"),
+            ("homing log", "logs"),
+            ("homing kill -9 t-k3m", "stop"),
+            ("homing rm x", "forget"),
+            ("homing tail -n 5 x", "output -f"),
+            ("homing daemon reload", "daemon restart"),
+        ] {
             assert!(told(line).contains(&format!("did you mean `homing {meant}`?")), "{}", told(line));
         }
         assert!(!told("homing kubernetes").contains("did you mean"));

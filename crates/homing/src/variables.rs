@@ -44,8 +44,8 @@ pub(crate) fn labels(pairs: &[String]) -> Result<BTreeMap<String, String>, Failu
     pairs
         .iter()
         .map(|pair| match pair.split_once('=') {
-            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-            None => Err(refuse(pair)),
+            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            Some(_) | None => Err(refuse(pair)),
         })
         .collect()
 }

@@ -1,9 +1,19 @@
 //! `GET /v1/status`: how the daemon is.
 
+use std::sync::Arc;
+
 use crate::answer::{Answer, json};
 use crate::call::Call;
 
 /// Serves it.
 pub(crate) async fn show(call: Call) -> Answer {
-    json(&call.app.engine.status().await?)
+    let engine = &call.app.engine;
+    let mut status = engine.status().await?;
+    if let Some(settings) = call.app.settings.as_ref().map(Arc::clone) {
+        let config = engine.config();
+        // The file is read, which may take as long as its disk does. One that cannot be looked at is left out.
+        let looked = tokio::task::spawn_blocking(move || settings.info(&config)).await;
+        status.configuration = looked.ok();
+    }
+    json(&status)
 }

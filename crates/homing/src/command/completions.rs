@@ -18,11 +18,19 @@ enum Shell {
     Powershell,
 }
 
+/// zsh loads the file as a function when it is first asked: then it has to answer too, not only to set itself up.
+const FIRST_CALL: &str =
+    "[[ \"${funcstack[1]}\" == _homing ]] && _clap_dynamic_completer_homing \"$@\" || true\n";
+
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "zsh looks into the folders of $fpath: `fpath=(~/.zfunc $fpath)` before `compinit` in ~/.zshrc.
+
+Examples:
   homing completions bash > ~/.local/share/bash-completion/completions/homing
   homing completions zsh > ~/.zfunc/_homing
-  homing completions fish > ~/.config/fish/completions/homing.fish")]
+  homing completions fish > ~/.config/fish/completions/homing.fish"
+)]
 pub(crate) struct Options {
     /// Which shell
     shell: Shell,
@@ -48,7 +56,11 @@ fn script(shell: &str, program: &str) -> Result<String, Problem> {
     completer
         .write_registration(VARIABLE, "homing", "homing", program, &mut script)
         .map_err(|error| internal(error.to_string()))?;
-    String::from_utf8(script).map_err(|error| internal(error.to_string()))
+    let mut script = String::from_utf8(script).map_err(|error| internal(error.to_string()))?;
+    if shell == "zsh" {
+        script.push_str(FIRST_CALL);
+    }
+    Ok(script)
 }
 
 #[cfg(test)]

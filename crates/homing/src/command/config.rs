@@ -1,20 +1,34 @@
-//! `homing config`: the effective configuration, and whether the file is sound.
+//! `homing config`: the configuration in force, where each value comes from, and whether the file is sound.
+
+use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
+use homing_engine::Config;
+use homing_model::Problem;
+use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{entry, exit_code, home};
+use crate::{configuration, entry, exit_code, home};
+
+/// How long a daemon is waited for that may not be there.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The copy of the last good file, in the home.
+const LAST_GOOD: &str = "config.last-good.toml";
 
 #[derive(Debug, Args)]
 #[command(
     after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG
-configuration folder. The daemon is never asked, nor started.
+configuration folder. A running daemon is asked what is in force; none is ever started. If the file
+has changed since the daemon read it, or is broken, that is said on stderr.
 
 Examples:
-  homing config                      what is in effect, and from where
+  homing config                      what is in force, and where each value comes from
   homing config --check              0 if the file is sound
-  $EDITOR \"$(homing config --path)\""
+  $EDITOR \"$(homing config --path)\"
+  homing daemon restart              takes a changed file over; tasks run on"
 )]
 pub(crate) struct Options {
     /// Only say whether the file is sound
@@ -25,7 +39,15 @@ pub(crate) struct Options {
     path: bool,
 }
 
-/// Reads the file as the daemon would.
+/// What is in force, or would be.
+struct InForce {
+    config: Config,
+    source: ConfigurationSource,
+    interval_is_set: bool,
+    running: bool,
+}
+
+/// Prints it; 1 if the file is broken.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let path = home::configuration(context.home_flag.as_deref(), &context.surroundings)?;
     let shown = path.display().to_string();
@@ -37,21 +59,112 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         }
         return Ok(exit_code::DONE);
     }
-    let effective = entry::effective_configuration(&path)?;
-    let exists = path.exists();
-    if context.json {
-        context
-            .console
-            .json(&serde_json::json!({ "path": shown, "exists": exists, "configuration": effective }))?;
-    } else if options.check {
-        let what = if exists { "is sound" } else { "is not there, which is fine: the defaults apply" };
-        context.console.line(&format!("{shown} {what}"))?;
-    } else {
-        context.console.line(&format!(
-            "# {shown}{}",
-            if exists { "" } else { " (not there: these are the defaults)" }
-        ))?;
-        context.console.data(effective.as_bytes())?;
+    if options.check {
+        return check(&path, context);
+    }
+    let file = entry::configuration(&path);
+    let told = ask(context)?;
+    let in_force = match (told, &file) {
+        (Some(told), _) => told,
+        (None, Ok(config)) => next(config.clone(), &path, context),
+        (None, Err(problem)) => last_good(context).ok_or_else(|| problem.clone())?,
+    };
+    let changed = match &file {
+        Ok(config) if in_force.running => {
+            let mut file = config.clone();
+            if in_force.interval_is_set {
+                file.reconcile.interval = in_force.config.reconcile.interval;
+            }
+            configuration::differences(&in_force.config, &file)
+        }
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    print(&in_force, &path, &changed, file.as_ref().err(), context)?;
+    if let Err(problem) = &file {
+        context.report(problem);
+        return Ok(exit_code::FAILED);
+    }
+    if !changed.is_empty() {
+        let keys: Vec<_> = changed
+            .iter()
+            .map(|(key, in_force, file)| format!("{key} is {in_force} in force and {file} in the file"))
+            .collect();
+        context.console.note(&format!(
+            "homing: the file has changed since the daemon read it: {}\n  next: `homing daemon restart` takes it over; tasks run on",
+            keys.join(", ")
+        ));
     }
     Ok(exit_code::DONE)
+}
+
+fn check(path: &Path, context: &Context) -> Result<u8, Failure> {
+    let effective = entry::effective_configuration(path)?;
+    let (shown, exists) = (path.display().to_string(), path.exists());
+    if context.json {
+        let answer = serde_json::json!({ "path": shown, "exists": exists, "configuration": effective });
+        context.console.json(&answer)?;
+    } else {
+        let what = if exists { "is sound" } else { "is not there, which is fine: the defaults apply" };
+        context.console.line(&format!("{shown} {what}"))?;
+    }
+    Ok(exit_code::DONE)
+}
+
+/// By the word of the daemon; none if none runs, or one that does not tell.
+fn ask(context: &Context) -> Result<Option<InForce>, Failure> {
+    let client = context.quiet_client();
+    let asked = context.block_on(async { Ok(tokio::time::timeout(PATIENCE, client.status()).await) })?;
+    let told: Option<ConfigurationInfo> =
+        asked.ok().and_then(Result::ok).and_then(|status| status.configuration);
+    Ok(told.and_then(|told| {
+        let config = serde_json::from_value(told.values).ok()?;
+        Some(InForce { config, source: told.source, interval_is_set: told.interval_is_set, running: true })
+    }))
+}
+
+/// What the next daemon takes from a sound file.
+fn next(config: Config, path: &Path, context: &Context) -> InForce {
+    InForce {
+        config: configuration::overridden(config, &context.surroundings),
+        source: if path.exists() { ConfigurationSource::File } else { ConfigurationSource::Defaults },
+        interval_is_set: configuration::interval(&context.surroundings).value.is_some(),
+        running: false,
+    }
+}
+
+/// What the next daemon takes where the file is broken.
+fn last_good(context: &Context) -> Option<InForce> {
+    let copy = context.home.join(LAST_GOOD);
+    let config = Config::load(&copy).ok().filter(|_| copy.exists())?;
+    Some(InForce { source: ConfigurationSource::LastGood, ..next(config, &copy, context) })
+}
+
+fn print(
+    in_force: &InForce,
+    path: &Path,
+    changed: &[(String, toml::Value, toml::Value)],
+    problem: Option<&Problem>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let copy = context.home.join(LAST_GOOD);
+    let read = if in_force.source == ConfigurationSource::LastGood { &copy } else { path };
+    let origins = configuration::origins(&in_force.config, read, in_force.interval_is_set);
+    let shown = path.display().to_string();
+    if context.json {
+        let keys: Vec<_> = changed.iter().map(|(key, ..)| key).collect();
+        return context.console.json(&serde_json::json!({
+            "path": shown, "exists": path.exists(), "running": in_force.running, "source": in_force.source,
+            "configuration": toml::to_string(&in_force.config).unwrap_or_default(), "values": in_force.config,
+            "origins": origins, "changed": keys, "problem": problem.map(|problem| &problem.detail),
+        }));
+    }
+    let who = if in_force.running { "in force" } else { "no daemon runs; the next one begins with this" };
+    let how = match in_force.source {
+        ConfigurationSource::File => String::new(),
+        ConfigurationSource::Defaults if path.exists() => String::new(),
+        ConfigurationSource::Defaults => " (not there: the defaults apply)".to_owned(),
+        ConfigurationSource::LastGood => " (broken: the last good one applies)".to_owned(),
+    };
+    let text = configuration::render(&in_force.config, &origins);
+    context.console.data(format!("# {shown}{how}\n# {who}\n\n{text}").as_bytes())
 }

@@ -60,7 +60,7 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::socket(&context.home));
     list.push(checks::configuration(context));
     list.push(daemon(context)?);
-    list.push(checks::cgroup());
+    list.push(checks::cgroup(&context.home));
     list.push(checks::lingering(&context.surroundings));
     let failed = list.iter().any(|check| check.state == State::Fail);
     if context.json {

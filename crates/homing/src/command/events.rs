@@ -4,8 +4,8 @@ use clap::Args;
 use homing_client::{EventQuery, Record};
 
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{exit_code, wording};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -18,10 +18,10 @@ pub(crate) struct Options {
     #[arg(long, short = 'f')]
     follow: bool,
     /// Only events after this one
-    #[arg(long, value_name = "SEQ", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "SEQ", default_value = "0", hide_default_value = true, allow_negative_numbers = true, value_parser = wording::whole)]
     after: u64,
     /// Only of this owner
-    #[arg(long)]
+    #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
 }
 

@@ -8,12 +8,13 @@ use homing_model::units;
 use super::run::{conclude, submit};
 use homing_model::Stdin;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground, OnInterrupt};
+use crate::keyboard::Keyboard;
 use crate::printer::{Printer, Sink};
+use crate::pump::is_piped;
 use crate::submission::Submission;
 
 #[derive(Debug, Args)]
@@ -21,11 +22,13 @@ use crate::submission::Submission;
 #[command(
     after_help = "Like running the command itself, but it outlives this process: past --bg-after, or when the
 terminal closes, it goes on in the background. Ctrl-C goes to the task, a second one stops it.
+With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps that from it.
 
 Examples:
   homing exec -- cargo build                     as if typed, but safe from hang-ups
   homing exec --bg-after 30s -- make             past 30 s: prints the id, returns 123
   homing exec -c 'seq 3 | sort -r'
+  homing exec --pty -- python3                   type into it, as if run here
 
 Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 went to the background,
 124 timed out, 125 homing failed, 126/127 could not be started.
@@ -48,6 +51,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         (false, true) => Sink::Stdout,
         (false, false) => sink(context),
     };
+    // A task with a terminal of its own gets what is typed or piped in here, as the command itself would; `--stdin none` keeps it.
+    let (mine, keys) = (spec.pty && options.submission.says_no_stdin(), Keyboard::is_here());
+    let piped = is_piped(rustix::stdio::stdin());
     if spec.stdin == Stdin::None && !spec.pty && input_waits() {
         context.console.note("homing: the command gets no input; `--stdin -` passes on what is piped in");
     }
@@ -61,8 +67,10 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             interrupts,
             on_interrupt: OnInterrupt::Forward,
             background_after: options.bg_after,
-            pump: options.submission.pumps() && !submitted.joined,
-            printer: Some(Printer::new(context.console, sink, false)),
+            pump: (options.submission.pumps() || (mine && piped)) && !submitted.joined,
+            keyboard: if mine && !submitted.joined { Keyboard::take() } else { None },
+            // Who types into a program wants to see it as it is: it moves the cursor, and its questions to the terminal are answered.
+            printer: Some(Printer::new(context.console, sink, mine && keys)),
         };
         conclude(foreground.attend().await?, context, false)
     })
@@ -71,8 +79,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 /// Whether something was piped into this process, or a file given, that the command would not see.
 fn input_waits() -> bool {
     let stdin = rustix::stdio::stdin();
-    let kind = rustix::fs::fstat(stdin).map(|found| FileType::from_raw_mode(found.st_mode));
-    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+    if !is_piped(stdin) {
         return false;
     }
     let mut fds = [PollFd::from_borrowed_fd(stdin, PollFlags::IN)];

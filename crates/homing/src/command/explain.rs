@@ -1,11 +1,12 @@
 //! `homing explain`: what a code means and what to do about it.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use homing_model::{Code, Problem};
 
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{completion, exit_code};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -14,7 +15,7 @@ use crate::failure::Failure;
   homing explain                     all of them")]
 pub(crate) struct Options {
     /// The code, or its word
-    #[arg(value_name = "CODE")]
+    #[arg(value_name = "CODE", add = ArgValueCandidates::new(completion::codes))]
     code: Option<String>,
 }
 

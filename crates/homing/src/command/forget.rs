@@ -3,10 +3,10 @@
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 
-use crate::completion;
 use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
+use crate::{completion, wording};
 
 #[derive(Debug, Args)]
 #[command(after_help = "The outcome stays: an id that was issued is always answered.
@@ -16,7 +16,7 @@ Examples:
   homing forget $(homing list --all --status failed --json | jq -r '.items[].id')")]
 pub(crate) struct Options {
     /// Ids, starts of ids, names, or @last
-    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     ids: Vec<String>,
 }
 

@@ -1,12 +1,13 @@
 //! `homing help`: one command's help, the short list, or everything in groups.
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use homing_model::{Code, Problem};
 
 use crate::cli;
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{completion, exit_code, habit};
 
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -26,6 +27,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "command")]
     all: bool,
     /// A command
+    #[arg(add = ArgValueCandidates::new(completion::commands))]
     command: Vec<String>,
 }
 
@@ -36,10 +38,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     } else {
         let mut root = cli::grammar();
         let mut command = &mut root;
-        for name in &options.command {
+        for (index, name) in options.command.iter().enumerate() {
+            let above = index.checked_sub(1).and_then(|above| options.command.get(above));
+            let above = above.map_or("homing", String::as_str);
             command = command.find_subcommand_mut(name).ok_or_else(|| {
                 let mut problem = Problem::new(Code::InvalidRequest, format!("there is no command `{name}`"));
-                problem.advice = "`homing help --all` lists them.".to_owned();
+                let meant = habit::meant(above, name).map(|meant| format!("Did you mean `homing {meant}`? "));
+                problem.advice = meant.unwrap_or_default() + "`homing help --all` lists them.";
                 problem
             })?;
         }
@@ -91,5 +96,7 @@ mod tests {
         known.sort_unstable();
         assert_eq!(listed, known);
         assert!(overview().contains("(also: ps)"));
+        assert!(overview().contains("  run          Submit a task; print its id\n"), "{}", overview());
+        assert!(overview().contains("  exec         Run in the foreground with live output\n"));
     }
 }

@@ -3,30 +3,37 @@
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStringExt;
+use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_model::api::InputAnswer;
 use homing_model::{Code, Problem};
+use tokio::time::sleep;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code, pump};
+use crate::{completion, exit_code, pump, wording};
+
+/// Whoever only meant the end may have been given a pipe that never does: after this long they are told what is waited for.
+const NOTICEABLE: Duration = Duration::from_secs(1);
+const WAITING: &str =
+    "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, this process's
-stdin is passed on.
+#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT and
+--enter, what is piped in or redirected to this command is passed on, up to its end.
 
 Examples:
   homing input @last yes --enter     a line
   homing input t-k3m --eof           no more input
-  homing input repl < script.py      a whole file"
-)]
+  homing input repl < script.py      a whole file
+  make data | homing input t-k3m --eof   all of it, then no more")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::live_tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
     id: String,
     /// What to write
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
@@ -48,11 +55,21 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             "Give a TEXT, `--enter` or `--eof`, or redirect stdin.",
         ));
     }
+    // Whoever pipes something in and asks for the end wants both.
+    let piped = options.text.is_none() && !options.enter && pump::is_piped(rustix::stdio::stdin());
     let client = context.client();
     let answer = context.block_on(async {
-        if nothing {
+        if nothing || (options.eof && piped) {
             let id = client.task(&options.id).await?.id;
-            return Ok(InputAnswer { written: pump::stdin(&client, &id, false).await? });
+            let mut sending = pin!(pump::stdin(&client, &id, options.eof));
+            let sent = tokio::select! {
+                sent = &mut sending => sent,
+                () = sleep(NOTICEABLE), if options.eof => {
+                    context.console.note(WAITING);
+                    sending.await
+                }
+            };
+            return Ok(InputAnswer { written: sent? });
         }
         let mut bytes = options.text.clone().unwrap_or_default().into_vec();
         if options.enter {

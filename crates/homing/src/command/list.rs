@@ -1,5 +1,7 @@
 //! `homing list`: the tasks, live ones first.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use homing_client::{Client, Error, ListQuery};
@@ -7,9 +9,8 @@ use homing_model::api::Page;
 use homing_model::{Status, Task};
 
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
-use crate::table;
+use crate::{exit_code, table, wording};
 
 /// What a screen holds.
 const SCREEN: u32 = 20;
@@ -17,24 +18,29 @@ const SCREEN: u32 = 20;
 const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json,
+`next_cursor` is null if that was all.
+
+Examples:
   homing list                        what runs, and the latest that ended
   homing list --all                  everything that is kept
   homing list --status running,queued
   homing list --status failed --label ci=1 --limit 5
-  homing list --json | jq -r '.items[].id'")]
+  homing list --json | jq -r '.items[].id'"
+)]
 pub(crate) struct Options {
     /// Everything that is kept, not only a screenful
     #[arg(long, short = 'a')]
     all: bool,
     /// Only of this owner
-    #[arg(long)]
+    #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
     /// Only in these states, comma-separated
     #[arg(long, value_name = "S", value_delimiter = ',', value_parser = statuses())]
     status: Vec<Status>,
     /// Only with this label; may be repeated
-    #[arg(long, value_name = "K=V")]
+    #[arg(long, value_name = "K=V", value_parser = wording::label)]
     label: Vec<String>,
     /// At most so many [default: 20]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
@@ -47,6 +53,7 @@ fn statuses() -> impl TypedValueParser<Value = Status> {
 
 /// Prints the table, or the answer as JSON.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    refuse_two_values(&options.label)?;
     let limit = if options.all { u32::MAX } else { options.limit.unwrap_or(SCREEN) };
     let query = ListQuery {
         owner: options.owner.clone(),
@@ -58,6 +65,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let page = context.block_on(async { Ok(fetch(&context.client(), query, limit).await?) })?;
     if context.json {
         context.console.json(&page)?;
+        tell_of_more(options, &page, context);
         return Ok(exit_code::DONE);
     }
     if page.items.is_empty() {
@@ -71,10 +79,32 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         return Ok(exit_code::DONE);
     }
     context.console.data(table::render(&page.items, context.now(), &context.console).as_bytes())?;
-    if page.next_cursor.is_some() && context.console.stderr_terminal {
-        context.console.note("homing: there are more; `homing list --all` shows them");
-    }
+    tell_of_more(options, &page, context);
     Ok(exit_code::DONE)
+}
+
+/// No task has two values of one label.
+fn refuse_two_values(labels: &[String]) -> Result<(), Failure> {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, value) in labels.iter().filter_map(|label| label.split_once('=')) {
+        if let Some(other) = seen.insert(name, value).filter(|other| *other != value) {
+            return Err(Failure::usage(
+                format!("no task has both `{name}={other}` and `{name}={value}`"),
+                "Give each label once; tasks must have all that are given.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Nobody may take a screenful for everything; who asked for so many need not be told, except in passing.
+fn tell_of_more(options: &Options, page: &Page<Task>, context: &Context) {
+    if page.next_cursor.is_some() && (options.limit.is_none() || context.console.stderr_terminal) {
+        let shown = page.items.len();
+        context.console.note(&format!(
+            "homing: only the first {shown} are shown; `homing list --all` shows the rest, `--limit N` as many"
+        ));
+    }
 }
 
 /// Pages until there are enough.

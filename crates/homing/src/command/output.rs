@@ -8,15 +8,15 @@ use homing_model::TaskId;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::printer::{Entry, Printer, Sink};
-use crate::{completion, exit_code, stamp, tail};
+use crate::{completion, exit_code, stamp, tail, wording};
 
 /// What one question asks for.
 const STRETCH: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed; elsewhere the bytes
-come as they are.
+    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed, and progress bars rewrite
+their line; elsewhere the bytes come as they are. Bytes that were not kept are told of on stderr.
 
 Examples:
   homing output @last                everything so far
@@ -27,16 +27,16 @@ Examples:
 )]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     id: String,
     /// Stay until the task has ended
     #[arg(long, short = 'f')]
     follow: bool,
     /// Only the last N lines
-    #[arg(long, value_name = "N", conflicts_with = "offset")]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "offset", allow_negative_numbers = true, value_parser = wording::whole)]
     tail: Option<u64>,
     /// From this byte on
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = wording::whole)]
     offset: Option<u64>,
     /// Only its stderr
     #[arg(long)]
@@ -85,9 +85,13 @@ impl<'a> Reading<'a> {
         let mut offset = self.options.offset.unwrap_or(0);
         let mut complete = false;
         if let Some(lines) = self.options.tail {
+            let mut dropped = 0;
             for chunk in tail::fetch(self.client, self.id, lines, self.stream).await? {
-                (offset, complete) = (chunk.end, chunk.complete);
+                (offset, complete, dropped) = (chunk.end, chunk.complete, chunk.dropped);
                 self.show(&chunk).await?;
+            }
+            if dropped > 0 && !self.options.follow {
+                (offset, complete) = self.read_last_gap(offset, complete).await?;
             }
         }
         if self.options.follow {
@@ -127,7 +131,26 @@ impl<'a> Reading<'a> {
             }
             offset = chunk.end;
         }
+        if now.dropped > 0 {
+            return self.read_last_gap(offset, complete).await;
+        }
         Ok((offset, complete))
+    }
+
+    /// What was not kept at the very end, where no bytes follow to tell of it.
+    async fn read_last_gap(&mut self, offset: u64, complete: bool) -> Result<(u64, bool), Failure> {
+        let rest = OutputQuery {
+            offset: Some(offset),
+            limit: Some(1),
+            stream: self.stream,
+            ..OutputQuery::default()
+        };
+        let chunk = self.client.output(self.id.as_str(), &rest).await?;
+        if chunk.gap == 0 || !chunk.bytes.is_empty() {
+            return Ok((offset, complete));
+        }
+        self.show(&chunk).await?;
+        Ok((chunk.end, chunk.complete))
     }
 
     async fn show(&mut self, chunk: &Chunk) -> Result<(), Failure> {

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use homing_client::{Client, Submitted};
-use homing_model::{Spec, Status, Task};
+use homing_model::{Code, Spec, Status, Task, sanitize};
 
 use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
-use crate::{exit_code, pump, symbol};
+use crate::{exit_code, program, pump, symbol, wording};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -49,6 +49,14 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             return stay(options, &spec, &client, context).await;
         }
         let submitted = submit(&spec, &client, context).await?;
+        // Who stays hears it from the task itself.
+        if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
+            let id = &submitted.task.id;
+            let why = sanitize::line(&why);
+            context
+                .console
+                .note(&format!("homing: it can hardly start: {why}; `homing wait {id}` says whether it did"));
+        }
         if context.json {
             unless_closed(context.console.json(&submitted.task))?;
         } else {
@@ -80,6 +88,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         on_interrupt: OnInterrupt::Leave,
         background_after: None,
         pump: options.submission.pumps() && !submitted.joined,
+        keyboard: None,
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
     };
     conclude(attended.attend().await?, context, !options.follow)
@@ -89,11 +98,31 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
 pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
     let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
     let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
-    let submitted = client.submit(spec, key.as_deref()).await?;
+    let submitted = client.submit(spec, key.as_deref()).await.map_err(|error| match error.code() {
+        Some(Code::TooLarge) => Failure::from(wording::too_large()),
+        _ => error.into(),
+    })?;
     if submitted.joined && spec.key.is_some() {
-        context.console.note(&format!("homing: joined {}, which is live with this key", submitted.task.id));
+        context.console.note(&joined(spec, &submitted.task));
     }
     Ok(submitted)
+}
+
+/// That nothing was started, and how what runs differs from what was asked for.
+fn joined(spec: &Spec, task: &Task) -> String {
+    let id = &task.id;
+    let mut text = format!("homing: joined {id}, which is live with this key");
+    let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().to_string_lossy());
+    if task.command != spec.command_line() {
+        text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
+    } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)
+        && *theirs != ours
+    {
+        text.push_str(&format!("; its folder differs: {}", sanitize::line(theirs)));
+    } else {
+        return text;
+    }
+    text + "\n  next: `--on-duplicate refuse` refuses instead; another `--key` starts another task"
 }
 
 /// The code of a task that was stayed with; an end that the code alone does not explain is told, and a failure that nobody has seen printed.

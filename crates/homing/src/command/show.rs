@@ -10,7 +10,7 @@ use crate::console::{Console, Tint};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::leftover::{self, Now};
-use crate::{columns, completion, exit_code, symbol, table};
+use crate::{columns, completion, exit_code, symbol, table, wording};
 
 /// The columns before a value.
 const INDENT: usize = 15;
@@ -23,7 +23,7 @@ const INDENT: usize = 15;
   homing show build --json | jq .outcome")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     id: String,
     /// The names of its variables too
     #[arg(long, short = 'v')]

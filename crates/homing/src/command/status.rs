@@ -2,7 +2,7 @@
 
 use clap::Args;
 use homing_model::Timestamp;
-use homing_model::api::StatusAnswer;
+use homing_model::api::{ConfigurationInfo, ConfigurationSource, StatusAnswer};
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
 
@@ -49,6 +49,9 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         ),
         ("home", line(&daemon.home)),
     ];
+    if let Some(info) = &answer.configuration {
+        lines.extend(configuration(info, console).into_iter().map(|text| ("config", text)));
+    }
     if let Some(why) = &daemon.degraded {
         lines.push(("degraded", console.tint(Tint::Red, &line(why))));
     }
@@ -86,6 +89,29 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         .collect()
 }
 
+/// Where the configuration in force comes from, and what keeps the file from being it.
+fn configuration(info: &ConfigurationInfo, console: &Console) -> Vec<String> {
+    let path = line(&info.path);
+    let mut texts: Vec<_> =
+        info.variables.iter().map(|said| console.tint(Tint::Yellow, &line(said))).collect();
+    let text = match (&info.problem, info.source) {
+        (Some(why), ConfigurationSource::LastGood) => {
+            format!("broken, the last good one is in force: {}", line(why))
+        }
+        (Some(why), _) => format!("broken, what was read before is in force: {}", line(why)),
+        (None, _) if info.changed => {
+            format!("{path} has changed since; `homing daemon restart` takes it over")
+        }
+        (None, ConfigurationSource::LastGood) => {
+            format!("{path} was broken and is sound again; `homing daemon restart` takes it over")
+        }
+        (None, ConfigurationSource::File) => return [vec![path], texts].concat(),
+        (None, ConfigurationSource::Defaults) => return [vec!["defaults".to_owned()], texts].concat(),
+    };
+    texts.insert(0, console.tint(Tint::Yellow, &text));
+    texts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +146,24 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("            t-bcdfghjkmn bad row (HM0013)\n"), "{text}");
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_in_force_is_told() {
+        let mut with = answer(None, 0);
+        let mut told = |source: &str, problem: Option<&str>, changed: bool| {
+            let info = serde_json::json!({ "path": "/h/config.toml", "source": source, "problem": problem,
+                "changed": changed, "variables": [], "values": {} });
+            with.configuration = Some(serde_json::from_value(info).unwrap());
+            let text = shown(&with);
+            text.lines().find_map(|line| line.strip_prefix("config      ")).unwrap_or_default().to_owned()
+        };
+        assert_eq!(told("file", None, false), "/h/config.toml");
+        assert_eq!(told("defaults", None, false), "defaults");
+        assert!(told("file", None, true).starts_with("/h/config.toml has changed since"));
+        let broken = told("last_good", Some("/h/config.toml, line 2: x"), false);
+        assert_eq!(broken, "broken, the last good one is in force: /h/config.toml, line 2: x");
+        assert!(told("file", Some("line 2: x"), false).contains("read before is in force: line 2: x"));
     }
 
     #[test]

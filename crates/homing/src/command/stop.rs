@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::submission::millis;
-use crate::{completion, leftover, symbol};
+use crate::{completion, leftover, symbol, wording};
 
 /// How many are stopped at once.
 const AT_ONCE: usize = 64;
@@ -31,13 +31,13 @@ Examples:
 )]
 pub(crate) struct Options {
     /// Ids, starts of ids, names, or @last
-    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::live_tasks))]
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
     ids: Vec<String>,
     /// Between the polite signal and the last one [default: the task's, 5s]
     #[arg(long, value_name = "D", value_parser = units::duration)]
     grace: Option<Duration>,
     /// The polite signal [default: TERM]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", value_parser = wording::signal)]
     signal: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use homing_model::units::{self, show_duration};
 
 use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
-use crate::{completion, exit_code, symbol, table};
+use crate::{completion, exit_code, symbol, table, wording};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -22,7 +22,7 @@ Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still
 124 timed out, 125 homing failed, 126/127 could not be started.")]
 pub(crate) struct Options {
     /// Ids, starts of ids, names, or @last
-    #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     ids: Vec<String>,
     /// Until one of them has ended
     #[arg(long)]

@@ -221,3 +221,111 @@ async fn completions_name_tasks_of_a_daemon_that_runs() {
     let some = complete(home.path()).await.unwrap();
     assert!(String::from_utf8_lossy(&some.stdout).contains("t-bcdfghjkmn"), "{some:?}");
 }
+
+#[tokio::test]
+async fn bytes_that_were_not_kept_at_the_very_end_are_told_of_without_following() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |request| {
+        if !request.target.contains("/output") {
+            return Reply::json(200, sample_task("succeeded").to_string());
+        }
+        // Four bytes are kept and ten behind them are not.
+        let reply = |bytes: &[u8], from: usize, to: usize| {
+            Reply::bytes(200, bytes)
+                .header("Homing-Offset", from)
+                .header("Homing-End", to)
+                .header("Homing-Dropped", 10)
+        };
+        match parameter(request, "offset") {
+            None => reply(b"\n", 3, 4).header("Homing-Complete", "true"),
+            Some(from @ 0..=3) => reply(&b"out\n"[from..], from, 4),
+            Some(asked) => {
+                reply(b"", 14, 14).header("Homing-Gap", 14 - asked).header("Homing-Complete", "true")
+            }
+        }
+    });
+    for words in [&["output", "x"][..], &["output", "--tail", "1", "x"], &["output", "-f", "x"]] {
+        let ran = run(home.path(), words).await;
+        assert_eq!(
+            (ran.stdout.as_str(), ran.stderr.as_str()),
+            ("out\n", "[… 10 B not kept …]\n"),
+            "{words:?}"
+        );
+    }
+    let ran = run(home.path(), &["output", "--json", "x"]).await;
+    let rest =
+        "{\"type\":\"gap\",\"offset\":4,\"bytes\":10}\n{\"type\":\"end\",\"offset\":14,\"complete\":true}\n";
+    assert!(ran.stdout.ends_with(rest), "{}", ran.stdout);
+}
+
+#[tokio::test]
+async fn a_screenful_is_not_taken_for_everything() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |request| {
+        let limit = parameter(request, "limit").unwrap_or(100);
+        let next = (limit < 30).then_some("more");
+        let items = vec![sample_task("running"); limit.min(30)];
+        Reply::json(200, serde_json::json!({ "items": items, "next_cursor": next }).to_string())
+    });
+    let told =
+        "homing: only the first 20 are shown; `homing list --all` shows the rest, `--limit N` as many\n";
+    let ran = run(home.path(), &["list"]).await;
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (21, told));
+    let ran = run(home.path(), &["list", "--json"]).await;
+    let page: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((page["next_cursor"].as_str(), ran.stderr.as_str()), (Some("more"), told));
+    for words in [&["list", "--limit", "5"][..], &["list", "--all"], &["list", "--limit", "5", "--json"]] {
+        assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_in_the_place_of_the_socket_is_told_with_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::create_dir(home.path().join("homing.sock")).unwrap();
+    for words in [&["run", "--", "true"][..], &["list"], &["daemon", "start"]] {
+        let ran = run(home.path(), words).await;
+        let told = "homing.sock is a folder, where the daemon's socket should be (HM0013)\n  next: Move it away: `mv ";
+        assert!(ran.stderr.contains(told), "{words:?}: {ran:?}");
+    }
+    let ran = run(home.path(), &["doctor"]).await;
+    assert!(ran.code == Some(1) && ran.stdout.contains("is a folder, where"), "{ran:?}");
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1, "nothing was started");
+}
+
+#[tokio::test]
+async fn a_task_that_can_hardly_start_is_told_at_once_and_submitted_all_the_same() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), one_task("running", None, b""));
+    let plain = home.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    let plain = plain.to_str().unwrap();
+    let next = "`homing wait t-bcdfghjkmn` says whether it did";
+    for (words, says) in [
+        (&["run", "--", "no-such-program", "x"][..], "`no-such-program` is not in PATH"),
+        (&["run", "--", "./no/such"], "./no/such is not there"),
+        (&["run", "--", plain], "is not executable"),
+        (&["run", "--", "/tmp"], "/tmp is a folder"),
+        (&["run", "--cwd", "/no/such", "-c", "true"], "the folder /no/such is not there"),
+        (&["run", "--cwd", plain, "--", "true"], "is not a folder"),
+        (&["run", "--stdin", "/no/such", "--", "cat"], "the input /no/such is not there"),
+    ] {
+        let ran = run(home.path(), words).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "t-bcdfghjkmn\n"), "{words:?}");
+        assert!(ran.stderr.starts_with("homing: it can hardly start: "), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says) && ran.stderr.contains(next), "{words:?}: {}", ran.stderr);
+    }
+    for words in [&["run", "--", "true"][..], &["run", "-c", "no-such-program"], &["run", "--", "/bin/sh"]] {
+        assert_eq!(run(home.path(), words).await.stderr, "", "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn habits_are_known_in_options_and_in_help_too() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), one_task("succeeded", Some(0), b"a\nb\n"));
+    assert_eq!(run(home.path(), &["logs", "-n", "1", "x"]).await.stdout, "b\n");
+    let ran = run(home.path(), &["help", "kill"]).await;
+    assert!(ran.code == Some(2) && ran.stderr.contains("next: Did you mean `homing stop`?"), "{ran:?}");
+}

@@ -29,6 +29,20 @@ fn p10_a_key_gives_one_task_while_it_lives_and_a_new_one_after_its_end() {
 }
 
 #[test]
+fn joining_a_task_that_does_something_else_is_told() {
+    let home = super::home();
+    let first = home.submit(&["--key", "k"], "exec sleep 1000");
+    let same = home.cli(["run", "--key", "k", "-c", "exec sleep 1000"]).ok();
+    assert_eq!(same.stderr, format!("homing: joined {first}, which is live with this key\n"));
+    let joined = format!("homing: joined {first}, which is live with this key; its ");
+    let other = home.cli(["run", "--key", "k", "--", "true"]).ok();
+    assert_eq!(other.text(), first);
+    assert!(other.stderr.starts_with(&format!("{joined}command differs: exec sleep 1000\n  next: ")));
+    let elsewhere = home.cli(["run", "--key", "k", "--cwd", "/", "-c", "exec sleep 1000"]).ok();
+    assert!(elsewhere.stderr.starts_with(&format!("{joined}folder differs: /")), "{}", elsewhere.stderr);
+}
+
+#[test]
 fn p10_many_at_once_with_one_key_are_one_task() {
     let home = super::home();
     let _ = home.daemon_pid();

@@ -1,5 +1,7 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod completions;
+mod config;
 mod crash_daemon;
 mod crash_keeper;
 mod crash_shim;
@@ -10,6 +12,7 @@ mod faults;
 mod guarantees;
 mod http;
 mod isolation;
+mod keyboard;
 mod keys;
 mod leftovers;
 mod limits;
@@ -22,6 +25,7 @@ mod retention;
 mod security;
 mod stop;
 mod submit_race;
+mod wording;
 
 use homing_testkit::Home;
 

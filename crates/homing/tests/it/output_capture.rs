@@ -297,8 +297,28 @@ fn a_terminal_is_never_given_what_it_would_obey() {
     assert_eq!(home.on_terminal(["output", "--raw", &id]), bytes, "so does whoever asks for it");
     for arguments in [&["output", &id][..], &["output", "-f", &id], &["list", "--all"], &["show", &id]] {
         let text = String::from_utf8(home.on_terminal(arguments)).unwrap();
-        let harmful = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
+        // On a line of its own a task may go back to the beginning, as progress bars do.
+        let own_line = arguments[0] == "output";
+        let harmless = |c: char| c == '\n' || (c == '\r' && own_line);
+        let harmful = |c: &char| (c.is_control() && !harmless(*c)) || *c == '\u{202e}';
         assert_eq!(text.chars().find(harmful), None, "{arguments:?}: {text:?}");
         assert!(text.contains("safe") && text.contains("EVIL"), "{arguments:?}: {text:?}");
     }
+}
+
+#[test]
+fn a_progress_bar_rewrites_its_line_on_a_terminal_but_never_the_time_before_it() {
+    let home = super::home();
+    let id = home.submit(&[], r"printf '10%%\r100%%\r\ndone\r'");
+    let _ = home.ended(&id);
+    let shown = |words: &[&str]| String::from_utf8(home.on_terminal(words)).unwrap();
+    assert_eq!(shown(&["output", &id]), "10%\r100%\ndone");
+    assert_eq!(shown(&["output", "-f", &id]), "10%\r100%\ndone");
+    let timed = shown(&["output", "-t", &id]);
+    let states: Vec<_> = timed.split(['\r', '\n']).collect();
+    assert_eq!(states.len(), 3, "{timed:?}");
+    for (state, text) in states.iter().zip(["10%", "100%", "done"]) {
+        assert!(state.len() == 25 + text.len() && state.ends_with(&format!("Z {text}")), "{timed:?}");
+    }
+    assert_eq!(home.cli(["output", &id]).ok().stdout, b"10%\r100%\r\ndone\r", "a program gets it as it is");
 }

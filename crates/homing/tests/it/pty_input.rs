@@ -169,3 +169,36 @@ fn p3_a_terminal_survives_daemon_and_keeper() {
     assert_eq!(home.ended(&id)["outcome"]["exit_code"], 4);
     until_output(&home, &id, "a=still here");
 }
+
+#[test]
+fn what_is_piped_in_with_the_end_of_the_input_is_sent_before_it() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat; echo end");
+    std::fs::write(home.scratch().join("in"), "a\nb\n").unwrap();
+    let mut command = home.command();
+    command.args(["input", &id, "--eof", "--json"]);
+    let sent = command.stdin(std::fs::File::open(home.scratch().join("in")).unwrap()).output().unwrap();
+    assert_eq!(String::from_utf8(sent.stdout).unwrap(), "{\"written\":4}\n");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"a\nb\nend\n");
+}
+
+#[test]
+fn a_pipe_that_does_not_end_is_told_of_before_the_input_is_closed() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat; echo end");
+    let mut command = home.command();
+    command.args(["input", &id, "--eof"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut call = command.spawn().unwrap();
+    let mut stdin = call.stdin.take().unwrap();
+    stdin.write_all(b"a\n").unwrap();
+    until_output(&home, &id, "a\n");
+    let mut told = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(call.stderr.take().unwrap()), &mut told)
+        .unwrap();
+    assert!(told.contains("once this command's own stdin has ended"), "{told}");
+    drop(stdin);
+    assert!(call.wait().unwrap().success());
+    let _ = home.ended(&id);
+    assert_eq!(home.output(&id), b"a\nend\n");
+}

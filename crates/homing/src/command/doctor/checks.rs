@@ -2,7 +2,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use homing_client::SOCKET;
 use homing_model::shell::quote;
@@ -121,31 +121,26 @@ pub(super) fn configuration(context: &Context) -> Check {
     }
 }
 
-/// Whether a cgroup can be made for each task.
-pub(super) fn cgroup() -> Check {
-    let advice = "Not needed. With one (for example under `systemd --user` with Delegate=yes) stop reaches even what hides.";
-    let Some(folder) = std::fs::read_to_string("/proc/self/cgroup").ok().as_deref().and_then(own_cgroup)
-    else {
-        return Check::warn(
-            "cgroup",
-            "cgroup v2 is not in use here; trees are found by process ancestry",
-            advice,
-        );
-    };
-    match rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK) {
-        Ok(()) => Check::ok("cgroup", format!("{} can be written", folder.display())),
-        Err(_) => Check::warn(
-            "cgroup",
-            format!("{} cannot be written; trees are found by process ancestry", folder.display()),
-            advice,
-        ),
-    }
+/// Whether a cgroup can be made for each task. A tree is kept together without one too, so none is no defect.
+pub(super) fn cgroup(home: &Path) -> Check {
+    let systems = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    tree(homing_shim::cgroup::base(home).as_deref(), systems.contains(" - cgroup2 "))
 }
 
-fn own_cgroup(text: &str) -> Option<PathBuf> {
-    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let folder = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    folder.join("cgroup.procs").exists().then_some(folder)
+fn tree(base: Option<&Path>, unified: bool) -> Check {
+    let without = "the tree of a task is found by ancestry";
+    let advice = "Nothing is amiss. With a cgroup (under systemd: a unit or `systemd-run --user` with Delegate=yes) stop also \
+        reaches what hides from its parents.";
+    match base {
+        Some(base) => {
+            let above = base.parent().unwrap_or(base).display();
+            Check::ok("cgroup", format!("each task gets one, below {above}"))
+        }
+        None if unified => {
+            Check::warn("cgroup", format!("no cgroup may be made here by this user; {without}"), advice)
+        }
+        None => Check::warn("cgroup", format!("cgroup v2 is not mounted here; {without}"), advice),
+    }
 }
 
 /// Whether the system ends a user's processes when they log out.
@@ -218,6 +213,22 @@ mod tests {
         assert_eq!((kind(0xef53).state, kind(FUSE).state), (State::Ok, State::Warn));
         assert_eq!(kind(0x1234_5678).state, State::Warn);
         assert!(LOCAL.iter().all(|(magic, _)| kind(*magic).state == State::Ok));
+    }
+
+    #[test]
+    fn a_cgroup_is_looked_for_where_the_tasks_get_theirs() {
+        // On a hybrid system the second hierarchy is mounted elsewhere, and is used all the same.
+        let check = tree(Some(Path::new("/sys/fs/cgroup/unified/homing-1")), true);
+        assert_eq!(
+            (check.state, check.detail.as_str()),
+            (State::Ok, "each task gets one, below /sys/fs/cgroup/unified")
+        );
+        let check = tree(None, true);
+        assert!(check.state == State::Warn && check.detail.starts_with("no cgroup may be made"), "{check:?}");
+        let check = tree(None, false);
+        assert!(check.state == State::Warn && check.detail.contains("not mounted"), "{check:?}");
+        let here = homing_shim::cgroup::base(Path::new("/h")).is_some();
+        assert_eq!(cgroup(Path::new("/h")).state == State::Ok, here);
     }
 
     #[test]

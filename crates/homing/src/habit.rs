@@ -1,0 +1,120 @@
+//! Words that people bring from other programs, and the command here that does the same.
+
+/// A word, and what to type instead.
+type Habit = (&'static str, &'static str);
+
+/// What `kill`, `docker`, `systemctl` and their like have taught.
+const COMMANDS: &[Habit] = &[
+    ("abort", "stop"),
+    ("attach", "output -f"),
+    ("background", "run"),
+    ("bg", "run"),
+    ("cancel", "stop"),
+    ("cat", "output"),
+    ("check", "doctor"),
+    ("clean", "gc"),
+    ("cleanup", "gc"),
+    ("del", "forget"),
+    ("delete", "forget"),
+    ("describe", "show"),
+    ("drop", "forget"),
+    ("end", "stop"),
+    ("error", "explain"),
+    ("errors", "explain"),
+    ("fg", "output -f"),
+    ("follow", "output -f"),
+    ("get", "show"),
+    ("health", "doctor"),
+    ("history", "list --all"),
+    ("info", "show"),
+    ("inspect", "show"),
+    ("interrupt", "stop --signal INT"),
+    ("jobs", "list"),
+    ("join", "wait"),
+    ("kill", "stop"),
+    ("killall", "stop"),
+    ("launch", "run"),
+    ("ls", "list"),
+    ("man", "help"),
+    ("nohup", "run"),
+    ("pkill", "stop"),
+    ("print", "output"),
+    ("prune", "gc"),
+    ("purge", "forget"),
+    ("quit", "stop"),
+    ("reload", "daemon restart"),
+    ("remove", "forget"),
+    ("restart", "daemon restart"),
+    ("rm", "forget"),
+    ("serve", "daemon run"),
+    ("settings", "config"),
+    ("spawn", "run"),
+    ("start", "run"),
+    ("stat", "status"),
+    ("state", "status"),
+    ("stdin", "input"),
+    ("stdout", "output"),
+    ("submit", "run"),
+    ("tail", "output -f"),
+    ("tasks", "list"),
+    ("term", "stop"),
+    ("terminate", "stop"),
+    ("top", "list"),
+    ("type", "input"),
+    ("usage", "help"),
+    ("version", "--version"),
+    ("watch", "output -f"),
+    ("write", "input"),
+];
+
+/// The same below `daemon`.
+const DAEMON: &[Habit] = &[
+    ("down", "stop"),
+    ("fg", "run"),
+    ("foreground", "run"),
+    ("kill", "stop"),
+    ("quit", "stop"),
+    ("reload", "restart"),
+    ("serve", "run"),
+    ("state", "status"),
+    ("terminate", "stop"),
+    ("up", "start"),
+];
+
+/// What somebody with this habit means.
+pub(crate) fn meant(above: &str, word: &str) -> Option<&'static str> {
+    let habits = if above == "daemon" { DAEMON } else { COMMANDS };
+    habits.iter().find(|(habit, _)| habit.eq_ignore_ascii_case(word)).map(|(_, meant)| *meant)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_habit_is_no_command_and_means_one() {
+        for (path, habits) in [("", COMMANDS), ("daemon", DAEMON)] {
+            assert!(habits.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
+            for (habit, meant) in habits {
+                let line = |words: &str| {
+                    let words = ["homing", path].into_iter().chain(words.split(' '));
+                    Cli::try_parse_from(words.filter(|word| !word.is_empty()))
+                };
+                let kind = |words: &str| line(words).err().map(|error| error.kind());
+                assert_eq!(kind(habit), Some(clap::error::ErrorKind::InvalidSubcommand), "{habit}");
+                assert_ne!(kind(meant), Some(clap::error::ErrorKind::InvalidSubcommand), "{meant}");
+                assert_ne!(kind(meant), Some(clap::error::ErrorKind::UnknownArgument), "{meant}");
+            }
+        }
+    }
+
+    #[test]
+    fn case_does_not_matter_and_strange_words_mean_nothing() {
+        assert_eq!(meant("homing", "KILL"), Some("stop"));
+        assert_eq!(meant("daemon", "up"), Some("start"));
+        assert_eq!(meant("homing", "kubernetes"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Completions as real shells take them.
+
+use std::process::Command;
+
+use homing_testkit::{Home, left_out};
+
+/// Runs a script in a shell, with the program in its PATH; none if there is no such shell.
+fn shell(home: &Home, words: &[&str], script: &str) -> Option<String> {
+    let bin = home.program().parent().expect("a folder").display();
+    let path = format!("{bin}:/usr/local/bin:/usr/bin:/bin");
+    let mut command = Command::new("timeout");
+    command.arg("60").args(words).arg(script).env_clear().env("PATH", path).env("TERM", "xterm");
+    command.env("HOMING_HOME", home.path()).env("HOME", home.scratch()).current_dir(home.scratch());
+    let output = command.output().expect("timeout runs");
+    if output.status.code() == Some(127) {
+        left_out(&format!("{} is not installed", words[0]));
+        return None;
+    }
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn script(home: &Home, name: &str, file: &str) {
+    std::fs::write(home.scratch().join(file), home.cli(["completions", name]).ok().stdout).expect("a file");
+}
+
+/// What is typed, and the words that must and must not be offered.
+const TYPED: &[(&str, &[&str], &[&str])] = &[
+    ("homing ou", &["output"], &["logs"]),
+    ("homing l", &["list"], &["logs"]),
+    ("homing d", &["daemon", "doctor"], &[]),
+    ("homing logs --t", &["--tail", "--timestamps"], &[]),
+    ("homing help d", &["daemon", "doctor"], &["list"]),
+    ("homing explain HM003", &["HM0030", "HM0031"], &["HM0001"]),
+    ("homing show my", &["mytask"], &[]),
+];
+
+fn check(name: &str, mut offered: impl FnMut(&str) -> Option<String>) {
+    for (typed, some, none) in TYPED {
+        let Some(text) = offered(typed) else { return };
+        let words: Vec<_> = text.split_whitespace().collect();
+        for word in *some {
+            assert!(words.contains(word), "{name} offers no {word} for {typed:?}: {text}");
+        }
+        for word in *none {
+            assert!(!words.contains(word), "{name} offers {word} for {typed:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn bash_offers_commands_options_values_and_tasks() {
+    let home = super::home();
+    let _ = home.submit(&["--name", "mytask"], "true");
+    script(&home, "bash", "script");
+    check("bash", |typed| {
+        let line = format!(
+            "source ./script; COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9
+             _clap_complete_homing homing \"${{COMP_WORDS[COMP_CWORD]}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        shell(&home, &["bash", "--norc", "-c"], &line)
+    });
+}
+
+#[test]
+fn fish_offers_commands_options_values_and_tasks() {
+    let home = super::home();
+    let _ = home.submit(&["--name", "mytask"], "true");
+    script(&home, "fish", "script");
+    check("fish", |typed| {
+        let line = format!("source ./script; complete -C '{typed}'");
+        let text = shell(&home, &["fish", "--no-config", "-c"], &line)?;
+        // The words alone, without what is said of them.
+        Some(
+            text.lines()
+                .map(|line| line.split('\t').next().unwrap_or_default())
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
+    });
+}
+
+#[test]
+fn zsh_completes_at_the_first_press_of_the_key() {
+    let home = super::home();
+    let _ = home.submit(&["--name", "mytask"], "true");
+    script(&home, "zsh", "_homing");
+    for (typed, completed) in [("homing ou", "homing output "), ("homing show my", "homing show mytask ")] {
+        // The line is printed by a widget, so that what is seen is what zsh has, not how it draws it.
+        let line = format!(
+            r#"zmodload zsh/zpty; zpty z zsh -f -i
+            zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D; tell() {{ print -r "<$BUFFER>" }}; zle -N tell; bindkey "^X" tell; echo rea""dy'
+            zpty -r -m z line '*ready*'
+            zpty -w -n z $'{typed}\t\x18'
+            zpty -r -m z line '*<*>*'; print -r -- $line; zpty -d z"#
+        );
+        let Some(text) = shell(&home, &["zsh", "-f", "-c"], &line) else { return };
+        assert!(text.contains(&format!("<{completed}>")), "{text:?}");
+    }
+}

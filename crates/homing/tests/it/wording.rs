@@ -1,0 +1,92 @@
+//! What makes no sense is told to a person at a terminal, not to a program that sends requests.
+
+/// Words that belong to the other surface.
+const FOREIGN: &[&str] = &[
+    "/v1/",
+    "openapi",
+    "body",
+    "GET ",
+    "POST ",
+    "DELETE ",
+    "header",
+    "parameter",
+    "field",
+    "_ms`",
+    "_bytes`",
+    "argv",
+];
+
+#[test]
+fn nothing_typed_is_answered_in_the_words_of_http() {
+    let home = super::home();
+    let live = home.submit(&["--name", "live"], "exec sleep 1000");
+    let (long, longer) = ("x".repeat(5_000), "x".repeat(100_000));
+    let lines: &[&[&str]] = &[
+        &["show", ""],
+        &["show", &longer],
+        &["show", "a/b?c=d"],
+        &["output", ""],
+        &["output", &live, "--offset", "-1"],
+        &["output", &live, "--tail", "x"],
+        &["wait", ""],
+        &["wait", "live", "--timeout", "soon"],
+        &["stop", ""],
+        &["stop", "live", "--signal", "NOPE"],
+        &["stop", "live", "--signal", "99"],
+        &["input", "", "x"],
+        &["input", "live", "x"],
+        &["forget", ""],
+        &["forget", "live"],
+        &["list", "--owner", ""],
+        &["list", "--owner", &longer],
+        &["list", "--label", "x"],
+        &["list", "--label", "=x"],
+        &["list", "--label", "a=b", "--label", "a=c"],
+        &["list", "--limit", "0"],
+        &["events", "--after", "x"],
+        &["events", "--after", "-1"],
+        &["events", "--owner", ""],
+        &["run", "-c", ""],
+        &["run", "--", ""],
+        &["run", "--owner", "", "--", "true"],
+        &["run", "--owner", &long, "--", "true"],
+        &["run", "--name", "a\nb", "--", "true"],
+        &["run", "--key", "", "--", "true"],
+        &["run", "--label", "=x", "--", "true"],
+        &["run", "--label", "x", "--", "true"],
+        &["run", "--env", "=x", "--", "true"],
+        &["run", "--stdin", "", "--", "true"],
+        &["run", "--timeout", "0s", "--", "true"],
+        &["run", "--max-output", "1", "--", "true"],
+        &["run", "--secret", "A=@/no/such/file", "--", "true"],
+        &["run", "--secret", "HOMING_X=y", "--", "true"],
+    ];
+    for line in lines {
+        let shown: Vec<_> = line.iter().map(|word| word.get(..20).unwrap_or(word)).collect();
+        let told = home.cli(*line);
+        assert_ne!(told.code, 0, "{shown:?}");
+        assert!(
+            told.stderr.contains("(HM0") && told.stderr.contains("\n  next: "),
+            "{shown:?}: {}",
+            told.stderr
+        );
+        for word in FOREIGN {
+            assert!(!told.stderr.contains(word), "{shown:?} is told with `{word}`: {}", told.stderr);
+        }
+    }
+}
+
+#[test]
+fn an_owner_of_the_environment_that_cannot_be_one_is_named_as_such() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let told = |owner: &str, words: &[&str]| {
+        let output = home.command().env("HOMING_OWNER", owner).args(words).output().unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = told("a\nb", &["run", "--", "true"]);
+    assert!(text.contains("(HOMING_OWNER) contains control characters (HM0003)"), "{text}");
+    let text = told(&"x".repeat(100_000), &["list"]);
+    assert!(text.contains("too long") && text.contains("HOMING_OWNER"), "{text}");
+}
