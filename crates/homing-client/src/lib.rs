@@ -11,10 +11,12 @@
 
 mod call;
 mod client;
+mod deliveries;
 mod error;
 mod events;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+mod inbox;
 mod input;
 mod output;
 mod query;

@@ -28,8 +28,22 @@ impl Target {
 
     /// A task's own path, with `below` appended (`""`, `"/output"`, …).
     pub(crate) fn task(reference: &str, below: &str) -> Self {
-        let mut text = String::from("/v1/tasks/");
-        escape(reference, &mut text);
+        Self::under("/v1/tasks/", reference, below)
+    }
+
+    /// An owner's inbox.
+    pub(crate) fn inbox(owner: &str, below: &str) -> Self {
+        Self::under("/v1/inbox/", owner, below)
+    }
+
+    /// A delivery's own path.
+    pub(crate) fn delivery(reference: &str, below: &str) -> Self {
+        Self::under("/v1/deliveries/", reference, below)
+    }
+
+    fn under(folder: &str, name: &str, below: &str) -> Self {
+        let mut text = folder.to_owned();
+        escape(name, &mut text);
         text.push_str(below);
         Self { text, separator: '?' }
     }

@@ -35,8 +35,13 @@ impl Engine {
         let before = query.cursor.map(|cursor| cursor.parse()).transpose().map_err(|_| {
             Error::BadParameter("`cursor` is not one that a list has answered with".to_owned())
         })?;
-        let filter =
-            DeliveryFilter { state: query.state, task: query.task, owner: query.owner, limit: limit + 1, before };
+        let filter = DeliveryFilter {
+            state: query.state,
+            task: query.task,
+            owner: query.owner,
+            limit: limit + 1,
+            before,
+        };
         let mut rows = self.inner.store.deliveries(filter).await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);

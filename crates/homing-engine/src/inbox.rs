@@ -35,8 +35,10 @@ impl Engine {
     /// If the ledger cannot be read.
     pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
         let limit = limit.unwrap_or(MOST);
-        self.once_there(owner, wait, async |now| Ok(self.inner.store.peek(owner.to_owned(), limit, now).await?.0))
-            .await
+        self.once_there(owner, wait, async |now| {
+            Ok(self.inner.store.peek(owner.to_owned(), limit, now).await?.0)
+        })
+        .await
     }
 
     /// The same, for this taker alone until its lease ends.
@@ -108,8 +110,11 @@ impl Engine {
                 return Ok(there);
             }
             let (_, free_at) = self.inner.store.peek(owner.to_owned(), 1, now).await?;
-            let lease = free_at.map(|at| Duration::from_millis(u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0)));
-            let wake = lease.map_or(end, |lease| end.min(tokio::time::Instant::now() + lease + Duration::from_millis(1)));
+            let lease = free_at.map(|at| {
+                Duration::from_millis(u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0))
+            });
+            let wake = lease
+                .map_or(end, |lease| end.min(tokio::time::Instant::now() + lease + Duration::from_millis(1)));
             tokio::select! {
                 () = tokio::time::sleep_until(wake) => {}
                 changed = news.changed() => changed.map_err(|_| Error::Closed)?,

@@ -1,20 +1,22 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
 use homing_model::api::{
-    GcAnswer, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, SignalRequest, StatusAnswer,
-    StopAnswer, StopRequest, WaitAnswer,
+    AckAnswer, AckRequest, GcAnswer, InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk,
+    OutputGap, Page, RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest,
+    WaitAnswer,
 };
-use homing_model::{Event, Problem, Spec, Task};
+use homing_model::{Delivery, Event, Problem, Spec, Task};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    daemon_stop, events, follow, gc, health, input, openapi, output, output_index, signal, status, stop,
-    task, tasks, wait,
+    daemon_stop, deliveries, events, follow, gc, health, inbox, input, openapi, output, output_index, signal,
+    status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
 const TASK: &[Content] = &[Content::Json(schema::<Task>)];
+const INBOX: &[Content] = &[Content::Json(schema::<InboxAnswer>)];
 const WAITED: &[Content] = &[Content::Json(schema::<WaitAnswer>)];
 /// Bodies of a few fields.
 const SMALL: usize = 64 * 1024;
@@ -175,6 +177,82 @@ pub(crate) static ROUTES: &[Route] = &[
             "input",
             "Write to a task's input; at most 1 MiB at once",
             |call| Box::pin(input::write(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(
+            200,
+            "Owners; one with nothing left is not among them.",
+            &[Content::Json(schema::<Page<InboxOwner>>)],
+        )],
+        ..route(Verb::Get, "/v1/inbox", "inbox_owners", "Whose inbox holds something", |call| {
+            Box::pin(inbox::owners(call))
+        })
+    },
+    Route {
+        query: inbox::QUERY,
+        headers: &[],
+        gives: &[Given::new(200, "What nobody holds, oldest first.", INBOX)],
+        ..route(
+            Verb::Get,
+            "/v1/inbox/{ref}",
+            "inbox",
+            "Look into an owner's inbox, which changes nothing, or wait until something is there",
+            |call| Box::pin(inbox::peek(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<TakeRequest>)],
+            required: false,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "Held for the caller until the lease ends.", INBOX)],
+        ..route(
+            Verb::Post,
+            "/v1/inbox/{ref}/take",
+            "take",
+            "Take from an owner's inbox under a lease; what is not acknowledged in time is available again",
+            |call| Box::pin(inbox::take(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<AckRequest>)],
+            required: true,
+            limit: tasks::LIMIT,
+        }),
+        gives: &[Given::new(200, "What was there, and is gone.", &[Content::Json(schema::<AckAnswer>)])],
+        ..route(
+            Verb::Post,
+            "/v1/inbox/{ref}/ack",
+            "ack",
+            "Acknowledge: by the ids of notices, or of tasks",
+            |call| Box::pin(inbox::acknowledge(call)),
+        )
+    },
+    Route {
+        query: deliveries::QUERY,
+        gives: &[Given::new(200, "A page, newest first.", &[Content::Json(schema::<Page<Delivery>>)])],
+        ..route(
+            Verb::Get,
+            "/v1/deliveries",
+            "deliveries",
+            "What went out, what waits, what is dead",
+            |call| Box::pin(deliveries::list(call)),
+        )
+    },
+    Route {
+        gives: &[Given::new(200, "On its way again.", &[Content::Json(schema::<RedeliverAnswer>)])],
+        ..route(
+            Verb::Post,
+            "/v1/deliveries/{ref}/redeliver",
+            "redeliver",
+            "Send again: one delivery by its id, all of a task, or all in a state (`dead`)",
+            |call| Box::pin(deliveries::redeliver(call)),
         )
     },
     Route {

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
-    completions, config, daemon, doctor, events, exec, explain, forget, gc, help, input, list, output, run,
-    show, status, stop, wait,
+    ack, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc, help, inbox,
+    input, list, output, redeliver, run, show, status, stop, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -65,10 +65,23 @@ enum Command {
     /// Write to a task's stdin or terminal
     #[command(visible_alias = "send")]
     Input(input::Options),
+    /// Show what has ended and waits for you
+    #[command(visible_alias = "results")]
+    Inbox(inbox::Options),
     /// Print the event log as JSON lines
+    #[command(hide = true)]
     Events(events::Options),
     /// Show how the daemon and its tasks are
     Status(status::Options),
+    /// Take entries out of the inbox
+    #[command(hide = true)]
+    Ack(ack::Options),
+    /// Show what went out, what waits, what is dead
+    #[command(hide = true)]
+    Deliveries(deliveries::Options),
+    /// Send notices again
+    #[command(hide = true)]
+    Redeliver(redeliver::Options),
     /// Drop ended tasks and their output
     #[command(hide = true)]
     Forget(forget::Options),
@@ -148,7 +161,11 @@ impl Command {
             Self::Wait(options) => wait::run(&options, context),
             Self::Stop(options) => stop::run(&options, context),
             Self::Input(options) => input::run(&options, context),
+            Self::Inbox(options) => inbox::run(&options, context),
             Self::Events(options) => events::run(&options, context),
+            Self::Ack(options) => ack::run(&options, context),
+            Self::Deliveries(options) => deliveries::run(&options, context),
+            Self::Redeliver(options) => redeliver::run(&options, context),
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),

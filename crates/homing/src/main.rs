@@ -22,6 +22,7 @@ mod habit;
 mod home;
 mod keyboard;
 mod leftover;
+mod notice;
 mod printer;
 mod program;
 mod pump;

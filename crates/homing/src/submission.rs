@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use homing_model::{OnDuplicate, OnExit, OsText, Spec, Stdin, units};
+use homing_model::notify::{SigningKey, When};
+use homing_model::{Notify, OnDuplicate, OnExit, OsText, Spec, Stdin, Target, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -24,6 +25,18 @@ enum OnExitArg {
 enum OnDuplicateArg {
     Join,
     Refuse,
+}
+
+/// Which ends are told of.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum NotifyOnArg {
+    Always,
+    Failure,
+    Never,
+}
+
+fn target(text: &str) -> Result<Target, String> {
+    text.parse().map_err(|error: homing_model::notify::UnknownTarget| error.to_string())
 }
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
@@ -74,6 +87,15 @@ pub(crate) struct Submission {
     /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
+    /// Tell of its end: inbox, a URL, or exec:COMMAND LINE; may be repeated [default: inbox]
+    #[arg(long, value_name = "TARGET", value_parser = target)]
+    notify: Vec<Target>,
+    /// Which ends are told of [default: always]
+    #[arg(long, value_name = "WHEN")]
+    notify_on: Option<NotifyOnArg>,
+    /// Signs this task's webhooks: whsec_… [default: what config.toml says]
+    #[arg(long, value_name = "KEY", requires = "notify")]
+    notify_secret: Option<String>,
     /// Only one live task of this owner has this key
     #[arg(long)]
     key: Option<String>,
@@ -153,9 +175,24 @@ impl Submission {
                 Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
                 Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
             },
+            notify: Some(self.policy()),
         };
         spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
         Ok(spec)
+    }
+
+    /// Who is told. A target that is named takes the place of the inbox, unless the inbox is named too.
+    fn policy(&self) -> Notify {
+        let usual = Notify::usual();
+        Notify {
+            on: match self.notify_on {
+                Some(NotifyOnArg::Always) | None => When::Always,
+                Some(NotifyOnArg::Failure) => When::Failure,
+                Some(NotifyOnArg::Never) => When::Never,
+            },
+            targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
+            secret: self.notify_secret.clone().map(SigningKey::new),
+        }
     }
 
     fn input(&self) -> Stdin {

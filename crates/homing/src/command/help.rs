@@ -14,6 +14,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "exec"]),
     ("Look", &["list", "show", "output", "wait", "events", "status"]),
     ("Act", &["stop", "input", "forget"]),
+    ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("The daemon", &["daemon", "gc", "doctor", "config"]),
     ("This program", &["explain", "completions", "help"]),
 ];

@@ -1,0 +1,44 @@
+//! What waits for an owner.
+
+use homing_model::api::{AckAnswer, AckRequest, InboxAnswer, InboxOwner, Page, TakeRequest};
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::Error;
+use crate::query::Target;
+
+impl Client {
+    /// Owners with something in the inbox.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn inbox_owners(&self) -> Result<Page<InboxOwner>, Error> {
+        self.persist(&Call::get(Target::new("/v1/inbox"))).await?.json()
+    }
+
+    /// Looks into an inbox, which changes nothing; with `wait`, as soon as something is there.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn inbox(&self, owner: &str, wait: Option<Duration>) -> Result<InboxAnswer, Error> {
+        let target = Target::inbox(owner, "").maybe("wait_ms", wait.map(|wait| wait.as_millis()));
+        self.persist(&Call::get(target)).await?.json()
+    }
+
+    /// Takes from an inbox under a lease. Repeated through a restart of the daemon: what a lost answer took is back when its lease ends.
+    ///
+    /// # Errors
+    /// If it was refused, or nobody answered.
+    pub async fn take(&self, owner: &str, request: &TakeRequest) -> Result<InboxAnswer, Error> {
+        self.persist(&Call::post(Target::inbox(owner, "/take")).json(request)?).await?.json()
+    }
+
+    /// Acknowledges, by the ids of notices or of tasks. Twice is once, so it is repeated through a restart of the daemon.
+    ///
+    /// # Errors
+    /// If an id is none, or nobody answered.
+    pub async fn acknowledge(&self, owner: &str, ids: Vec<String>) -> Result<AckAnswer, Error> {
+        self.persist(&Call::post(Target::inbox(owner, "/ack")).json(&AckRequest { ids })?).await?.json()
+    }
+}

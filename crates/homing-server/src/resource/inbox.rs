@@ -1,0 +1,57 @@
+//! `/v1/inbox`: what waits for an owner.
+
+use std::time::Duration;
+
+use homing_model::api::{AckRequest, InboxAnswer, Page, TakeRequest};
+
+use crate::answer::{Answer, json};
+use crate::app::to_the_end;
+use crate::call::Call;
+use crate::refusal::Refusal;
+use crate::route::{Kind, Parameter};
+
+/// No answer is held back longer; whoever wants to wait on asks again.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
+/// For a look.
+pub(crate) const QUERY: &[Parameter] = &[
+    Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
+    Parameter::new("limit", Kind::Number { least: 1, most: 1_000 }, "At most so many; 100 if absent."),
+];
+
+/// `GET /v1/inbox`.
+pub(crate) async fn owners(call: Call) -> Answer {
+    json(&Page { items: call.app.engine.inbox_owners().await?, next_cursor: None })
+}
+
+/// `GET /v1/inbox/{owner}`.
+pub(crate) async fn peek(call: Call) -> Answer {
+    let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
+    let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
+    json(&InboxAnswer { items: call.app.engine.inbox(owner(&call)?, limit, wait).await? })
+}
+
+/// `POST /v1/inbox/{owner}/take`.
+pub(crate) async fn take(call: Call) -> Answer {
+    let mut request =
+        if call.body.trim_ascii().is_empty() { TakeRequest::default() } else { call.json::<TakeRequest>()? };
+    if request.max.is_some_and(|max| !(1..=1_000).contains(&max)) {
+        return Err(Refusal::invalid("`max` must be between 1 and 1000"));
+    }
+    let longest = u64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(u64::MAX);
+    request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
+    json(&InboxAnswer { items: call.app.engine.take(owner(&call)?, request).await? })
+}
+
+/// `POST /v1/inbox/{owner}/ack`.
+pub(crate) async fn acknowledge(call: Call) -> Answer {
+    let request = call.json::<AckRequest>()?;
+    let owner = owner(&call)?.to_owned();
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
+}
+
+/// Whose inbox the address names.
+fn owner(call: &Call) -> Result<&str, Refusal> {
+    call.reference.as_deref().ok_or_else(|| Refusal::invalid("this address names no owner"))
+}

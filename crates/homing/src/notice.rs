@@ -1,0 +1,80 @@
+//! A notice as people see it: what happened to which task, how long ago, and the last line it printed.
+
+use homing_model::notice::{Body, Completed};
+use homing_model::sanitize::line;
+use homing_model::units::show_duration;
+use homing_model::{Notice, Timestamp};
+
+use crate::columns::fit;
+use crate::console::{Console, Tint};
+use crate::symbol;
+
+/// One notice, on a line or two.
+pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> String {
+    let (what, tint, more) = match &notice.body {
+        Body::Completed(completed) => {
+            let (status, tint) = symbol::status(completed.status, console);
+            (format!("{status}{}", ending(completed)), tint, last_line(&completed.output_tail))
+        }
+        Body::Matched { pattern, line: matched, held_back } => {
+            let held = if *held_back > 0 { format!(" and {held_back} more") } else { String::new() };
+            (format!("matched {}{held}", line(pattern)), Tint::Blue, last_line(matched))
+        }
+        Body::Quiet { quiet_ms, waiting_for_input } => {
+            let input = if *waiting_for_input { ", it seems to wait for input" } else { "" };
+            (format!("quiet for {}{input}", show_duration(*quiet_ms)), Tint::Yellow, None)
+        }
+        Body::Heartbeat { new_output } => ("runs on".to_owned(), Tint::Blue, last_line(new_output)),
+    };
+    let task = notice.task.name.as_deref().unwrap_or(&notice.task.command);
+    let age = show_duration(now.millis_since(notice.at));
+    let width = console.width.unwrap_or(usize::MAX);
+    let head = format!("{}  {what}  {}  ({age} ago)", notice.task.id, line(task));
+    let head = fit(&head, width).replacen(what.as_str(), &console.tint(tint, &what), 1);
+    let more = more.map(|more| format!("{}\n", console.tint(Tint::Dim, &fit(&format!("  {more}"), width))));
+    format!("{head}\n{}", more.unwrap_or_default())
+}
+
+fn ending(completed: &Completed) -> String {
+    let outcome = completed.outcome.as_ref();
+    let exit =
+        match (outcome.and_then(|outcome| outcome.exit_code), outcome.and_then(|outcome| outcome.signal)) {
+            (Some(0) | None, None) => String::new(),
+            (Some(code), _) => format!(", exit {code}"),
+            (None, Some(number)) => format!(", {}", symbol::signal(number)),
+        };
+    let took = completed.duration_ms.map(|took| format!(" after {}", show_duration(took)));
+    exit + &took.unwrap_or_default()
+}
+
+fn last_line(text: &str) -> Option<String> {
+    text.lines().rev().map(line).find(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(body: serde_json::Value) -> Notice {
+        let mut json = serde_json::json!({
+            "id": "n-2222222222", "seq": 1, "at": "2026-01-01T00:00:00.000Z",
+            "task": {"id": "t-2222222222", "name": null, "owner": "u", "command": "make", "cwd": null, "labels": {}},
+        });
+        json.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_last_line_and_nothing_that_a_terminal_obeys() {
+        let notice = notice(serde_json::json!({
+            "type": "task.completed", "status": "failed", "outcome": {"exit_code": 2}, "started_at": null, "ended_at": null,
+            "duration_ms": 1500, "output_tail": "one\ntwo\u{1b}[2J\n\n", "output_bytes": 9, "output_truncated": false,
+            "output_path": null, "answer": null,
+        }));
+        let at = Timestamp::from_millis(notice.at.as_millis() + 60_000);
+        let text = render(&notice, at, &Console::plain(None));
+        assert!(text.starts_with("t-2222222222  "), "{text}");
+        assert!(text.contains("failed, exit 2 after 1.5s  make  (1m ago)\n  two"), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+}
