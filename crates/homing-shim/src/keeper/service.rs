@@ -15,12 +15,11 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::client::{EXIT_HELD, Mode};
 use super::connection::Connection;
+use super::presence;
 use super::restart::Restart;
+use super::starter::Starter;
 use crate::wire::{FromKeeper, ToKeeper};
 use crate::{boot, cgroup, clock, confine, dispatch, folder, home, process, shim, sys};
-
-/// How long a new keeper waits for whoever started it: that process may have died meanwhile.
-const FIRST_VISIT_MS: i64 = 10_000;
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
@@ -57,7 +56,7 @@ struct Keeper {
     home: PathBuf,
     mode: Mode,
     folder: OwnedFd,
-    _lock: OwnedFd,
+    lock: OwnedFd,
     listener: OwnedFd,
     signals: OwnedFd,
     peers: Vec<Peer>,
@@ -67,16 +66,16 @@ struct Keeper {
     restart_at: Option<i64>,
     /// A shim died unnaturally: its children may be ours now.
     orphans: bool,
-    /// Until then somebody must have connected; none once somebody has.
-    expecting_until: Option<i64>,
+    /// Who started this process, until somebody has said what is wanted of it.
+    starter: Option<Starter>,
     boot_id: String,
 }
 
 /// Runs as the keeper of a home; the process's whole life. The exit code says what became of it.
-pub(crate) fn run(home: &Path, mode: Mode) -> i32 {
+pub(crate) fn run(home: &Path, mode: Mode, starter: Option<u32>) -> i32 {
     // A descriptor that the starter forgot to mark (a lock, a pipe somebody reads to its end) must not live as long as we do.
     sys::close_range(3, u32::MAX, false);
-    let keeper = match Keeper::open(home, mode) {
+    let keeper = match Keeper::open(home, mode, Starter::find(starter)) {
         Ok(Some(keeper)) => keeper,
         Ok(None) => return EXIT_HELD,
         Err(error) => {
@@ -105,7 +104,7 @@ fn complain(text: &str) {
 
 impl Keeper {
     /// Takes the lock and the socket; none if another keeper has them.
-    fn open(home: &Path, mode: Mode) -> io::Result<Option<Self>> {
+    fn open(home: &Path, mode: Mode, starter: Starter) -> io::Result<Option<Self>> {
         sys::reset_signals();
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
@@ -123,7 +122,7 @@ impl Keeper {
             home: home.to_owned(),
             mode,
             folder,
-            _lock: lock,
+            lock,
             listener,
             signals,
             peers: Vec::new(),
@@ -132,13 +131,14 @@ impl Keeper {
             restart: Restart::default(),
             restart_at: None,
             orphans: false,
-            expecting_until: Some(clock::monotonic() + FIRST_VISIT_MS),
+            starter: Some(starter),
             boot_id: boot::id(),
         }))
     }
 
     /// Out of the starter's session, terminal and cgroup, with none of its descriptors.
     fn detach(&self) {
+        presence::announce(&self.lock);
         let _ = rustix::process::setsid();
         let _ = rustix::process::chdir("/");
         let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
@@ -157,7 +157,11 @@ impl Keeper {
     }
 
     fn serve(mut self) {
-        while !self.is_done() {
+        loop {
+            self.look_at_starter();
+            if self.is_done() {
+                break;
+            }
             self.poll_once();
             if self.restart_at.is_some_and(|at| clock::monotonic() >= at) {
                 self.start_daemon();
@@ -171,8 +175,8 @@ impl Keeper {
 
     /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.
     fn is_done(&self) -> bool {
-        // A keeper that was just started waits for its first visitor, for a while; one that had them leaves after the last.
-        let expecting = self.expecting_until.is_some_and(|until| clock::monotonic() < until);
+        // A keeper that was just started waits for the first word, for a while; one that had it leaves after the last.
+        let expecting = self.starter.as_ref().is_some_and(Starter::may_still_come);
         let idle = self.shims.is_empty()
             && self.daemon.is_none()
             && self.restart_at.is_none()
@@ -187,15 +191,20 @@ impl Keeper {
     }
 
     fn poll_once(&mut self) {
-        let timeout = self.restart_at.or(self.expecting_until).map(|at| {
+        let timeout = self.restart_at.or_else(|| Some(self.starter.as_ref()?.deadline())).map(|at| {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
         });
         let mut fds =
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let watched = self.daemon.as_ref().and_then(|daemon| daemon.pidfd.as_ref());
-        if let Some(pidfd) = watched {
+        let foreign = watched.map(|pidfd| {
             fds.push(PollFd::new(pidfd, PollFlags::IN));
+            fds.len() - 1
+        });
+        // Its end is looked at by the loop.
+        if let Some(pidfd) = self.starter.as_ref().and_then(Starter::watched) {
+            fds.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
         }
         let first_peer = fds.len();
         fds.extend(self.peers.iter().map(|peer| PollFd::new(&peer.connection, PollFlags::IN)));
@@ -204,7 +213,7 @@ impl Keeper {
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let is_ready = |at: usize| ready.get(at).copied().unwrap_or(false);
-        let foreign_daemon_gone = first_peer == 3 && is_ready(2);
+        let foreign_daemon_gone = foreign.is_some_and(is_ready);
         // Backwards, so that a peer that is taken out does not move those still to come.
         for number in (0..self.peers.len()).rev() {
             if is_ready(first_peer + number) {
@@ -230,7 +239,6 @@ impl Keeper {
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
         if let Some(pid) = confine::trusted_peer(&socket) {
-            self.expecting_until = None;
             self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
         }
     }
@@ -252,6 +260,7 @@ impl Keeper {
 
     fn obey(&mut self, number: usize, message: ToKeeper, descriptors: Vec<OwnedFd>) {
         let Some(peer) = self.peers.get_mut(number) else { return };
+        self.starter = None;
         match message {
             ToKeeper::Engine => {
                 peer.role = Role::Engine;
@@ -334,6 +343,18 @@ impl Keeper {
                 self.restart.forgive();
                 self.start_daemon();
             }
+        }
+    }
+
+    /// Whoever started us may die before it says what for. All who do want a daemon, and some were it.
+    fn look_at_starter(&mut self) {
+        let Some(starter) = &self.starter else { return };
+        let gone = starter.is_gone();
+        if gone || !starter.may_still_come() {
+            self.starter = None;
+        }
+        if gone && self.mode == Mode::Daemon && self.daemon.is_none() && !home::is_stopped(&self.home) {
+            self.start_daemon();
         }
     }
 

@@ -93,6 +93,9 @@ impl Service {
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry();
         }
+        if self.vigil.deadline().is_some_and(|at| now >= at) {
+            self.keep_vigil();
+        }
         if let Phase::Draining { since, last_output } = self.phase {
             let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
             if drained {

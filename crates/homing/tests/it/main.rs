@@ -19,6 +19,7 @@ mod pty_input;
 mod readme;
 mod reboot;
 mod retention;
+mod revival;
 mod security;
 mod stop;
 mod submit_race;
