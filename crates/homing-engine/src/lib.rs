@@ -35,6 +35,7 @@ mod engine;
 mod entropy;
 mod error;
 mod exec;
+mod guard;
 mod home;
 mod input;
 mod judge;

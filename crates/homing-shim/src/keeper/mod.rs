@@ -14,14 +14,14 @@
 //!
 //! Killed itself, it is started again by the daemon; both killed, by a shim that sees it, or by the next one that ends. Keeps P3, P4 and P8.
 
+mod announcement;
 mod client;
 mod connection;
-mod presence;
 mod restart;
 mod service;
 mod starter;
 
+pub(crate) use announcement::watch;
 pub use client::{Mode, StartError, connect, request_start, spawn};
 pub use connection::{Connection, Received, receive, send};
-pub(crate) use presence::watch;
 pub(crate) use service::run;

@@ -13,13 +13,17 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::announcement;
 use super::client::{EXIT_HELD, Mode};
 use super::connection::Connection;
-use super::presence;
 use super::restart::Restart;
 use super::starter::Starter;
+use crate::presence::{self, Identity, SETTLE_MS};
 use crate::wire::{FromKeeper, ToKeeper};
 use crate::{boot, cgroup, clock, confine, dispatch, folder, home, process, shim, sys};
+
+/// Between two tries to make a socket again that was removed.
+const REBIND_MS: i64 = 10_000;
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
@@ -58,6 +62,14 @@ struct Keeper {
     folder: OwnedFd,
     lock: OwnedFd,
     listener: OwnedFd,
+    /// Which file its name must mean.
+    bound: Option<Identity>,
+    /// Readable when names in the home come and go; none where the system has no more of these.
+    changes: Option<OwnedFd>,
+    /// When to look whether lock and socket are still there.
+    look_at: Option<i64>,
+    /// Another keeper has the lock by now.
+    displaced: bool,
     signals: OwnedFd,
     peers: Vec<Peer>,
     shims: HashSet<u32>,
@@ -109,20 +121,19 @@ impl Keeper {
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
         let folder = folder::open(home)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = rustix::fs::openat(&folder, home::KEEPER_LOCK, flags, FileMode::RUSR | FileMode::WUSR)?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
+        let Some(lock) = lock(&folder)? else { return Ok(None) };
         let listener = bind(&folder)?;
+        let bound = presence::named(&folder, home::KEEPER_SOCKET);
         let signals = sys::child_signal()?;
         Ok(Some(Self {
             home: home.to_owned(),
             mode,
             folder,
             lock,
+            bound,
+            changes: presence::changes(home).ok(),
+            look_at: None,
+            displaced: false,
             listener,
             signals,
             peers: Vec::new(),
@@ -138,7 +149,7 @@ impl Keeper {
 
     /// Out of the starter's session, terminal and cgroup, with none of its descriptors.
     fn detach(&self) {
-        presence::announce(&self.lock);
+        announcement::announce(&self.lock);
         let _ = rustix::process::setsid();
         let _ = rustix::process::chdir("/");
         let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
@@ -166,11 +177,17 @@ impl Keeper {
             if self.restart_at.is_some_and(|at| clock::monotonic() >= at) {
                 self.start_daemon();
             }
+            if self.look_at.is_some_and(|at| clock::monotonic() >= at) {
+                self.look_at_names();
+            }
             if self.orphans {
                 self.end_orphans();
             }
         }
-        let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+        // By then it may be the next keeper's.
+        if presence::named(&self.folder, home::KEEPER_SOCKET) == self.bound {
+            let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+        }
     }
 
     /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.
@@ -181,7 +198,7 @@ impl Keeper {
             && self.daemon.is_none()
             && self.restart_at.is_none()
             && self.peers.is_empty();
-        idle && (!expecting || !self.folder_is_there())
+        self.displaced || (idle && (!expecting || !self.folder_is_there()))
     }
 
     /// Whether the home is still the folder that this keeper locked: one that was deleted, or moved away, is not served at its old place.
@@ -191,7 +208,9 @@ impl Keeper {
     }
 
     fn poll_once(&mut self) {
-        let timeout = self.restart_at.or_else(|| Some(self.starter.as_ref()?.deadline())).map(|at| {
+        let first_word = self.starter.as_ref().map(Starter::deadline);
+        let next = [self.restart_at, first_word, self.look_at].into_iter().flatten().min();
+        let timeout = next.map(|at| {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
         });
@@ -200,6 +219,10 @@ impl Keeper {
         let watched = self.daemon.as_ref().and_then(|daemon| daemon.pidfd.as_ref());
         let foreign = watched.map(|pidfd| {
             fds.push(PollFd::new(pidfd, PollFlags::IN));
+            fds.len() - 1
+        });
+        let changes = self.changes.as_ref().map(|changes| {
+            fds.push(PollFd::new(changes, PollFlags::IN));
             fds.len() - 1
         });
         // Its end is looked at by the loop.
@@ -214,6 +237,7 @@ impl Keeper {
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let is_ready = |at: usize| ready.get(at).copied().unwrap_or(false);
         let foreign_daemon_gone = foreign.is_some_and(is_ready);
+        let names_changed = changes.is_some_and(is_ready);
         // Backwards, so that a peer that is taken out does not move those still to come.
         for number in (0..self.peers.len()).rev() {
             if is_ready(first_peer + number) {
@@ -228,6 +252,37 @@ impl Keeper {
         }
         if is_ready(1) {
             self.accept();
+        }
+        if let Some(changes) = self.changes.as_ref().filter(|_| names_changed) {
+            presence::drain(changes);
+            self.look_at = Some(clock::monotonic() + SETTLE_MS.cast_signed());
+        }
+    }
+
+    /// Somebody may have removed our lock or our socket. The lock decides who is the keeper: one that has it makes its socket again.
+    fn look_at_names(&mut self) {
+        self.look_at = None;
+        if !self.folder_is_there() {
+            return;
+        }
+        if presence::named(&self.folder, home::KEEPER_LOCK) != presence::held(&self.lock) {
+            match lock(&self.folder) {
+                Ok(Some(taken)) => {
+                    self.lock = taken;
+                    announcement::announce(&self.lock);
+                }
+                Ok(None) => self.displaced = true,
+                Err(_) => {}
+            }
+        }
+        if !self.displaced && presence::named(&self.folder, home::KEEPER_SOCKET) != self.bound {
+            match bind(&self.folder) {
+                Ok(listener) => {
+                    self.listener = listener;
+                    self.bound = presence::named(&self.folder, home::KEEPER_SOCKET);
+                }
+                Err(_) => self.look_at = Some(clock::monotonic() + REBIND_MS),
+            }
         }
     }
 
@@ -460,6 +515,17 @@ impl Keeper {
                 process::signal(&child, libc::SIGKILL);
             }
         }
+    }
+}
+
+/// The keeper's lock; none if another keeper has it.
+fn lock(folder: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = rustix::fs::openat(folder, home::KEEPER_LOCK, flags, FileMode::RUSR | FileMode::WUSR)?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -21,6 +21,7 @@ mod inspect;
 mod life;
 mod listing;
 mod open;
+mod place;
 mod reader;
 mod retention;
 mod row;

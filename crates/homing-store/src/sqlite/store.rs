@@ -8,6 +8,7 @@ use homing_model::retention::Policy;
 use homing_model::{Attempt, Ending, EventKind, Reference, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
+use super::place::Place;
 use super::writer::Durability::{Full, Relaxed};
 use super::{check, events, find, life, listing, open, reader, retention, row, submit, writer};
 use crate::record::{Record, Started};
@@ -35,7 +36,7 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer = writer::spawn(conn, vec![thread])?;
+        let writer = writer::spawn(conn, Place::new(path), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
@@ -90,6 +91,10 @@ impl Store for SqliteStore {
 
     fn list(&self, filter: Filter) -> Op<Listed> {
         self.reader.run(move |conn| listing::list(conn, &filter))
+    }
+
+    fn intact(&self) -> Op<()> {
+        self.writer.run(Relaxed, |_| Ok(()))
     }
 
     fn counts(&self) -> Op<TaskCounts> {

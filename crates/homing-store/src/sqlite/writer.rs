@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::place::Place;
 use crate::store::{Error, Op};
 
 /// So many operations share a commit at most, so that the first of them does not wait for ever.
@@ -109,11 +110,12 @@ impl Handle {
 
 /// Starts the writer. It ends when its handle is gone or closes it; it closes its connection after those of `readers`, since only the
 /// last one to leave may remove the log, and a reader may not.
-pub(super) fn spawn(conn: Connection, readers: Vec<JoinHandle<()>>) -> Result<Handle, Error> {
+pub(super) fn spawn(conn: Connection, place: Place, readers: Vec<JoinHandle<()>>) -> Result<Handle, Error> {
     let (messages, inbox) = mpsc::channel();
     let commits = Arc::new(AtomicU64::new(0));
     let writer = Writer {
         conn,
+        place,
         commits: Arc::clone(&commits),
         durability: Durability::Full,
         suspect: false,
@@ -128,6 +130,7 @@ pub(super) fn spawn(conn: Connection, readers: Vec<JoinHandle<()>>) -> Result<Ha
 
 struct Writer {
     conn: Connection,
+    place: Place,
     commits: Arc<AtomicU64>,
     /// What `PRAGMA synchronous` says now.
     durability: Durability,
@@ -188,6 +191,7 @@ impl Writer {
     }
 
     fn commit(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
+        self.place.hold(&self.conn)?;
         if self.suspect {
             self.make_good()?;
         }

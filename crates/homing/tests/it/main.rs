@@ -23,6 +23,7 @@ mod revival;
 mod security;
 mod stop;
 mod submit_race;
+mod vanished;
 
 use homing_testkit::Home;
 
