@@ -23,6 +23,7 @@ mod listing;
 mod open;
 mod place;
 mod reader;
+mod reserve;
 mod retention;
 mod row;
 mod schema;

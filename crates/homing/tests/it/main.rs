@@ -7,6 +7,7 @@ mod environment;
 mod events;
 mod exec;
 mod faults;
+mod full_disk;
 mod guarantees;
 mod http;
 mod isolation;
