@@ -49,6 +49,7 @@ mod retention;
 mod shutdown;
 mod stop;
 mod submit;
+mod thaw;
 mod view;
 mod wait;
 

@@ -7,6 +7,7 @@ mod environment;
 mod events;
 mod exec;
 mod faults;
+mod frozen_shim;
 mod full_disk;
 mod guarantees;
 mod http;
