@@ -188,6 +188,9 @@ impl Keeper {
         if presence::named(&self.folder, home::KEEPER_SOCKET) == self.bound {
             let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
         }
+        if let Some(base) = cgroup::base(&self.home).filter(|_| !self.displaced) {
+            cgroup::leave(&base);
+        }
     }
 
     /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.

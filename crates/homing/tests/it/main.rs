@@ -1,5 +1,6 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod cgroups;
 mod crash_daemon;
 mod crash_keeper;
 mod crash_shim;
