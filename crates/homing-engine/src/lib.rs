@@ -35,6 +35,7 @@ mod engine;
 mod entropy;
 mod error;
 mod exec;
+mod guard;
 mod home;
 mod input;
 mod judge;
@@ -48,6 +49,7 @@ mod retention;
 mod shutdown;
 mod stop;
 mod submit;
+mod thaw;
 mod view;
 mod wait;
 

@@ -8,6 +8,8 @@ use homing_model::retention::Policy;
 use homing_model::{Attempt, Ending, EventKind, Reference, TaskId, Timestamp};
 use tokio::sync::oneshot;
 
+use super::place::Place;
+use super::reserve::Reserve;
 use super::writer::Durability::{Full, Relaxed};
 use super::{check, events, find, life, listing, open, reader, retention, row, submit, writer};
 use crate::record::{Record, Started};
@@ -35,7 +37,7 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer = writer::spawn(conn, vec![thread])?;
+        let writer = writer::spawn(conn, Place::new(path), Reserve::open(path), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
@@ -60,16 +62,16 @@ impl Store for SqliteStore {
     }
 
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied> {
-        self.writer.run(Relaxed, move |conn| life::started(conn, &attempt, &started))
+        self.writer.run_essential(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
     fn stop_requested(&self, task: TaskId, by: String, now: Timestamp) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
-        self.writer.run(Full, move |conn| life::stop_requested(conn, &task, by, now))
+        self.writer.run_essential(Full, move |conn| life::stop_requested(conn, &task, by.clone(), now))
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::finish(conn, &attempt, ending))
+        self.writer.run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone()))
     }
 
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)> {
@@ -92,6 +94,10 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| listing::list(conn, &filter))
     }
 
+    fn intact(&self) -> Op<()> {
+        self.writer.run(Relaxed, |_| Ok(()))
+    }
+
     fn counts(&self) -> Op<TaskCounts> {
         self.reader.run(listing::counts)
     }
@@ -109,16 +115,16 @@ impl Store for SqliteStore {
     }
 
     fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied> {
-        self.writer.run(Full, move |conn| retention::forget(conn, &id, now))
+        self.writer.run_essential(Full, move |conn| retention::forget(conn, &id, now))
     }
 
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>> {
-        self.writer.run(Full, move |conn| retention::retire(conn, &policy, now, limit))
+        self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64> {
         // What a power cut brings back is trimmed again.
-        self.writer.run(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
+        self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
     }
 
     fn check(&self) -> Op<()> {
