@@ -424,10 +424,14 @@ impl Attendant {
     async fn finish(&mut self, ending: Ending) -> bool {
         let mut shutdown = self.inner.shutdown.clone();
         let mut pause = RECORD_RETRY;
+        let mut troubled = false;
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone()).await {
                 Ok(Applied::Done(record)) => {
-                    self.inner.set_degraded(None);
+                    // Only what this end has said: new tasks may be refused for a disk on which there is room for ends.
+                    if troubled {
+                        self.inner.set_degraded(None);
+                    }
                     self.inner.announce(&record);
                     self.record = record;
                     return true;
@@ -450,6 +454,7 @@ impl Attendant {
                 Err(error) => {
                     tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
                     self.inner.set_degraded(Some(error.to_string()));
+                    troubled = true;
                     // Others are served meanwhile: whoever waits for the start must not wait for the disk.
                     self.settle();
                     tokio::select! {

@@ -20,7 +20,7 @@ use crate::keeper;
 use crate::launch::Values;
 use crate::live::{Ends, Live};
 use crate::shutdown::Shutdown;
-use crate::{adopt, reconcile};
+use crate::{adopt, guard, reconcile};
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +161,8 @@ impl Builder {
             live: Live::default(),
             ends: Ends::default(),
             events: watch::channel(0).0,
-            home_gone: watch::channel(false).0,
+            over: watch::channel(false).0,
+            looked: watch::channel(0).0,
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,
@@ -184,6 +185,7 @@ impl Builder {
                 tracing::warn!(%error, "the start could not be noted");
             }
         }
+        tokio::spawn(guard::run(Arc::clone(&inner)));
         tokio::spawn(reconcile::run(inner));
         Ok(engine)
     }

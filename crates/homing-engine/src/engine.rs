@@ -58,8 +58,10 @@ pub(crate) struct Inner {
     pub(crate) boot_id: String,
     pub(crate) node: String,
     pub(crate) cgroups: Option<PathBuf>,
-    /// Becomes true when somebody has deleted the home.
-    pub(crate) home_gone: watch::Sender<bool>,
+    /// Becomes true when there is nothing left to serve: the home was deleted, or its ledger must be opened anew.
+    pub(crate) over: watch::Sender<bool>,
+    /// Counts looks at what is in the home.
+    pub(crate) looked: watch::Sender<u64>,
     /// Whether a shim that finds nobody revives a daemon.
     pub(crate) revive: bool,
     /// The environment of a task whose submitter gave none.
@@ -137,12 +139,19 @@ impl Engine {
         let _ = tokio::time::timeout(HEARING, self.inner.keeper.say(ToKeeper::Ready)).await;
     }
 
-    /// Waits until somebody has deleted the home: there is nothing left to serve then.
-    pub async fn home_gone(&self) {
-        let mut gone = self.inner.home_gone.subscribe();
-        if gone.wait_for(|gone| *gone).await.is_err() {
+    /// Waits until there is nothing left to serve with this engine: somebody has deleted the home, or its ledger, which then has to be
+    /// opened anew.
+    pub async fn over(&self) {
+        let mut over = self.inner.over.subscribe();
+        if over.wait_for(|over| *over).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Changes whenever it is time to look whether one's own files in the home are still there.
+    #[must_use]
+    pub fn looked(&self) -> watch::Receiver<u64> {
+        self.inner.looked.subscribe()
     }
 
     /// Closes the ledger. On purpose: nobody revives the daemon until it is started again; tasks run on either way.

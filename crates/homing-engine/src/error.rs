@@ -103,6 +103,7 @@ impl Error {
             Self::Limit(_) => Code::SystemLimit,
             Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,
             Self::Store(store::Error::TooNew { .. }) => Code::SchemaTooNew,
+            Self::Store(store::Error::PutBack | store::Error::Displaced(_)) => Code::LedgerMoved,
             Self::Folder(_) | Self::OutputUnreadable { .. } | Self::Store(_) => Code::StorageFailed,
             Self::Closed => Code::DaemonUnreachable,
         }

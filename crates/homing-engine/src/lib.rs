@@ -36,6 +36,7 @@ mod engine;
 mod entropy;
 mod error;
 mod exec;
+mod guard;
 mod home;
 mod inbox;
 mod input;
@@ -50,6 +51,7 @@ mod retention;
 mod shutdown;
 mod stop;
 mod submit;
+mod thaw;
 mod view;
 mod wait;
 

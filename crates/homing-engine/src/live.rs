@@ -98,6 +98,11 @@ impl Live {
         }
     }
 
+    /// Which process the shim is, if it has said so.
+    pub(crate) fn shim(&self, id: &TaskId) -> Option<u32> {
+        self.lock().get(id).and_then(|entry| entry.shim)
+    }
+
     /// Output grew.
     pub(crate) fn grown(&self, id: &TaskId, total: u64) {
         if let Some(entry) = self.lock().get(id) {

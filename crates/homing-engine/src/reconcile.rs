@@ -10,7 +10,7 @@ use homing_model::TaskId;
 use homing_model::api::ReconcileError;
 
 use crate::engine::Inner;
-use crate::{adopt, retention};
+use crate::{adopt, guard, retention};
 
 /// Errors kept for the status at most.
 const ERRORS: usize = 20;
@@ -27,9 +27,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             () = shutdown.over() => return,
             () = tokio::time::sleep(interval) => {}
         }
-        if !inner.home.is_there() {
-            tracing::error!(home = %inner.home.path().display(), "the home folder is gone");
-            inner.home_gone.send_replace(true);
+        if !guard::look(&inner).await {
             return;
         }
         after = pass(&inner, after).await;

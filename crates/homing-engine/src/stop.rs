@@ -1,5 +1,6 @@
 //! Ending a task, and signals. Keeps P8.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::api::{StopAnswer, StopRequest};
@@ -14,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
-use crate::{judge, view, wait};
+use crate::{adopt, judge, thaw, view, wait};
 
 /// Beyond the grace, for the last signal and a look at who is left.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -51,6 +52,12 @@ impl Engine {
             return Ok(StopAnswer { stopping: false, task: view::task(inner, record) });
         }
         let stopping = !record.status.is_terminal();
+        thaw::thaw(inner, &record);
+        if stopping {
+            tokio::spawn(thaw::see_through(Arc::clone(inner), record.clone(), patience));
+            // A shim that stood still when this daemon started could not be adopted: now it can, and is told of the stop then.
+            drop(adopt::one(inner, record.clone()));
+        }
         if let Some(commands) = inner.live.commands(id) {
             let _ = commands.send(Command::Stop(stop)).await;
             if request.wait && !stopping {
@@ -58,7 +65,15 @@ impl Engine {
                 let _ = tokio::time::timeout(patience, commands.closed()).await;
             }
         }
-        let record = if request.wait && stopping { wait::ended(inner, id).await? } else { record };
+        let record = if request.wait && stopping {
+            // Past this only a disk that does not take the end can hold it up: then the task is stopping, and that is the answer.
+            match tokio::time::timeout(patience + PATIENCE, wait::ended(inner, id)).await {
+                Ok(ended) => ended?,
+                Err(_) => inner.record(id).await?,
+            }
+        } else {
+            record
+        };
         Ok(StopAnswer { stopping, task: view::task(inner, record) })
     }
 
@@ -97,6 +112,10 @@ async fn end_leftovers(inner: &Inner, record: &Record, stop: wire::Stop, wait: b
         }
         return;
     };
+    let shim = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
+    if let Some(shim) = shim.and_then(process::stat) {
+        thaw::thaw_process(&shim);
+    }
     if stream.write_all(&wire::frame(&ToShim::Stop(stop))).await.is_err() {
         return;
     }

@@ -97,7 +97,13 @@ async fn submit(
         let folder = match make_folder(inner, &id, &values.written) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(folder_error(&error)),
+            Err(error) => {
+                let error = folder_error(&error);
+                if matches!(error, Error::Full) {
+                    inner.set_degraded(Some(error.to_string()));
+                }
+                return Err(error);
+            }
         };
         let task = NewTask {
             id: id.clone(),

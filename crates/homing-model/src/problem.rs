@@ -134,6 +134,9 @@ catalogue! {
     /// Too deep or too many.
     NestedLimit = "HM0033", "nested_limit", 403, "too many tasks inside tasks",
         "`[nested] depth` in config.toml sets how deep they may go.";
+    /// The database was deleted or replaced under the daemon.
+    LedgerMoved = "HM0034", "ledger_moved", 503, "the database was taken away under the running daemon",
+        "One that was deleted is put back by itself: try again in a moment. Where another file lies in its place, `homing daemon restart` goes on with that one; what the daemon knew is kept beside it, in homing.db.displaced.";
 }
 
 impl Code {

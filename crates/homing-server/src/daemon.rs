@@ -144,7 +144,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                () = engine.home_gone() => return,
+                () = engine.over() => return,
                 _ = self.hang_up.recv() => match settings.read() {
                     Ok(config) => {
                         engine.set_config(config);

@@ -19,6 +19,8 @@ use crate::router::router;
 use crate::settings::Settings;
 use crate::socket::{self, BindError};
 use homing_shim::confine::Confinement;
+use homing_shim::home;
+use homing_shim::presence::{self, Identity};
 
 /// Connections served at once; more wait in the kernel's queue.
 const MOST: usize = 4096;
@@ -43,6 +45,8 @@ pub enum Ended {
 pub struct Server {
     engine: Engine,
     listener: UnixListener,
+    /// Which file its name must mean.
+    bound: Option<Identity>,
     own: Confinement,
     settings: Option<Arc<Settings>>,
 }
@@ -55,8 +59,8 @@ impl Server {
     pub fn bind(engine: Engine) -> Result<Self, BindError> {
         let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
         let own = Confinement::own().map_err(failed)?;
-        let listener = UnixListener::from_std(socket::bind(engine.home())?).map_err(failed)?;
-        Ok(Self { engine, listener, own, settings: None })
+        let (listener, bound) = listen(&engine)?;
+        Ok(Self { engine, listener, bound, own, settings: None })
     }
 
     /// Tells of the configuration in its status.
@@ -64,8 +68,23 @@ impl Server {
         Self { settings: Some(settings), ..self }
     }
 
+    /// Makes the socket again if somebody has removed or replaced it. The engine holds the home's lock, so it is ours to make.
+    fn mend(&mut self) {
+        if presence::at(&self.engine.home().join(home::SOCKET)) == self.bound {
+            return;
+        }
+        match listen(&self.engine) {
+            Ok((listener, bound)) => {
+                tracing::warn!("the socket was removed or replaced; it was made again");
+                self.listener = listener;
+                self.bound = bound;
+            }
+            Err(error) => tracing::error!(%error, "the socket was removed and cannot be made again"),
+        }
+    }
+
     /// Serves until `told` is done or a caller asks for the end. Requests that change something are finished; the rest is cut off.
-    pub async fn serve(self, told: impl Future<Output = ()>) -> Ended {
+    pub async fn serve(mut self, told: impl Future<Output = ()>) -> Ended {
         let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
         let app = App {
@@ -80,12 +99,14 @@ impl Server {
         let mut connections = JoinSet::new();
         // Whether the last try found the system short of something; said once, not at every try.
         let mut short = false;
+        let mut looked = self.engine.looked();
         let ended = loop {
             tokio::select! {
                 biased;
                 () = &mut told => break Ended::Told,
                 () = asked.notified() => break Ended::Asked,
                 Some(_) = connections.join_next() => {}
+                Ok(()) = looked.changed() => self.mend(),
                 accepted = self.listener.accept(), if connections.len() < MOST => match accepted {
                     Ok((stream, _)) => {
                         short = false;
@@ -123,4 +144,10 @@ impl Server {
         }
         admission
     }
+}
+
+fn listen(engine: &Engine) -> Result<(UnixListener, Option<Identity>), BindError> {
+    let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
+    let listener = UnixListener::from_std(socket::bind(engine.home())?).map_err(failed)?;
+    Ok((listener, presence::at(&engine.home().join(home::SOCKET))))
 }

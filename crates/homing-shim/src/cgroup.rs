@@ -68,6 +68,18 @@ pub fn detach(base: &Path) -> io::Result<()> {
     fs::write(daemon.join("cgroup.procs"), "0")
 }
 
+/// Moves this process, perhaps the last of its home, out again and removes what is empty. What others are still in stays, and goes with
+/// the last of them.
+pub(crate) fn leave(base: &Path) {
+    if let Some(outside) = base.parent() {
+        let _ = fs::write(outside.join("cgroup.procs"), "0");
+    }
+    for group in fs::read_dir(base).into_iter().flatten().flatten() {
+        let _ = fs::remove_dir(group.path());
+    }
+    let _ = fs::remove_dir(base);
+}
+
 /// One task's cgroup.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -78,10 +90,8 @@ impl Group {
     /// Makes it and opens it for a clone into it.
     pub(crate) fn make(base: &Path, name: &str) -> io::Result<(Self, OwnedFd)> {
         let path = base.join(name);
-        match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        // With the home's own, which whoever left last may have removed.
+        fs::create_dir_all(&path)?;
         let group = Self { path };
         let fd = crate::folder::open(&group.path)?;
         Ok((group, fd))

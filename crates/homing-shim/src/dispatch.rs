@@ -24,6 +24,7 @@ pub fn dispatch() {
         Some(_) | None => return,
     };
     let home: Option<OsString> = arguments.next();
-    let code = home.map_or(2, |home| keeper::run(&PathBuf::from(home), mode));
+    let starter = arguments.next().and_then(|pid| pid.to_str()?.parse().ok());
+    let code = home.map_or(2, |home| keeper::run(&PathBuf::from(home), mode, starter));
     sys::exit_now(code);
 }

@@ -15,6 +15,7 @@ pub mod folder;
 pub mod home;
 pub mod keeper;
 pub mod output;
+pub mod presence;
 pub mod process;
 pub mod record;
 mod shim;

@@ -22,6 +22,8 @@ pub struct Process {
     pub name: String,
     /// Ended, but not waited for.
     pub zombie: bool,
+    /// Stopped by a signal, or by whoever traces it: it does nothing until it is continued.
+    pub frozen: bool,
 }
 
 /// Reads one process; none if it is gone.
@@ -39,7 +41,14 @@ fn parse_stat(pid: u32, text: &str) -> Option<Process> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let start = fields.nth(17)?.parse().ok()?;
-    Some(Process { pid, parent, start, name, zombie: matches!(state, "Z" | "X") })
+    Some(Process {
+        pid,
+        parent,
+        start,
+        name,
+        zombie: matches!(state, "Z" | "X"),
+        frozen: matches!(state, "T" | "t"),
+    })
 }
 
 /// Every process that can be seen.
@@ -80,12 +89,16 @@ pub fn signal(process: &Process, number: i32) -> bool {
 /// Living processes that were started with this variable in their environment.
 #[must_use]
 pub fn with_variable(name: &str, value: &str) -> Vec<Process> {
-    let wanted = format!("{name}={value}").into_bytes();
-    let holds = |process: &Process| {
-        std::fs::read(format!("/proc/{}/environ", process.pid))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
-    };
+    let holds = |process: &Process| has_variable(process.pid, name, value);
     all().into_iter().filter(|process| !process.zombie).filter(holds).collect()
+}
+
+/// Whether a process was started with this variable in its environment.
+#[must_use]
+pub fn has_variable(pid: u32, name: &str, value: &str) -> bool {
+    let wanted = format!("{name}={value}").into_bytes();
+    std::fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
 }
 
 /// The members of a cgroup, those of its children not included.

@@ -57,6 +57,14 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// Somebody deleted the database; it was put back whole, and has to be opened anew.
+    #[error(
+        "the database was deleted while it was open; it was put back with all that it held and is being opened anew"
+    )]
+    PutBack,
+    /// Somebody put another file in its place; ours was kept beside it.
+    #[error("another file lies in the place of the database; what it held is kept in {0}")]
+    Displaced(String),
     /// The writer is gone; only after a shutdown.
     #[error("the store is closed")]
     Closed,
@@ -251,6 +259,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// A page of tasks.
     fn list(&self, filter: Filter) -> Op<Listed>;
+
+    /// Makes sure that the ledger still is where it was opened, and puts it back if it was deleted: then nothing is written any more, and
+    /// it has to be opened anew. Every write makes sure of it too.
+    fn intact(&self) -> Op<()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// How many there are.
     fn counts(&self) -> Op<TaskCounts>;

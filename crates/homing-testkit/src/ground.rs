@@ -2,6 +2,9 @@
 //!
 //! Tasks run in [`Home::scratch`], so a name in a shell line is a file there.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use homing_shim::process;
@@ -41,6 +44,41 @@ fn send(pid: u32, signal: Signal) {
 /// Stops a process where it is; [`thaw`] lets it go on.
 pub fn freeze(pid: u32) {
     send(pid, Signal::STOP);
+}
+
+/// Keeps a process where it is, whoever continues it, until this is dropped; then it goes on.
+#[derive(Debug)]
+pub struct Freezer {
+    pid: u32,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Freezer {
+    /// Begins.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        freeze(pid);
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let keep = move || {
+            while !seen.load(Ordering::Relaxed) && alive(pid) {
+                freeze(pid);
+                std::thread::yield_now();
+            }
+        };
+        Self { pid, over, thread: Some(std::thread::spawn(keep)) }
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        thaw(self.pid);
+    }
 }
 
 /// Lets a frozen process go on.

@@ -13,7 +13,7 @@ mod output;
 mod terminal;
 mod wait;
 
-pub use ground::{alive, drift, freeze, gate, thaw};
+pub use ground::{Freezer, alive, drift, freeze, gate, thaw};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
 pub use output::{Output, left_out};

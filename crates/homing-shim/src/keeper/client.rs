@@ -93,7 +93,7 @@ pub fn spawn(home: &Path, program: &Path, mode: Mode) -> Result<(), StartError> 
         Mode::Embedded => KEEPER_EMBEDDED,
     };
     let mut command = Command::new(program);
-    command.arg(argument).arg(home).env_clear().current_dir("/");
+    command.arg(argument).arg(home).arg(std::process::id().to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     #[expect(
         clippy::disallowed_methods,

@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use minicbor::{Decode, Encode};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -63,7 +64,8 @@ pub fn send<T: Encode<()>>(socket: impl AsFd, message: &T, descriptors: &[Borrow
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    // Whoever is stopped and goes on (Ctrl-Z) is interrupted, and has nothing to tell.
+    retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL))?;
     Ok(())
 }
 
@@ -75,7 +77,10 @@ pub fn receive<T: for<'b> Decode<'b, ()>>(socket: impl AsFd) -> io::Result<Optio
     let mut bytes = [0; MAX_PACKET];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let got = retry_on_intr(|| {
+        let mut buffers = [IoSliceMut::new(&mut bytes)];
+        recvmsg(&socket, &mut buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+    })?;
     let mut descriptors = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {

@@ -10,13 +10,18 @@
 //! children of a shim that was killed, and ends them: nothing may run on that nobody watches. When the daemon has left on purpose and no
 //! shim is left, the keeper leaves too.
 //!
-//! Killed itself, it is started again by the daemon; both killed, by the next shim that ends. Keeps P3, P4 and P8.
+//! Whoever starts a keeper wants a daemon: if its starter dies before it said so, the keeper starts one all the same.
+//!
+//! Killed itself, it is started again by the daemon; both killed, by a shim that sees it, or by the next one that ends. Keeps P3, P4 and P8.
 
+mod announcement;
 mod client;
 mod connection;
 mod restart;
 mod service;
+mod starter;
 
+pub(crate) use announcement::watch;
 pub use client::{Mode, StartError, connect, request_start, spawn};
 pub use connection::{Connection, Received, receive, send};
 pub(crate) use service::run;

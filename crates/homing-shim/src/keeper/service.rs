@@ -13,14 +13,17 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::announcement;
 use super::client::{EXIT_HELD, Mode};
 use super::connection::Connection;
 use super::restart::Restart;
+use super::starter::Starter;
+use crate::presence::{self, Identity, SETTLE_MS};
 use crate::wire::{FromKeeper, ToKeeper};
 use crate::{boot, cgroup, clock, confine, dispatch, folder, home, process, shim, sys};
 
-/// How long a new keeper waits for whoever started it: that process may have died meanwhile.
-const FIRST_VISIT_MS: i64 = 10_000;
+/// Between two tries to make a socket again that was removed.
+const REBIND_MS: i64 = 10_000;
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
@@ -57,8 +60,16 @@ struct Keeper {
     home: PathBuf,
     mode: Mode,
     folder: OwnedFd,
-    _lock: OwnedFd,
+    lock: OwnedFd,
     listener: OwnedFd,
+    /// Which file its name must mean.
+    bound: Option<Identity>,
+    /// Readable when names in the home come and go; none where the system has no more of these.
+    changes: Option<OwnedFd>,
+    /// When to look whether lock and socket are still there.
+    look_at: Option<i64>,
+    /// Another keeper has the lock by now.
+    displaced: bool,
     signals: OwnedFd,
     peers: Vec<Peer>,
     shims: HashSet<u32>,
@@ -67,16 +78,16 @@ struct Keeper {
     restart_at: Option<i64>,
     /// A shim died unnaturally: its children may be ours now.
     orphans: bool,
-    /// Until then somebody must have connected; none once somebody has.
-    expecting_until: Option<i64>,
+    /// Who started this process, until somebody has said what is wanted of it.
+    starter: Option<Starter>,
     boot_id: String,
 }
 
 /// Runs as the keeper of a home; the process's whole life. The exit code says what became of it.
-pub(crate) fn run(home: &Path, mode: Mode) -> i32 {
+pub(crate) fn run(home: &Path, mode: Mode, starter: Option<u32>) -> i32 {
     // A descriptor that the starter forgot to mark (a lock, a pipe somebody reads to its end) must not live as long as we do.
     sys::close_range(3, u32::MAX, false);
-    let keeper = match Keeper::open(home, mode) {
+    let keeper = match Keeper::open(home, mode, Starter::find(starter)) {
         Ok(Some(keeper)) => keeper,
         Ok(None) => return EXIT_HELD,
         Err(error) => {
@@ -105,25 +116,24 @@ fn complain(text: &str) {
 
 impl Keeper {
     /// Takes the lock and the socket; none if another keeper has them.
-    fn open(home: &Path, mode: Mode) -> io::Result<Option<Self>> {
+    fn open(home: &Path, mode: Mode, starter: Starter) -> io::Result<Option<Self>> {
         sys::reset_signals();
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
         let folder = folder::open(home)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let lock = rustix::fs::openat(&folder, home::KEEPER_LOCK, flags, FileMode::RUSR | FileMode::WUSR)?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
+        let Some(lock) = lock(&folder)? else { return Ok(None) };
         let listener = bind(&folder)?;
+        let bound = presence::named(&folder, home::KEEPER_SOCKET);
         let signals = sys::child_signal()?;
         Ok(Some(Self {
             home: home.to_owned(),
             mode,
             folder,
-            _lock: lock,
+            lock,
+            bound,
+            changes: presence::changes(home).ok(),
+            look_at: None,
+            displaced: false,
             listener,
             signals,
             peers: Vec::new(),
@@ -132,13 +142,14 @@ impl Keeper {
             restart: Restart::default(),
             restart_at: None,
             orphans: false,
-            expecting_until: Some(clock::monotonic() + FIRST_VISIT_MS),
+            starter: Some(starter),
             boot_id: boot::id(),
         }))
     }
 
     /// Out of the starter's session, terminal and cgroup, with none of its descriptors.
     fn detach(&self) {
+        announcement::announce(&self.lock);
         let _ = rustix::process::setsid();
         let _ = rustix::process::chdir("/");
         let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
@@ -157,27 +168,40 @@ impl Keeper {
     }
 
     fn serve(mut self) {
-        while !self.is_done() {
+        loop {
+            self.look_at_starter();
+            if self.is_done() {
+                break;
+            }
             self.poll_once();
             if self.restart_at.is_some_and(|at| clock::monotonic() >= at) {
                 self.start_daemon();
+            }
+            if self.look_at.is_some_and(|at| clock::monotonic() >= at) {
+                self.look_at_names();
             }
             if self.orphans {
                 self.end_orphans();
             }
         }
-        let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+        // By then it may be the next keeper's.
+        if presence::named(&self.folder, home::KEEPER_SOCKET) == self.bound {
+            let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+        }
+        if let Some(base) = cgroup::base(&self.home).filter(|_| !self.displaced) {
+            cgroup::leave(&base);
+        }
     }
 
     /// Nothing to keep: no shim, no daemon now or soon, nobody who asks.
     fn is_done(&self) -> bool {
-        // A keeper that was just started waits for its first visitor, for a while; one that had them leaves after the last.
-        let expecting = self.expecting_until.is_some_and(|until| clock::monotonic() < until);
+        // A keeper that was just started waits for the first word, for a while; one that had it leaves after the last.
+        let expecting = self.starter.as_ref().is_some_and(Starter::may_still_come);
         let idle = self.shims.is_empty()
             && self.daemon.is_none()
             && self.restart_at.is_none()
             && self.peers.is_empty();
-        idle && (!expecting || !self.folder_is_there())
+        self.displaced || (idle && (!expecting || !self.folder_is_there()))
     }
 
     /// Whether the home is still the folder that this keeper locked: one that was deleted, or moved away, is not served at its old place.
@@ -187,15 +211,26 @@ impl Keeper {
     }
 
     fn poll_once(&mut self) {
-        let timeout = self.restart_at.or(self.expecting_until).map(|at| {
+        let first_word = self.starter.as_ref().map(Starter::deadline);
+        let next = [self.restart_at, first_word, self.look_at].into_iter().flatten().min();
+        let timeout = next.map(|at| {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
         });
         let mut fds =
             vec![PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let watched = self.daemon.as_ref().and_then(|daemon| daemon.pidfd.as_ref());
-        if let Some(pidfd) = watched {
+        let foreign = watched.map(|pidfd| {
             fds.push(PollFd::new(pidfd, PollFlags::IN));
+            fds.len() - 1
+        });
+        let changes = self.changes.as_ref().map(|changes| {
+            fds.push(PollFd::new(changes, PollFlags::IN));
+            fds.len() - 1
+        });
+        // Its end is looked at by the loop.
+        if let Some(pidfd) = self.starter.as_ref().and_then(Starter::watched) {
+            fds.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
         }
         let first_peer = fds.len();
         fds.extend(self.peers.iter().map(|peer| PollFd::new(&peer.connection, PollFlags::IN)));
@@ -204,7 +239,8 @@ impl Keeper {
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let is_ready = |at: usize| ready.get(at).copied().unwrap_or(false);
-        let foreign_daemon_gone = first_peer == 3 && is_ready(2);
+        let foreign_daemon_gone = foreign.is_some_and(is_ready);
+        let names_changed = changes.is_some_and(is_ready);
         // Backwards, so that a peer that is taken out does not move those still to come.
         for number in (0..self.peers.len()).rev() {
             if is_ready(first_peer + number) {
@@ -220,6 +256,37 @@ impl Keeper {
         if is_ready(1) {
             self.accept();
         }
+        if let Some(changes) = self.changes.as_ref().filter(|_| names_changed) {
+            presence::drain(changes);
+            self.look_at = Some(clock::monotonic() + SETTLE_MS.cast_signed());
+        }
+    }
+
+    /// Somebody may have removed our lock or our socket. The lock decides who is the keeper: one that has it makes its socket again.
+    fn look_at_names(&mut self) {
+        self.look_at = None;
+        if !self.folder_is_there() {
+            return;
+        }
+        if presence::named(&self.folder, home::KEEPER_LOCK) != presence::held(&self.lock) {
+            match lock(&self.folder) {
+                Ok(Some(taken)) => {
+                    self.lock = taken;
+                    announcement::announce(&self.lock);
+                }
+                Ok(None) => self.displaced = true,
+                Err(_) => {}
+            }
+        }
+        if !self.displaced && presence::named(&self.folder, home::KEEPER_SOCKET) != self.bound {
+            match bind(&self.folder) {
+                Ok(listener) => {
+                    self.listener = listener;
+                    self.bound = presence::named(&self.folder, home::KEEPER_SOCKET);
+                }
+                Err(_) => self.look_at = Some(clock::monotonic() + REBIND_MS),
+            }
+        }
     }
 
     fn accept(&mut self) {
@@ -230,7 +297,6 @@ impl Keeper {
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
         if let Some(pid) = confine::trusted_peer(&socket) {
-            self.expecting_until = None;
             self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
         }
     }
@@ -252,6 +318,7 @@ impl Keeper {
 
     fn obey(&mut self, number: usize, message: ToKeeper, descriptors: Vec<OwnedFd>) {
         let Some(peer) = self.peers.get_mut(number) else { return };
+        self.starter = None;
         match message {
             ToKeeper::Engine => {
                 peer.role = Role::Engine;
@@ -334,6 +401,18 @@ impl Keeper {
                 self.restart.forgive();
                 self.start_daemon();
             }
+        }
+    }
+
+    /// Whoever started us may die before it says what for. All who do want a daemon, and some were it.
+    fn look_at_starter(&mut self) {
+        let Some(starter) = &self.starter else { return };
+        let gone = starter.is_gone();
+        if gone || !starter.may_still_come() {
+            self.starter = None;
+        }
+        if gone && self.mode == Mode::Daemon && self.daemon.is_none() && !home::is_stopped(&self.home) {
+            self.start_daemon();
         }
     }
 
@@ -439,6 +518,17 @@ impl Keeper {
                 process::signal(&child, libc::SIGKILL);
             }
         }
+    }
+}
+
+/// The keeper's lock; none if another keeper has it.
+fn lock(folder: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock = rustix::fs::openat(folder, home::KEEPER_LOCK, flags, FileMode::RUSR | FileMode::WUSR)?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

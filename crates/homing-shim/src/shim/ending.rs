@@ -12,6 +12,7 @@ use super::orders::RETRY_MS;
 use super::revive;
 use super::service::Service;
 use super::stop::{self, Cause};
+use crate::cgroup;
 use crate::clock;
 use crate::record::{self, ExitRecord, Survivor, Verdict};
 use crate::wire::FromShim;
@@ -92,6 +93,9 @@ impl Service {
         }
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry();
+        }
+        if self.vigil.deadline().is_some_and(|at| now >= at) {
+            self.keep_vigil();
         }
         if let Phase::Draining { since, last_output } = self.phase {
             let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
@@ -233,6 +237,9 @@ impl Service {
     pub(super) fn leave(&mut self) {
         if let Some(group) = &self.group {
             group.remove();
+        }
+        if let Some(base) = self.launch.cgroup.as_ref().filter(|_| self.channel.is_none()) {
+            cgroup::leave(Path::new(OsStr::from_bytes(base)));
         }
         if self.listener.is_some() {
             let _ = folder::remove(&self.folder, folder::SOCKET);

@@ -9,7 +9,7 @@
 //! When the main process has ended and its output is drained, the shim tells the daemon and puts the exit record in place: from then on
 //! no process is needed for the truth to survive. What a power cut could still take is made durable by the daemon's ledger, or, when
 //! no daemon confirms that, by syncing the record. The shim leaves when the daemon says that the end is recorded; or, with no daemon there, when
-//! the record is durable and a revival was begun. Children that outlive the main process keep it here, capturing, until they are gone.
+//! the record is durable and a revival was begun. While no daemon is there the shim watches the keeper, and revives both when that is gone. Children that outlive the main process keep it here, capturing, until they are gone.
 //!
 //! Keeps P2, P3, P4, P7, P8, P9 and P10.
 
@@ -23,5 +23,6 @@ mod orders;
 mod revive;
 mod service;
 mod stop;
+mod vigil;
 
 pub(crate) use service::run;

@@ -1,5 +1,9 @@
 //! What the daemon asks for, and what it is told.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 use minicbor::bytes::ByteVec;
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
@@ -30,6 +34,7 @@ impl Service {
         if confine::trusted_peer(&socket).is_some() {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
+            self.vigil.end();
             self.channel = Some(Channel::new(socket));
         }
     }
@@ -41,6 +46,14 @@ impl Service {
         self.watch = None;
         self.input.forget();
         self.listen();
+        self.keep_vigil();
+    }
+
+    /// Somebody must bring the daemon back, unless nobody wants one (an engine inside another program).
+    pub(super) fn keep_vigil(&mut self) {
+        if let Some(home) = &self.launch.revive {
+            self.vigil.look(Path::new(OsStr::from_bytes(home)));
+        }
     }
 
     /// Makes the socket; what does not work now (a full disk, no descriptor) is tried again, so that the task stays within reach.

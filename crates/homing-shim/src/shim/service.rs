@@ -16,6 +16,7 @@ use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS, Safety};
 use super::input::Input;
 use super::launch;
 use super::stop::Stop;
+use super::vigil::Vigil;
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
 use crate::output::Writer;
@@ -31,6 +32,8 @@ pub(super) struct Service {
     pub(super) listener: Option<OwnedFd>,
     /// When to try again what the disk or the system would not give.
     pub(super) retry_at: Option<i64>,
+    /// Who brings the daemon back, while none is there.
+    pub(super) vigil: Vigil,
     /// A daemon was asked for before this process could leave.
     pub(super) revived: bool,
     pub(super) signals: OwnedFd,
@@ -108,6 +111,7 @@ impl Service {
             channel: Some(channel),
             listener: None,
             retry_at: None,
+            vigil: Vigil::default(),
             revived: false,
             group: None,
             marker,
@@ -183,10 +187,10 @@ impl Service {
             let wait = (at - clock::monotonic()).max(0);
             Timespec { tv_sec: wait / 1000, tv_nsec: wait % 1000 * 1_000_000 }
         });
-        let mut ready = [PollFlags::empty(); 7];
+        let mut ready = [PollFlags::empty(); 8];
         {
-            let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(7);
-            let mut slots: Vec<usize> = Vec::with_capacity(7);
+            let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(8);
+            let mut slots: Vec<usize> = Vec::with_capacity(8);
             fds.push(PollFd::new(&self.signals, PollFlags::IN));
             slots.push(0);
             if let Some(channel) = &self.channel {
@@ -206,6 +210,10 @@ impl Service {
                 fds.push(PollFd::from_borrowed_fd(fd, PollFlags::OUT));
                 slots.push(4);
             }
+            if let Some(keeper) = self.vigil.watched() {
+                fds.push(PollFd::from_borrowed_fd(keeper, PollFlags::IN));
+                slots.push(7);
+            }
             for (number, source) in self.sources.iter().enumerate().take(2) {
                 fds.push(PollFd::new(&source.fd, PollFlags::IN));
                 slots.push(5 + number);
@@ -219,7 +227,7 @@ impl Service {
                 }
             }
         }
-        let [signals, channel, listener, status, input, first, second] = ready;
+        let [signals, channel, listener, status, input, first, second, keeper] = ready;
         // Output before the end: what was written before an exit is taken before the exit is seen.
         self.take_output([first, second]);
         if !status.is_empty() {
@@ -233,6 +241,9 @@ impl Service {
         }
         if !listener.is_empty() {
             self.accept();
+        }
+        if !keeper.is_empty() {
+            self.keep_vigil();
         }
         if !input.is_empty() {
             let answers = self.input.pump();
@@ -250,7 +261,7 @@ impl Service {
             Phase::Running | Phase::Told { .. } => None,
         };
         let rest = self.buffer.as_ref().map(|_| clock::monotonic() + REST_MS);
-        [stop, timeout, drain, rest, self.retry_at].into_iter().flatten().min()
+        [stop, timeout, drain, rest, self.retry_at, self.vigil.deadline()].into_iter().flatten().min()
     }
 
     /// The child's word: closed means executed, eight bytes mean that it could not be.

@@ -65,6 +65,19 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// Like fork, but the new process is a child of our own parent: it is not in our tree, and its end is not ours to see.
+pub(crate) fn fork_sibling() -> io::Result<Fork> {
+    // SAFETY: all zero is a valid clone_args.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = libc::CLONE_PARENT as u64;
+    // SAFETY: as in `clone`.
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(u32::try_from(pid).unwrap_or(0))),
+    }
+}
+
 /// From the kernel's `sched.h`; the libc crate's constant is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 

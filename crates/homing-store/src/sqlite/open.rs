@@ -67,23 +67,9 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
 /// Makes the database whole under another name and renames it: a crash in between leaves no half of one.
 fn create(path: &Path) -> Result<(), Error> {
     let young = inspect::beside(path, ".new");
+    remove_with_companions(&young)?;
     // A log whose database is gone is of no use, and SQLite would take it for the new one's.
-    let leftovers = [
-        young.clone(),
-        inspect::beside(&young, "-wal"),
-        inspect::beside(&young, "-shm"),
-        inspect::beside(&young, "-journal"),
-        inspect::beside(path, "-wal"),
-        inspect::beside(path, "-shm"),
-    ];
-    for leftover in leftovers {
-        match std::fs::remove_file(&leftover) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(shown(&leftover, &error));
-            }
-            _ => {}
-        }
-    }
+    remove_companions(path)?;
     // SQLite gives its other files the mode of this one.
     File::options()
         .write(true)
@@ -96,8 +82,31 @@ fn create(path: &Path) -> Result<(), Error> {
     schema::migrate(&mut conn)?;
     conn.close().map_err(|(_, error)| error)?;
     File::open(&young).and_then(|file| file.sync_all()).map_err(|error| shown(&young, &error))?;
-    std::fs::rename(&young, path).map_err(|error| shown(path, &error))?;
+    put_in_place(&young, path)
+}
+
+/// Gives a whole database its name, durably.
+pub(super) fn put_in_place(young: &Path, path: &Path) -> Result<(), Error> {
+    std::fs::rename(young, path).map_err(|error| shown(path, &error))?;
     File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(|error| shown(path, &error))
+}
+
+/// Removes the files that SQLite keeps beside a database.
+pub(super) fn remove_companions(path: &Path) -> Result<(), Error> {
+    ["-wal", "-shm", "-journal"].iter().try_for_each(|suffix| remove(&inspect::beside(path, suffix)))
+}
+
+/// Removes a database that was not finished.
+pub(super) fn remove_with_companions(path: &Path) -> Result<(), Error> {
+    remove(path)?;
+    remove_companions(path)
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(shown(path, &error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 fn folder(path: &Path) -> &Path {

@@ -11,6 +11,8 @@ use homing_model::{
 };
 use tokio::sync::oneshot;
 
+use super::place::Place;
+use super::reserve::Reserve;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
     check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
@@ -41,7 +43,7 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer = writer::spawn(conn, vec![thread])?;
+        let writer = writer::spawn(conn, Place::new(path), Reserve::open(path), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
@@ -66,16 +68,16 @@ impl Store for SqliteStore {
     }
 
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied> {
-        self.writer.run(Relaxed, move |conn| life::started(conn, &attempt, &started))
+        self.writer.run_essential(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
     fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
-        self.writer.run(Full, move |conn| life::stop_requested(conn, &task, by, entropy, now))
+        self.writer.run_essential(Full, move |conn| life::stop_requested(conn, &task, by, entropy, now))
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::finish(conn, &attempt, ending, report))
+        self.writer.run_essential(Full, move |conn| life::finish(conn, &attempt, ending, report))
     }
 
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
@@ -96,7 +98,7 @@ impl Store for SqliteStore {
     }
 
     fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>> {
-        self.writer.run(Full, move |conn| inbox::acknowledge(conn, &owner, ids, &tasks))
+        self.writer.run_essential(Full, move |conn| inbox::acknowledge(conn, &owner, ids, &tasks))
     }
 
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()> {
@@ -117,7 +119,8 @@ impl Store for SqliteStore {
 
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
         // What a power cut undoes is delivered once more, under the same id.
-        self.writer.run(Relaxed, move |conn| deliveries::settle(conn, &delivery, fence, settled, now))
+        self.writer
+            .run_essential(Relaxed, move |conn| deliveries::settle(conn, &delivery, fence, settled, now))
     }
 
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
@@ -152,6 +155,10 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| listing::list(conn, &filter))
     }
 
+    fn intact(&self) -> Op<()> {
+        self.writer.run(Relaxed, |_| Ok(()))
+    }
+
     fn counts(&self) -> Op<TaskCounts> {
         self.reader.run(listing::counts)
     }
@@ -169,16 +176,16 @@ impl Store for SqliteStore {
     }
 
     fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied> {
-        self.writer.run(Full, move |conn| retention::forget(conn, &id, now))
+        self.writer.run_essential(Full, move |conn| retention::forget(conn, &id, now))
     }
 
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>> {
-        self.writer.run(Full, move |conn| retention::retire(conn, &policy, now, limit))
+        self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64> {
         // What a power cut brings back is trimmed again.
-        self.writer.run(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
+        self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
     }
 
     fn check(&self) -> Op<()> {

@@ -4,6 +4,9 @@
 //! itself, so there is no timer and a lone operation never waits for company. Each operation runs under its own savepoint, so one that
 //! fails undoes nothing of the others. Answers go out only after the commit; if that fails, everyone in the batch is told so.
 //!
+//! What must still go through on a full disk (ends, and the forgetting that makes room) is tried again with some of the
+//! [reserve](super::reserve); the rest is told that the disk is full.
+//!
 //! After an input/output error nothing that was written since can be trusted to reach the disk (Linux reports a failed fsync once and
 //! then forgets the pages). So before the next batch the whole log is copied into the database and synced anew; until that succeeds,
 //! every operation is answered with the error.
@@ -16,6 +19,8 @@ use std::thread::{self, JoinHandle};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::place::Place;
+use super::reserve::Reserve;
 use crate::store::{Error, Op};
 
 /// So many operations share a commit at most, so that the first of them does not wait for ever.
@@ -38,12 +43,16 @@ trait Job: Send {
     /// Does the work and keeps the answer back. After an error, its changes are undone.
     fn run(&mut self, conn: &Connection) -> Result<(), Error>;
 
+    /// Whether it must go through on a full disk too; then it can be run again after it was undone.
+    fn is_essential(&self) -> bool;
+
     /// Answers: with what it kept back, or with why the commit failed.
     fn settle(self: Box<Self>, fate: Result<(), Error>);
 }
 
 struct Operation<T, F> {
-    work: Option<F>,
+    work: F,
+    essential: bool,
     answer: Result<T, Error>,
     reply: oneshot::Sender<Result<T, Error>>,
 }
@@ -51,12 +60,15 @@ struct Operation<T, F> {
 impl<T, F> Job for Operation<T, F>
 where
     T: Send,
-    F: FnOnce(&Connection) -> Result<T, Error> + Send,
+    F: FnMut(&Connection) -> Result<T, Error> + Send,
 {
     fn run(&mut self, conn: &Connection) -> Result<(), Error> {
-        let Some(work) = self.work.take() else { return Ok(()) };
-        self.answer = work(conn);
+        self.answer = (self.work)(conn);
         self.answer.as_ref().map(drop).map_err(Clone::clone)
+    }
+
+    fn is_essential(&self) -> bool {
+        self.essential
     }
 
     fn settle(self: Box<Self>, fate: Result<(), Error>) {
@@ -87,8 +99,27 @@ impl Handle {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     {
+        let mut work = Some(work);
+        // Run once: whoever asked is told that the disk is full, and asks again.
+        self.send(durability, false, move |conn| work.take().map_or(Err(Error::Full), |work| work(conn)))
+    }
+
+    /// The same, for what must go through on a full disk too. It may be run again after it was undone.
+    pub(super) fn run_essential<T, F>(&self, durability: Durability, work: F) -> Op<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        self.send(durability, true, work)
+    }
+
+    fn send<T, F>(&self, durability: Durability, essential: bool, work: F) -> Op<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+    {
         let (reply, answer) = oneshot::channel();
-        let job = Operation { work: Some(work), answer: Err(Error::Closed), reply };
+        let job = Operation { work, essential, answer: Err(Error::Closed), reply };
         // A failed send drops the reply, which the answer then shows.
         let _ = self.messages.send(Message::Run(durability, Box::new(job)));
         Box::pin(async move { answer.await.unwrap_or(Err(Error::Closed)) })
@@ -109,11 +140,18 @@ impl Handle {
 
 /// Starts the writer. It ends when its handle is gone or closes it; it closes its connection after those of `readers`, since only the
 /// last one to leave may remove the log, and a reader may not.
-pub(super) fn spawn(conn: Connection, readers: Vec<JoinHandle<()>>) -> Result<Handle, Error> {
+pub(super) fn spawn(
+    conn: Connection,
+    place: Place,
+    reserve: Reserve,
+    readers: Vec<JoinHandle<()>>,
+) -> Result<Handle, Error> {
     let (messages, inbox) = mpsc::channel();
     let commits = Arc::new(AtomicU64::new(0));
     let writer = Writer {
         conn,
+        place,
+        reserve,
         commits: Arc::clone(&commits),
         durability: Durability::Full,
         suspect: false,
@@ -128,6 +166,8 @@ pub(super) fn spawn(conn: Connection, readers: Vec<JoinHandle<()>>) -> Result<Ha
 
 struct Writer {
     conn: Connection,
+    place: Place,
+    reserve: Reserve,
     commits: Arc<AtomicU64>,
     /// What `PRAGMA synchronous` says now.
     durability: Durability,
@@ -173,21 +213,43 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let fate = self.commit(&mut jobs, durability);
-        if let Err(error) = &fate {
-            if !self.conn.is_autocommit()
-                && let Err(error) = self.conn.execute_batch("ROLLBACK")
-            {
-                tracing::error!(%error, "a failed transaction could not be rolled back");
+        let mut fate = self.attempt(&mut jobs, durability);
+        while fate == Err(Error::Full) {
+            let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_essential());
+            for job in rest {
+                job.settle(fate.clone());
             }
-            self.suspect |= matches!(error, Error::Io(_));
+            jobs = essential;
+            if jobs.is_empty() || !self.reserve.give_up_a_piece() {
+                break;
+            }
+            tracing::warn!("the disk is full; some of the reserve was given up for what must be written");
+            fate = self.attempt(&mut jobs, durability);
         }
         for job in jobs {
             job.settle(fate.clone());
         }
     }
 
+    /// One transaction; after an error nothing of it is left.
+    fn attempt(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
+        let fate = self.commit(jobs, durability);
+        match &fate {
+            Ok(()) => self.reserve.refill(),
+            Err(error) => {
+                if !self.conn.is_autocommit()
+                    && let Err(error) = self.conn.execute_batch("ROLLBACK")
+                {
+                    tracing::error!(%error, "a failed transaction could not be rolled back");
+                }
+                self.suspect |= matches!(error, Error::Io(_));
+            }
+        }
+        fate
+    }
+
     fn commit(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
+        self.place.hold(&self.conn)?;
         if self.suspect {
             self.make_good()?;
         }
@@ -196,8 +258,8 @@ impl Writer {
         for job in jobs {
             self.execute("SAVEPOINT operation")?;
             if let Err(error) = job.run(&self.conn) {
-                if self.conn.is_autocommit() {
-                    // SQLite has rolled back everything, as it does on a full disk.
+                // SQLite has rolled back everything, as it may on a full disk; or there is a way to let this one through.
+                if self.conn.is_autocommit() || (error == Error::Full && job.is_essential()) {
                     return Err(error);
                 }
                 self.execute("ROLLBACK TO operation")?;

@@ -28,15 +28,16 @@ async fn p9_an_answered_submit_and_end_survive_a_kill() {
 }
 
 #[tokio::test]
-async fn a_clean_shutdown_leaves_one_file() {
+async fn a_clean_shutdown_leaves_the_database_and_its_reserve() {
     let home = Home::new();
     let store = home.open();
     create(&ledger(&store), submit(1), 0).await;
     store.counts().await.unwrap();
     store.close().await.unwrap();
-    let files: Vec<_> =
+    let mut files: Vec<_> =
         std::fs::read_dir(home.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(files, ["homing.db"]);
+    files.sort();
+    assert_eq!(files, ["homing.db", "homing.db.reserve"]);
     assert_eq!(get(&ledger(&home.open()), 1).await.id, id(1));
 }
 

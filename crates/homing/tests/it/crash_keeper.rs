@@ -46,7 +46,6 @@ fn p4_with_daemon_and_keeper_killed_a_task_ends_and_brings_them_back() {
     let _ = home.until_status(&id, "running");
     let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
     home.kill_at_once(&[daemon, keeper]);
-    assert!(home.find_daemon().is_none());
     home.open("go");
     // Nobody asks anything of homing until the daemon is there by itself.
     let next = home.next_daemon(daemon);

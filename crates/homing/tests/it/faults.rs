@@ -101,11 +101,15 @@ fn p4_a_daemon_serves_on_a_disk_that_output_has_filled_to_the_brim_and_again_aft
     let id = home.submit(&[], "head -c 8000000 /dev/zero; exit 4");
     let degraded =
         || home.cli(["status", "--json"]).ok().json()["daemon"]["degraded"].as_str().map(str::to_owned);
+    let refused =
+        || wait_for("a refusal", || Some(home.cli(["run", "--", "true"])).filter(|output| output.code != 0));
+    let told = refused();
+    assert!(is_refused(&told, &["HM0012", "HM0013"]), "{told:?}");
     assert!(wait_for("the daemon to say so", degraded).contains("full"));
-    let refused = home.cli(["run", "--", "true"]);
-    assert!(is_refused(&refused, &["HM0012", "HM0013"]), "{refused:?}");
     let killed = home.kill_daemon();
     let _ = home.next_daemon(killed);
+    let told = refused();
+    assert!(is_refused(&told, &["HM0012", "HM0013"]), "{told:?}");
     assert!(wait_for("the next daemon to say so", degraded).contains("full"));
     let _ = home.cli(["list"]).ok();
     std::fs::remove_file(home.path().join("tasks").join(&id).join("output.log")).unwrap();

@@ -73,7 +73,9 @@ fn p8_stop_ends_what_was_left_also_after_a_daemon_restart() {
 fn p3_a_server_keeps_its_output_while_nobody_but_its_shim_is_there() {
     let home = home();
     let (id, server) = serve(&home);
-    home.kill_at_once(&[home.daemon_pid(), home.keeper_pid()]);
+    let keeper = home.keeper_pid();
+    home.stop_daemon();
+    home.kill_at_once(&[keeper]);
     home.open("say");
     let path = home.path().join("tasks").join(&id).join("output.log");
     wait_for("the later output", || std::fs::read(&path).unwrap().ends_with(b"later\nerr\n").then_some(()));

@@ -37,7 +37,6 @@ fn p3_a_timeout_holds_while_daemon_and_keeper_are_dead() {
     home.kill_at_once(&[daemon, keeper]);
     assert!(pids.iter().all(|pid| alive(*pid)), "the machine is too slow for this test");
     wait_for("the tree's end", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
-    // The end that the shim enforced also brought the daemon back.
     let _ = home.next_daemon(daemon);
     let task = home.ended(&id);
     assert_eq!((&task["status"], &task["outcome"]["signal"]), (&"timed_out".into(), &9.into()), "{task}");

@@ -1,5 +1,6 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod cgroups;
 mod completions;
 mod config;
 mod crash_daemon;
@@ -9,6 +10,8 @@ mod environment;
 mod events;
 mod exec;
 mod faults;
+mod frozen_shim;
+mod full_disk;
 mod guarantees;
 mod http;
 mod isolation;
@@ -22,9 +25,11 @@ mod pty_input;
 mod readme;
 mod reboot;
 mod retention;
+mod revival;
 mod security;
 mod stop;
 mod submit_race;
+mod vanished;
 mod wording;
 
 use homing_testkit::Home;

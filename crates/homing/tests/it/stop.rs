@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use homing_engine::{Caller, Engine};
 use homing_model::api::StopRequest;
 use homing_model::{Spec, Status};
-use homing_testkit::{alive, drift, freeze, gate, thaw, wait_for};
+use homing_testkit::{Freezer, alive, drift, freeze, gate, thaw, wait_for};
 
 use super::home;
 
@@ -118,13 +118,13 @@ fn p8_a_stop_that_was_recorded_but_never_sent_is_sent_by_the_next_daemon() {
     let id = home.submit(&[], "trap 'exit 19' TERM; echo up > up; while :; do sleep 0.01; done");
     let _ = home.told("up");
     let (shim, daemon) = (home.shim_pid(&id), home.daemon_pid());
-    // The shim does not read, so the message dies with the daemon's end of the socket or after it.
-    freeze(shim);
+    // The shim does not read, though it is continued, so the message dies with the daemon's end of the socket or after it.
+    let frozen = Freezer::new(shim);
     let mut stopping = home.spawn(["stop", &id]);
     let _ = home.until_status(&id, "stopping");
     home.kill_at_once(&[daemon, stopping.id()]);
     stopping.wait().unwrap();
-    thaw(shim);
+    drop(frozen);
     let task = home.ended(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &19.into()), "{task}");
 }

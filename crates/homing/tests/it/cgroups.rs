@@ -1,0 +1,39 @@
+//! The cgroups of a home are gone when nobody of it is left.
+
+use homing_shim::cgroup;
+use homing_testkit::{alive, gate, left_out, wait_for};
+
+use super::home;
+
+#[test]
+fn a_home_leaves_no_cgroup_behind_when_its_keeper_leaves() {
+    let home = home();
+    let Some(base) = cgroup::base(home.path()) else { return left_out("no cgroup can be made here") };
+    assert_eq!(home.cli(["run", "--wait", "--", "true"]).code, 0);
+    assert!(base.join("daemon").is_dir());
+    home.stop_daemon();
+    wait_for("the keeper to leave", || home.all_processes().is_empty().then_some(()));
+    assert!(!base.exists(), "{base:?} was left behind");
+    // And all is made again when it is needed.
+    assert_eq!(home.cli(["run", "--wait", "--", "true"]).code, 0);
+    assert!(base.join("daemon").is_dir());
+}
+
+#[test]
+fn the_last_shim_removes_what_the_keeper_had_to_leave() {
+    let home = home();
+    let Some(base) = cgroup::base(home.path()) else { return left_out("no cgroup can be made here") };
+    let id = home.submit(&[], &gate("go"));
+    let _ = home.until_status(&id, "running");
+    let (shim, keeper) = (home.shim_pid(&id), home.keeper_pid());
+    // The next keeper is no parent of this shim, so it does not wait for it.
+    home.kill_at_once(&[keeper]);
+    assert_ne!(home.keeper_pid(), keeper);
+    home.stop_daemon();
+    wait_for("the keeper to leave", || {
+        home.processes("homing-keeper").iter().all(|it| it.pid == shim).then_some(())
+    });
+    home.open("go");
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+    assert!(!base.exists(), "{base:?} was left behind");
+}

@@ -1,0 +1,74 @@
+//! A shim is stopped with SIGSTOP: a stop of its task ends all the same, in bounded time, and tells the truth.
+
+use std::time::{Duration, Instant};
+
+use homing_testkit::{Freezer, alive, freeze, gate};
+
+use super::home;
+
+const LINE: &str =
+    "sleep 300 & echo $! > child; trap 'echo polite; exit 4' TERM; while :; do sleep 0.01; done";
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
+fn p8_a_stop_continues_a_frozen_shim_and_is_carried_out() {
+    let home = home();
+    let id = home.submit(&["--grace", "2s"], LINE);
+    let child = home.told_pid("child");
+    freeze(home.shim_pid(&id));
+    let began = Instant::now();
+    home.does(["stop", &id]);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &4.into()), "{task}");
+    assert!(!alive(child));
+    assert!(String::from_utf8_lossy(&home.output(&id)).contains("polite\n"));
+}
+
+#[test]
+fn p8_a_stop_reaches_a_shim_that_was_frozen_when_the_daemon_started() {
+    let home = home();
+    let id = home.submit(&["--grace", "2s"], LINE);
+    let child = home.told_pid("child");
+    let shim = home.shim_pid(&id);
+    freeze(shim);
+    let daemon = home.kill_daemon();
+    let _ = home.next_daemon(daemon);
+    home.does(["stop", &id]);
+    assert_eq!(home.task(&id)["status"], "stopped");
+    assert!(!alive(child));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
+fn p8_a_shim_that_is_kept_frozen_is_killed_and_its_tree_ended_and_the_task_is_lost() {
+    let home = home();
+    let id = home.submit(&[], LINE);
+    let (child, shim) = (home.told_pid("child"), home.shim_pid(&id));
+    let frozen = Freezer::new(shim);
+    let began = Instant::now();
+    home.does(["stop", &id, "--grace", "200ms"]);
+    let took = began.elapsed();
+    drop(frozen);
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    let task = home.task(&id);
+    // The freezer may have been too slow to keep it from its work; what is said is true either way.
+    match task["status"].as_str().unwrap() {
+        "lost" => assert!(task["outcome"]["exit_code"].is_null(), "{task}"),
+        status => assert_eq!(status, "stopped", "{task}"),
+    }
+    assert!(!alive(child) && !alive(shim));
+    home.nothing_left();
+}
+
+#[test]
+fn p8_stop_ends_what_a_finished_task_left_with_a_frozen_shim() {
+    let home = home();
+    let line = format!("({}; sleep 300) & echo $! > server", gate("never"));
+    let id = home.submit(&[], &line);
+    let server = home.told_pid("server");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    freeze(homing_shim::process::stat(server).unwrap().parent);
+    home.does(["stop", &id]);
+    assert!(!alive(server));
+}

@@ -1,0 +1,76 @@
+//! A disk that is full to the last byte: what must be written still is, and homing itself can make room.
+//!
+//! A disk of one's own can only be had by root; where the tests run as somebody else, they say so and pass.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use std::fs::File;
+use std::io::Write;
+
+use homing_testkit::{Home, left_out, wait_for};
+
+fn small_disk() -> Option<Home> {
+    let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 6 << 20);
+    if home.is_none() {
+        left_out("no disk can be mounted here");
+    }
+    home
+}
+
+/// Takes all the room there is, down to the last page; more than once, since others may make some.
+fn fill(home: &Home) {
+    let mut ballast = File::options().append(true).create(true).open(home.path().join("ballast")).unwrap();
+    while ballast.write(&[0; 4096]).is_ok_and(|count| count > 0) {}
+}
+
+fn reserve(home: &Home) -> u64 {
+    std::fs::metadata(home.path().join("homing.db.reserve")).unwrap().len()
+}
+
+#[test]
+fn p2_ends_are_recorded_on_a_full_disk() {
+    let Some(home) = small_disk() else { return };
+    let ids: Vec<_> = (0..12).map(|_| home.submit(&["--stdin", "pipe"], "read line; exit 7")).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    for id in &ids {
+        fill(&home);
+        let _ = home.cli(["input", id, "go", "--enter"]).ok();
+        // It is the ledger that answers, while the disk is full.
+        let task = home.ended(id);
+        assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &7.into()), "{task}");
+    }
+    wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    assert!(reserve(&home) < 1 << 20, "the disk was not full");
+    std::fs::remove_file(home.path().join("ballast")).unwrap();
+    assert_eq!(home.cli(["run", "--wait", "-c", "exit 3"]).code, 3);
+    assert_eq!(reserve(&home), 1 << 20, "it is taken again when there is room");
+}
+
+#[test]
+fn p12_forget_and_gc_make_room_on_a_full_disk() {
+    let Some(home) = small_disk() else { return };
+    let small: Vec<_> = (0..24).map(|_| home.submit(&[], "true")).collect();
+    let large = home.submit(&[], "head -c 1500000 /dev/zero");
+    for id in small.iter().chain([&large]) {
+        let _ = home.ended(id);
+    }
+    wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    fill(&home);
+    for id in &small {
+        let _ = home.cli(["forget", id]).ok();
+        assert_eq!(home.task(id)["forgotten"], true);
+    }
+    assert!(reserve(&home) < 1 << 20, "the disk was not full");
+    fill(&home);
+    let refused = home.cli(["run", "--", "true"]);
+    assert!(refused.code == 125 && refused.stderr.contains("HM0012"), "{refused:?}");
+    let _ = home.cli(["gc"]).ok();
+    let _ = home.cli(["forget", &large]).ok();
+    wait_for("a submit that works", || (home.cli(["run", "--wait", "-c", "exit 3"]).code == 3).then_some(()));
+    assert_eq!(home.task(&large)["forgotten"], true);
+    let _ = home.cli(["doctor"]).ok();
+}

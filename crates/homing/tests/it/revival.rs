@@ -1,0 +1,102 @@
+//! Keeper and daemon are killed, whatever the timing, while nothing ends: the daemon is back by itself.
+
+use std::process::Command;
+use std::time::Duration;
+
+use homing_testkit::{alive, drift, gate, wait_for};
+
+use super::home;
+
+#[test]
+fn p4_with_daemon_and_keeper_killed_a_task_that_runs_on_brings_them_back() {
+    let home = home();
+    let id = home.submit(&[], &format!("echo run >> ran; {}; echo end; exit 6", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let (daemon, keeper, shim) = (home.daemon_pid(), home.keeper_pid(), home.shim_pid(&id));
+    home.kill_at_once(&[daemon, keeper]);
+    // Nothing ends and nobody asks.
+    let _ = home.next_daemon(daemon);
+    assert!(alive(shim));
+    assert_eq!(home.task(&id)["status"], "running");
+    assert_eq!(home.shim_pid(&id), shim);
+    home.open("go");
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 6);
+    assert_eq!((home.truth("ran"), home.output(&id)), ("run\n".into(), b"end\n".to_vec()));
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+}
+
+#[test]
+fn p4_many_shims_that_see_both_gone_bring_back_one_daemon() {
+    let home = home();
+    let ids: Vec<_> = (0..12).map(|_| home.submit(&[], &gate("go"))).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    for _ in 0..3 {
+        let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+        home.kill_at_once(&[daemon, keeper]);
+        let next = home.next_daemon(daemon);
+        assert_eq!(home.daemon_pid(), next);
+    }
+    wait_for("those who revived to leave", || home.processes("homing-revive").is_empty().then_some(()));
+    assert_eq!(home.processes("homing-keeper").len(), 1);
+    assert_eq!(home.processes("homing-shim").len(), ids.len());
+    home.open("go");
+    for id in &ids {
+        assert_eq!(home.ended(id)["status"], "succeeded");
+    }
+}
+
+#[test]
+fn p4_a_daemon_killed_while_it_replaces_the_keeper_is_back_by_itself() {
+    let home = home();
+    let id = home.submit(&[], &gate("go"));
+    let _ = home.until_status(&id, "running");
+    for round in 0..16 {
+        let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+        home.kill(keeper);
+        // The daemon notices, and starts another within some milliseconds: one of the moments hits the middle of that.
+        drift(Duration::from_micros(round * 700));
+        home.kill(daemon);
+        let _ = home.next_daemon(daemon);
+        wait_for("the one daemon", || (home.processes("homing-keeper").len() == 1).then_some(()));
+    }
+    home.open("go");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+}
+
+#[test]
+fn p4_a_keeper_whose_starter_died_without_a_word_starts_the_daemon_that_was_wanted() {
+    let home = home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    home.kill_at_once(&[daemon, keeper]);
+    assert!(home.all_processes().is_empty(), "{:?}", home.all_processes());
+    // The shell is its starter, and ends when the keeper listens.
+    let start = || {
+        let mut starter = Command::new("/bin/sh");
+        starter.args(["-c", r#""$0" __homing-keeper "$1"; exit $?"#]).arg(home.program()).arg(home.path());
+        assert!(starter.status().expect("a shell").success());
+    };
+    start();
+    let next = home.next_daemon(daemon);
+    assert_eq!(home.daemon_pid(), next);
+    // Unless nobody wants one.
+    home.stop_daemon();
+    wait_for("the keeper to leave", || home.all_processes().is_empty().then_some(()));
+    start();
+    wait_for("the keeper to leave again", || home.all_processes().is_empty().then_some(()));
+}
+
+#[test]
+fn p4_a_daemon_stopped_on_purpose_stays_so_though_the_keeper_is_killed_and_tasks_run() {
+    let home = home();
+    let id = home.submit(&[], &format!("{}; exit 8", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let (shim, keeper) = (home.shim_pid(&id), home.keeper_pid());
+    home.stop_daemon();
+    home.kill_at_once(&[keeper]);
+    home.open("go");
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+    assert!(home.all_processes().is_empty(), "{:?}", home.all_processes());
+    assert_eq!(home.task(&id)["outcome"]["exit_code"], 8);
+}

@@ -1,0 +1,129 @@
+//! Somebody deletes, under the running daemon, what the home must hold: it is noticed, and made good by itself.
+
+use homing_testkit::{gate, wait_for};
+
+use super::home;
+
+/// Waits until a call of the command line goes well with exactly this daemon and nobody starts another.
+fn served_by(home: &homing_testkit::Home, daemon: u32) {
+    wait_for("the daemon to answer", || home.path().join("homing.sock").exists().then_some(()));
+    assert_eq!(home.daemon_pid(), daemon);
+    let daemons = home.all_processes().into_iter().filter(|process| process.name != "homing-keeper");
+    assert_eq!(daemons.map(|process| process.pid).collect::<Vec<_>>(), [daemon]);
+}
+
+#[test]
+fn p4_a_removed_socket_is_made_again_and_there_is_one_daemon() {
+    let home = home();
+    let daemon = home.daemon_pid();
+    let socket = home.path().join("homing.sock");
+    std::fs::remove_file(&socket).unwrap();
+    served_by(&home, daemon);
+    // Replaced by something else, which is no reason to give up either.
+    std::fs::remove_file(&socket).unwrap();
+    let other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    drop(other);
+    wait_for("the daemon to answer", || (home.cli(["daemon", "status"]).code == 0).then_some(()));
+    served_by(&home, daemon);
+}
+
+#[test]
+fn p4_a_keeper_whose_socket_and_lock_are_removed_makes_them_again_and_stays_the_one() {
+    let home = home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    for names in [&["keeper.sock"][..], &["keeper.lock"], &["keeper.sock", "keeper.lock"]] {
+        for name in names {
+            std::fs::remove_file(home.path().join(name)).unwrap();
+        }
+        for name in names {
+            wait_for(name, || home.path().join(name).exists().then_some(()));
+        }
+        assert_eq!(home.cli(["run", "--wait", "--", "true"]).code, 0);
+        assert_eq!((home.daemon_pid(), home.keeper_pid()), (daemon, keeper));
+        assert_eq!(home.processes("homing-keeper").len(), 1);
+    }
+    // Who needs the socket finds it: the next daemon.
+    home.kill_at_once(&[daemon]);
+    let next = home.next_daemon(daemon);
+    assert_eq!((home.daemon_pid(), home.keeper_pid()), (next, keeper));
+}
+
+#[test]
+fn p9_a_ledger_deleted_under_the_daemon_is_put_back_with_all_that_it_held() {
+    let home = home();
+    let ended = home.submit(&["--name", "before"], "echo words; exit 5");
+    assert_eq!(home.ended(&ended)["outcome"]["exit_code"], 5);
+    let live = home.submit(&[], &format!("echo run >> ran; {}; exit 6", gate("go")));
+    let _ = home.until_status(&live, "running");
+    for names in [&["homing.db"][..], &["homing.db-wal"], &["homing.db", "homing.db-wal", "homing.db-shm"]] {
+        let daemon = home.daemon_pid();
+        for name in names {
+            std::fs::remove_file(home.path().join(name)).unwrap();
+        }
+        // Nobody asks. The daemon that has it open ends, and the next one opens what was put back.
+        let next = home.next_daemon(daemon);
+        assert_eq!(home.daemon_pid(), next);
+        let task = home.task("before");
+        assert_eq!(
+            (&task["id"], &task["outcome"]["exit_code"]),
+            (&ended.clone().into(), &5.into()),
+            "{task}"
+        );
+        assert_eq!(home.task(&live)["status"], "running", "{names:?}");
+    }
+    home.open("go");
+    assert_eq!(home.ended(&live)["outcome"]["exit_code"], 6);
+    assert_eq!(home.truth("ran"), "run\n");
+    assert!(std::fs::read_to_string(home.path().join("daemon.log")).unwrap().contains("put back"));
+    let _ = home.cli(["doctor"]).ok();
+}
+
+#[test]
+fn p9_a_submit_right_after_the_ledger_was_deleted_is_refused_or_kept() {
+    let home = home();
+    for round in 0..4 {
+        let daemon = home.daemon_pid();
+        std::fs::remove_file(home.path().join("homing.db")).unwrap();
+        let answer = home.cli(["run", "-c", &format!("echo run >> ran{round}")]);
+        let _ = home.next_daemon(daemon);
+        if answer.code == 0 {
+            assert_eq!(home.ended(&answer.text())["status"], "succeeded");
+            assert_eq!(home.truth(&format!("ran{round}")), "run\n");
+        } else {
+            assert!(answer.stderr.contains("HM0034") && answer.stderr.contains("try again"), "{answer:?}");
+            assert_eq!(home.truth(&format!("ran{round}")), "");
+        }
+    }
+}
+
+#[test]
+fn a_ledger_that_was_replaced_is_left_alone_and_nothing_new_is_accepted() {
+    let home = home();
+    let id = home.submit(&[], "exit 5");
+    let _ = home.ended(&id);
+    let database = home.path().join("homing.db");
+    std::fs::write(home.scratch().join("other"), "theirs").unwrap();
+    std::fs::rename(home.scratch().join("other"), &database).unwrap();
+    let refused = home.cli(["run", "--", "true"]);
+    assert!(refused.code == 125 && refused.stderr.contains("HM0034"), "{refused:?}");
+    assert!(refused.stderr.contains("homing.db.displaced"), "{refused:?}");
+    let status = wait_for("the daemon to say so", || {
+        home.cli(["status", "--json"]).ok().json()["daemon"]["degraded"].as_str().map(str::to_owned)
+    });
+    assert!(status.contains("displaced"), "{status}");
+    assert_eq!(home.task(&id)["outcome"]["exit_code"], 5, "what it knows it still answers");
+    assert_eq!(std::fs::read(&database).unwrap(), b"theirs");
+    // What it knew is whole: put in its place by a person, it is found.
+    home.stop_daemon();
+    std::fs::rename(home.path().join("homing.db.displaced"), &database).unwrap();
+    assert_eq!(home.task(&id)["outcome"]["exit_code"], 5);
+}
+
+#[test]
+fn a_home_that_is_deleted_is_not_brought_back() {
+    let home = home();
+    let _ = home.ended(&home.submit(&[], "true"));
+    std::fs::remove_dir_all(home.path()).unwrap();
+    wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
+    assert!(!home.path().exists());
+}
