@@ -60,7 +60,7 @@ pub(crate) fn fill(home: &Home, tasks: u64) -> Result<()> {
             drop(store.submit(new_task(id.clone()), at));
             let attempt = homing_model::Attempt { task: id, number: 1 };
             drop(store.started(attempt.clone(), Started { pid: 1, at }));
-            pending.push_back(store.finish(attempt, ending(at)));
+            pending.push_back(store.finish(attempt, ending(at), homing_store::outbox::Report::default()));
             if pending.len() > 200
                 && let Some(done) = pending.pop_front()
             {

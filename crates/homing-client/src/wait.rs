@@ -50,6 +50,21 @@ impl Client {
         mode: Mode,
         timeout: Option<Duration>,
     ) -> Result<WaitAnswer, Error> {
+        self.wait_as(ids, mode, timeout, false).await
+    }
+
+    /// The same. With `told`, the answer counts as telling the owner: its entries in the inbox are held, and gone with the owner's next
+    /// call.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn wait_as(
+        &self,
+        ids: &[TaskId],
+        mode: Mode,
+        timeout: Option<Duration>,
+        told: bool,
+    ) -> Result<WaitAnswer, Error> {
         if ids.len() > MOST {
             let detail = format!("{} tasks cannot be waited for at once, at most {MOST} can", ids.len());
             return Err(Problem::new(Code::InvalidRequest, detail).into());
@@ -63,7 +78,8 @@ impl Client {
             let target = Target::new("/v1/wait")
                 .with("ids", &ids)
                 .with("mode", mode.as_str())
-                .with("timeout_ms", left.as_millis().to_string());
+                .with("timeout_ms", left.as_millis().to_string())
+                .maybe("told", told.then_some(true));
             let call = Call::get(target);
             let answer = match deadline {
                 Some(deadline) => {

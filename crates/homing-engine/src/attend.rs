@@ -26,6 +26,7 @@ use crate::entropy;
 use crate::judge::{self, Judged};
 use crate::launch::{self, Surroundings, Values};
 use crate::live::{Attendance, Command};
+use crate::report;
 
 /// Pauses between launches that came to nothing; after the last the task could not be started.
 const RELAUNCH: [Duration; 5] = [
@@ -425,8 +426,9 @@ impl Attendant {
         let mut shutdown = self.inner.shutdown.clone();
         let mut pause = RECORD_RETRY;
         let mut troubled = false;
+        let report = report::report(&self.inner, &self.record, &ending);
         loop {
-            match self.inner.store.finish(self.record.attempt(), ending.clone()).await {
+            match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
                 Ok(Applied::Done(record)) => {
                     // Only what this end has said: new tasks may be refused for a disk on which there is room for ends.
                     if troubled {

@@ -19,6 +19,7 @@ use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::{Ends, Live};
+use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
 use crate::{adopt, guard, reconcile};
 
@@ -74,6 +75,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn Store>>,
     boot_id: Option<String>,
+    routes: Arc<dyn Routes>,
 }
 
 impl Builder {
@@ -87,6 +89,7 @@ impl Builder {
             clock,
             store: None,
             boot_id: None,
+            routes: Arc::new(InboxOnly),
         }
     }
 
@@ -118,6 +121,12 @@ impl Builder {
     /// Another ledger than SQLite in the home.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// What delivers notices judges where they may go; without it the inbox is all there is.
+    pub fn routes(mut self, routes: Arc<dyn Routes>) -> Self {
+        self.routes = routes;
         self
     }
 
@@ -160,6 +169,8 @@ impl Builder {
             keeper,
             live: Live::default(),
             ends: Ends::default(),
+            told: Mutex::default(),
+            routes: self.routes,
             events: watch::channel(0).0,
             over: watch::channel(false).0,
             looked: watch::channel(0).0,

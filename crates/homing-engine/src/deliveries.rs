@@ -62,7 +62,7 @@ impl Engine {
         let named = matches!(which, Redeliver::Delivery(_));
         let redelivered = self.inner.store.redeliver(which, self.inner.now()).await?;
         if named && redelivered.is_empty() {
-            return Err(Error::Unknown(text.to_owned()));
+            return Err(Error::UnknownDelivery(text.to_owned()));
         }
         self.inner.bump();
         Ok(RedeliverAnswer { redelivered })

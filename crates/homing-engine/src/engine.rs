@@ -1,5 +1,6 @@
 //! The engine's handle, and what its parts share.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::{Ends, Live};
+use crate::routes::Routes;
 use crate::shutdown::Shutdown;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
@@ -49,6 +51,10 @@ pub(crate) struct Inner {
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
     pub(crate) ends: Ends,
+    /// Owners that were told something and did not call since. With the daemon it is forgotten, and their entries come back.
+    pub(crate) told: Mutex<HashSet<String>>,
+    /// Judges where notices may go.
+    pub(crate) routes: Arc<dyn Routes>,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
     pub(crate) reconcile: Mutex<ReconcileInfo>,

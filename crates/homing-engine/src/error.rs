@@ -9,6 +9,9 @@ pub enum Error {
     /// Nothing by that id, start, or name.
     #[error("there is no task `{0}`")]
     Unknown(String),
+    /// No delivery by that id.
+    #[error("there is no delivery `{0}`")]
+    UnknownDelivery(String),
     /// Several by that start or name.
     #[error("`{reference}` fits several tasks: {}", candidates.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
     Ambiguous {
@@ -23,6 +26,9 @@ pub enum Error {
     /// A parameter makes no sense.
     #[error("{0}")]
     BadParameter(String),
+    /// Notices cannot go there.
+    #[error("{0}")]
+    Target(String),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -91,6 +97,8 @@ impl Error {
             Self::Unknown(_) => Code::UnknownTask,
             Self::Ambiguous { .. } => Code::AmbiguousTask,
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } => Code::InvalidRequest,
+            Self::Target(_) => Code::BadTarget,
+            Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
             Self::NoInput(_) => Code::NoInput,

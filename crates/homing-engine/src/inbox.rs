@@ -4,6 +4,7 @@
 //! a daemon that dies while somebody waits, changes nothing: the lease ends by the clock, and the question can be asked again.
 
 use std::future::Future;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
@@ -77,8 +78,13 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn told(&self, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
         let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
-        Ok(self.inner.store.told(owner.to_owned(), tasks, until).await?)
+        self.inner.store.told(owner.to_owned(), tasks, until).await?;
+        self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.to_owned());
+        Ok(())
     }
 
     /// The owner calls again: what it was told is acknowledged.
@@ -86,6 +92,9 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn confirm(&self, owner: &str) -> Result<(), Error> {
+        if !self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner) {
+            return Ok(());
+        }
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use homing_model::api::{DaemonInfo, DeliveryCounts, Page, StatusAnswer};
+use homing_model::api::{DaemonInfo, Page, StatusAnswer};
 use homing_model::{Reference, Task, TaskId};
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
@@ -90,7 +90,7 @@ impl Engine {
             },
             tasks,
             reconcile,
-            deliveries: DeliveryCounts::default(),
+            deliveries: inner.store.delivery_counts().await?,
             configuration: None,
         })
     }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
-use crate::{adopt, judge, thaw, view, wait};
+use crate::{adopt, entropy, judge, thaw, view, wait};
 
 /// Beyond the grace, for the last signal and a look at who is left.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ impl Engine {
         let grace = request.grace_ms.map_or_else(|| inner.config().stop.grace.0, Duration::from_millis);
         let patience = grace + PATIENCE;
         let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
-        let record = match inner.store.stop_requested(id.clone(), by, inner.now()).await? {
+        let record = match inner.store.stop_requested(id.clone(), by, entropy::draw(), inner.now()).await? {
             Applied::Done(record) => {
                 inner.live.update(&record);
                 inner.bump();

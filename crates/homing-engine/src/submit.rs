@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use homing_model::{OsText, Secret, Spec, Task, TaskId};
+use homing_model::{Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
@@ -76,6 +76,10 @@ async fn submit(
     spec.validate()?;
     let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| "user".to_owned());
     spec.owner = Some(owner.clone());
+    let notify = spec.notify.get_or_insert_with(Notify::usual);
+    for target in &notify.targets {
+        inner.routes.check(target, notify).map_err(Error::Target)?;
+    }
     let parent = caller.pid.and_then(|pid| enclosing(inner, pid));
     let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
     if depth > inner.config().nested.depth {

@@ -1,6 +1,6 @@
 //! From what the ledger keeps to what users see.
 
-use homing_model::task::{Notify, OutputInfo};
+use homing_model::task::{NotifyInfo, OutputInfo};
 use homing_model::{Kind, OsText, Stdin, Task};
 use homing_shim::{folder, output};
 use homing_store::Record;
@@ -42,7 +42,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         agent: None,
         answer: None,
         answer_state: None,
-        notify: Notify::default(),
+        notify: record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default(),
         key: record.spec.key.clone(),
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
         timeout_ms: record.spec.timeout_ms,

@@ -42,6 +42,14 @@ pub fn capture(variables: impl IntoIterator<Item = (String, OsText)>) -> BTreeMa
         .collect()
 }
 
+/// Whether an owner is a session of an agent, and no person.
+#[must_use]
+pub fn is_agent_session(owner: &str) -> bool {
+    owner
+        .split_once(':')
+        .is_some_and(|(agent, _)| matches!(agent, "claude" | "codex" | "opencode" | "gemini"))
+}
+
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
 pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
     let session = |agent: &str, name: &str| lookup(name).map(|id| format!("{agent}:{id}"));

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::body;
-use crate::call::{Call, Peer};
+use crate::call::{Call, OWNER, Peer};
 use crate::query::Query;
 use crate::refusal::{Refusal, no_method, no_route};
 use crate::route::{Route, Verb};
@@ -51,6 +51,10 @@ fn endpoint(route: &'static Route) -> MethodRouter<App> {
 async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
     let answer: Answer = async {
         let call = read(route, app, peer, path, request).await?;
+        // Whoever calls again has heard what it was told.
+        if let Some(owner) = call.header(OWNER.name)? {
+            call.app.engine.confirm(owner).await?;
+        }
         (route.handler)(call).await
     }
     .await;

@@ -55,7 +55,7 @@ fn last_line(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn notice(body: serde_json::Value) -> Notice {
+    fn notice(body: &serde_json::Value) -> Notice {
         let mut json = serde_json::json!({
             "id": "n-2222222222", "seq": 1, "at": "2026-01-01T00:00:00.000Z",
             "task": {"id": "t-2222222222", "name": null, "owner": "u", "command": "make", "cwd": null, "labels": {}},
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn an_end_is_told_with_its_last_line_and_nothing_that_a_terminal_obeys() {
-        let notice = notice(serde_json::json!({
+        let notice = notice(&serde_json::json!({
             "type": "task.completed", "status": "failed", "outcome": {"exit_code": 2}, "started_at": null, "ended_at": null,
             "duration_ms": 1500, "output_tail": "one\ntwo\u{1b}[2J\n\n", "output_bytes": 9, "output_truncated": false,
             "output_path": null, "answer": null,

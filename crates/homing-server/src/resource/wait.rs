@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use homing_engine::WaitMode;
+use homing_model::api::WaitAnswer;
 use homing_model::{Code, TaskId};
 
 use crate::answer::{Answer, json_with};
@@ -12,14 +13,22 @@ use crate::route::{Kind, Parameter};
 const TIMEOUT: Parameter =
     Parameter::new("timeout_ms", Kind::ANY_NUMBER, "How long to wait at most; until the end if absent.");
 
+const TOLD: Parameter = Parameter::new(
+    "told",
+    Kind::Flag,
+    "`true`: the answer tells the owner (`Homing-Owner`), so no wake follows; its entries in the inbox are held, and acknowledged by \
+     the owner's next call. If none comes, they are back.",
+);
+
 /// For one.
-pub(crate) const ONE: &[Parameter] = &[TIMEOUT];
+pub(crate) const ONE: &[Parameter] = &[TIMEOUT, TOLD];
 
 /// For several.
 pub(crate) const SEVERAL: &[Parameter] = &[
     Parameter::new("ids", Kind::Words, "Ids, unique starts of ids, names or `@last`, separated by commas."),
     Parameter::new("mode", Kind::OneOf(&["all", "any"]), "Wait for all of them (the default) or for any."),
     TIMEOUT,
+    TOLD,
 ];
 
 /// 202 is no error: the task goes on.
@@ -34,6 +43,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let Some(task) = answer.items.first() else {
         return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
     };
+    tell(&call, &answer).await?;
     json_with(status(answer.done), task)
 }
 
@@ -49,5 +59,16 @@ pub(crate) async fn several(call: Call) -> Answer {
     }
     let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
     let answer = call.app.engine.wait(&ids, mode, call.query.millis("timeout_ms")).await?;
+    tell(&call, &answer).await?;
     json_with(status(answer.done), &answer)
+}
+
+/// Holds what the owner is told by this answer.
+async fn tell(call: &Call, answer: &WaitAnswer) -> Result<(), Refusal> {
+    if call.query.flag("told") == Some(true) {
+        let owner = call.owner()?;
+        let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
+        call.app.engine.told(owner, ended.map(|task| task.id.clone()).collect()).await?;
+    }
+    Ok(())
 }

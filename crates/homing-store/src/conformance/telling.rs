@@ -148,7 +148,7 @@ pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Le
     done(store.publish(id(1), body.clone(), 3, at(1)).await.expect("taken"));
     assert_eq!(
         peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
-        [body.clone()]
+        std::slice::from_ref(&body)
     );
     assert_eq!(pending(&store).await, 1);
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
@@ -237,7 +237,7 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     let hour = std::time::Duration::from_secs(3_600);
     let policy = Policy { age: hour, count: 0, bytes: 0, tombstones: hour };
     let late = |millis: i64| Timestamp::from_millis(at(millis).as_millis() + 10 * 3_600_000);
-    store.trim(policy.clone(), late(0), 100).await.expect("trimmed");
+    store.trim(policy, late(0), 100).await.expect("trimmed");
     assert_eq!(store.events(0, EventFilter::default(), 10).await.expect("readable").events, []);
     let ids: Vec<_> =
         store.peek("ann".into(), 9, late(0)).await.expect("readable").0.into_iter().map(|n| n.id).collect();

@@ -2,7 +2,7 @@
 
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
-use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, TaskId, Timestamp, Tried};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
@@ -176,7 +176,7 @@ pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u6
     )?;
     let mut rows = query.query(params![
         filter.state.map(DeliveryState::as_str),
-        filter.task.as_ref().map(|id| id.as_str()),
+        filter.task.as_ref().map(TaskId::as_str),
         filter.owner,
         filter.before.map(row::signed),
         filter.limit,

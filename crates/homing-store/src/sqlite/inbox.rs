@@ -68,14 +68,14 @@ fn free(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Ve
 pub(super) fn acknowledge(
     conn: &Connection,
     owner: &str,
-    ids: Vec<NoticeId>,
+    ids: &[NoticeId],
     tasks: &[TaskId],
 ) -> Result<Vec<NoticeId>, Error> {
     let mut delete = conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND id = ?2")?;
     let mut gone = Vec::with_capacity(ids.len());
     for id in ids {
         if delete.execute(params![owner, id.as_str()])? > 0 {
-            gone.push(id);
+            gone.push(id.clone());
         }
     }
     let mut of_task =

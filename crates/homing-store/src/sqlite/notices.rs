@@ -1,6 +1,7 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
 use homing_model::notice::{About, Body};
+use homing_model::notify::SigningKey;
 use homing_model::{DeliveryId, Notice, NoticeId, Notify, OsText, Target, Timestamp};
 use rusqlite::{Connection, params};
 
@@ -42,7 +43,7 @@ pub(super) fn publish(
             draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
                 DeliveryId::from_entropy(bits).to_string()
             })?;
-        let secret = notify.and_then(|notify| notify.secret.as_ref()).map(|secret| secret.reveal());
+        let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         conn.prepare_cached(
             "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",

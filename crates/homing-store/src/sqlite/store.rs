@@ -73,11 +73,13 @@ impl Store for SqliteStore {
 
     fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
-        self.writer.run_essential(Full, move |conn| life::stop_requested(conn, &task, by, entropy, now))
+        self.writer
+            .run_essential(Full, move |conn| life::stop_requested(conn, &task, by.clone(), entropy, now))
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
-        self.writer.run_essential(Full, move |conn| life::finish(conn, &attempt, ending, report))
+        self.writer
+            .run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone(), report.clone()))
     }
 
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
@@ -98,7 +100,7 @@ impl Store for SqliteStore {
     }
 
     fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>> {
-        self.writer.run_essential(Full, move |conn| inbox::acknowledge(conn, &owner, ids, &tasks))
+        self.writer.run_essential(Full, move |conn| inbox::acknowledge(conn, &owner, &ids, &tasks))
     }
 
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()> {
@@ -119,8 +121,9 @@ impl Store for SqliteStore {
 
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
         // What a power cut undoes is delivered once more, under the same id.
-        self.writer
-            .run_essential(Relaxed, move |conn| deliveries::settle(conn, &delivery, fence, settled, now))
+        self.writer.run_essential(Relaxed, move |conn| {
+            deliveries::settle(conn, &delivery, fence, settled.clone(), now)
+        })
     }
 
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {

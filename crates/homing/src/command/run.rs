@@ -91,7 +91,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         keyboard: None,
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
     };
-    conclude(attended.attend().await?, context, !options.follow)
+    conclude(attended.attend().await?, client, context, !options.follow).await
 }
 
 /// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
@@ -126,7 +126,13 @@ fn joined(spec: &Spec, task: &Task) -> String {
 }
 
 /// The code of a task that was stayed with; an end that the code alone does not explain is told, and a failure that nobody has seen printed.
-pub(crate) fn conclude(attended: Attended, context: &Context, unseen: bool) -> Result<u8, Failure> {
+/// Whoever stayed was told by it: nothing waits in the inbox.
+pub(crate) async fn conclude(
+    attended: Attended,
+    client: &Client,
+    context: &Context,
+    unseen: bool,
+) -> Result<u8, Failure> {
     let task: Task = match attended {
         Attended::LeftRunning(code) => return Ok(code),
         Attended::Ended(task) => *task,
@@ -139,6 +145,8 @@ pub(crate) fn conclude(attended: Attended, context: &Context, unseen: bool) -> R
     {
         context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
+    // Where nobody can be reached any more the entry stays, which loses nothing.
+    let _ = client.acknowledge(&task.owner, vec![task.id.to_string()]).await;
     Ok(exit_code::of_task(&task))
 }
 

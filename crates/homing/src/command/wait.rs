@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_client::Mode;
+use homing_client::{Client, Mode};
+use homing_model::api::WaitAnswer;
+use homing_model::environment;
 use homing_model::units::{self, show_duration};
 
 use crate::context::Context;
@@ -17,6 +19,7 @@ use crate::{completion, exit_code, symbol, table, wording};
   homing wait t-k3m t-9xw            0 if both succeeded, else the code of the first that did not
   homing wait --any a b c            the code of the one that ended first
   homing wait --timeout 30s build    123 if it still runs then
+  homing wait --ack @last            and take its result out of the inbox
 
 Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running,
 124 timed out, 125 homing failed, 126/127 could not be started.")]
@@ -30,23 +33,29 @@ pub(crate) struct Options {
     /// No longer than this; 123 if it was not enough
     #[arg(long, value_name = "D", value_parser = units::duration)]
     timeout: Option<Duration>,
+    /// Acknowledge what has ended: nothing of it waits in the inbox
+    #[arg(long)]
+    ack: bool,
 }
 
 /// Waits, and tells of each task.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let client = context.client();
+    let owner = context.owner();
+    let client = context.client_for(&owner);
+    // An agent that waits is told by the answer; a person at a terminal may be elsewhere when it comes.
+    let told = !options.ack && environment::is_agent_session(&owner);
     let answer = context.block_on(async {
         let mut ids = Vec::new();
         for id in &options.ids {
             ids.push(client.task(id).await?.id);
         }
         let mode = if options.any { Mode::Any } else { Mode::All };
-        Ok(client.wait(&ids, mode, options.timeout).await?)
+        Ok(client.wait_as(&ids, mode, options.timeout, told).await?)
     })?;
     let code = if options.any { exit_code::of_any(&answer) } else { exit_code::of_all(&answer) };
     if context.json {
         unless_closed(context.console.json(&answer))?;
-        return Ok(code);
+        return acknowledged(options, context, &client, &answer, code);
     }
     for task in &answer.items {
         let took =
@@ -56,6 +65,25 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     if !answer.done {
         context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
+    }
+    acknowledged(options, context, &client, &answer, code)
+}
+
+/// With `--ack`: what was printed is dealt with.
+fn acknowledged(
+    options: &Options,
+    context: &Context,
+    client: &Client,
+    answer: &WaitAnswer,
+    code: u8,
+) -> Result<u8, Failure> {
+    if options.ack {
+        context.block_on(async {
+            for task in answer.items.iter().filter(|task| task.status.is_terminal()) {
+                client.acknowledge(&task.owner, vec![task.id.to_string()]).await?;
+            }
+            Ok(())
+        })?;
     }
     Ok(code)
 }

@@ -14,6 +14,7 @@ mod frozen_shim;
 mod full_disk;
 mod guarantees;
 mod http;
+mod inbox;
 mod isolation;
 mod keyboard;
 mod keys;

@@ -1,0 +1,66 @@
+//! What a notice says of a task's output: the end of it, read when the task ends.
+
+use std::io;
+
+use homing_model::Ending;
+use homing_model::notice::{self, TAIL};
+use homing_shim::{folder, output};
+use homing_store::Record;
+use homing_store::outbox::Report;
+
+use crate::engine::Inner;
+use crate::entropy;
+
+/// Read at first: as many characters as are told, were each of them four bytes long.
+const FIRST: u64 = 4 * TAIL as u64;
+/// Read at most, where most of it is nothing that is told.
+const MOST: u64 = 64 * FIRST;
+
+/// The report of an end. Output that cannot be read is no reason not to tell of the end.
+pub(crate) fn report(inner: &Inner, record: &Record, ending: &Ending) -> Report {
+    let path = inner.home.output(&record.attempt());
+    let mut report = Report { entropy: entropy::draw(), ..Report::default() };
+    if ending.output_bytes > 0 {
+        report.output_path = Some(path.to_string_lossy().into_owned());
+        match tail(inner, record) {
+            Ok((text, truncated)) => (report.output_tail, report.output_truncated) = (text, truncated),
+            Err(error) => {
+                tracing::warn!(task = %record.id, %error, "the end of an output could not be read");
+                report.output_truncated = true;
+            }
+        }
+    }
+    report
+}
+
+fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
+    let folder = folder::open(&inner.home.attempt(&record.attempt()))?;
+    let end = output::extent(&folder)?.end;
+    let mut window = FIRST;
+    loop {
+        let begin = end.saturating_sub(window);
+        let (text, truncated) = notice::tail(&stretch(&folder, begin, end)?, begin > 0);
+        if begin == 0 || text.chars().count() >= TAIL || window >= MOST {
+            return Ok((text, truncated));
+        }
+        window *= 4;
+    }
+}
+
+/// The bytes from `begin` to `end`, with one marker for what is missing among them.
+fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut at = begin;
+    while at < end {
+        let chunk = output::read(folder, at, usize::try_from(end - at).unwrap_or(usize::MAX))?;
+        if chunk.bytes.is_empty() {
+            break;
+        }
+        if chunk.offset > at {
+            bytes.extend_from_slice(format!("\n[{} bytes were not kept]\n", chunk.offset - at).as_bytes());
+        }
+        at = chunk.offset + chunk.bytes.len() as u64;
+        bytes.extend_from_slice(&chunk.bytes);
+    }
+    Ok(bytes)
+}

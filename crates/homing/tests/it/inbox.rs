@@ -1,0 +1,148 @@
+//! What waits for an owner: there once the task has ended, until somebody says that it is dealt with.
+
+use homing_testkit::{Home, wait_for};
+use serde_json::{Value, json};
+
+fn items(home: &Home, owner: &str) -> Vec<Value> {
+    let answer = home.cli(["inbox", "--owner", owner, "--json"]).ok().json();
+    answer["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn tasks(items: &[Value]) -> Vec<&str> {
+    items.iter().filter_map(|item| item["task"]["id"].as_str()).collect()
+}
+
+#[test]
+fn p5_a_result_waits_until_it_is_acknowledged_and_looking_changes_nothing() {
+    let home = super::home();
+    let first = home.submit(&["--owner", "ann"], "echo one; exit 3");
+    let second = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
+    home.ended(&first);
+    for _ in 0..3 {
+        assert_eq!(tasks(&items(&home, "ann")), [first.as_str()], "the running one stays where it is");
+    }
+    let notice = &items(&home, "ann")[0];
+    assert_eq!((&notice["type"], &notice["status"]), (&"task.completed".into(), &"failed".into()));
+    assert_eq!((&notice["outcome"]["exit_code"], &notice["output_tail"]), (&3.into(), &"one\n".into()));
+    assert_eq!(items(&home, "bob"), Vec::<Value>::new());
+
+    let _ = home.cli(["input", &second, "--eof"]).ok();
+    home.ended(&second);
+    assert_eq!(tasks(&items(&home, "ann")), [first.as_str(), second.as_str()]);
+    let _ = home.cli(["ack", "--owner", "ann", &first]).ok();
+    assert_eq!(tasks(&items(&home, "ann")), [second.as_str()], "the other one is still there");
+    let printed = home.cli(["inbox", "--owner", "ann", "--ack"]).ok();
+    assert!(printed.text().contains(&second), "{}", printed.text());
+    assert_eq!(items(&home, "ann"), Vec::<Value>::new());
+    let owners = home.get("/v1/inbox").json();
+    assert_eq!(owners["items"], Value::Array(Vec::new()), "nothing is left of the owner");
+    assert_eq!(home.task(&first)["status"], "failed", "the result itself stays readable");
+}
+
+#[test]
+fn p5_entries_survive_the_daemon_and_whoever_waits_hears_of_the_next_end() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
+    let waiter = home.spawn(["inbox", "--owner", "ann", "--wait", "60s", "--json"]);
+    home.kill(home.daemon_pid());
+    let _ = home.cli(["input", &id, "--eof"]).ok();
+    let output = waiter.wait_with_output().expect("the waiter ends");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["items"][0]["task"]["id"], id.as_str());
+    home.kill(home.daemon_pid());
+    assert_eq!(tasks(&items(&home, "ann")), [id.as_str()]);
+}
+
+#[test]
+fn p5_a_taker_that_dies_gives_its_entries_back() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "ann"], "true");
+    home.ended(&id);
+    let taken = home.post("/v1/inbox/ann/take", &json!({"lease_ms": 300})).json();
+    assert_eq!(taken["items"][0]["task"]["id"], id.as_str());
+    let again = home.post("/v1/inbox/ann/take", &json!({"lease_ms": 60_000, "wait_ms": 60_000})).json();
+    assert_eq!(
+        again["items"][0]["id"], taken["items"][0]["id"],
+        "the lease ended, and the waiter was woken by it"
+    );
+    assert_eq!(items(&home, "ann"), Vec::<Value>::new(), "held by the second");
+}
+
+#[test]
+fn p5_the_policy_of_the_task_decides_whether_anything_waits() {
+    let home = super::home();
+    for (options, line, told) in [
+        (["--notify-on", "never"], "false", false),
+        (["--notify-on", "failure"], "true", false),
+        (["--notify-on", "failure"], "false", true),
+        (["--notify-on", "always"], "true", true),
+    ] {
+        let id = home.submit(&options, line);
+        home.ended(&id);
+        let waits = tasks(&items(&home, "user")).contains(&id.as_str());
+        assert_eq!(waits, told, "{options:?} {line}");
+    }
+}
+
+#[test]
+fn what_was_handed_over_in_the_foreground_waits_for_nobody() {
+    let home = super::home();
+    let _ = home.cli(["exec", "--", "true"]).ok();
+    let _ = home.cli(["run", "--follow", "-c", "echo hello"]).ok();
+    assert_eq!(items(&home, "user"), Vec::<Value>::new());
+    let id = home.submit(&[], "true");
+    let _ = home.cli(["wait", &id]).ok();
+    assert_eq!(tasks(&items(&home, "user")), [id.as_str()], "a person who waits may have gone");
+    let _ = home.cli(["wait", "--ack", &id]).ok();
+    assert_eq!(items(&home, "user"), Vec::<Value>::new());
+}
+
+#[test]
+fn p5_an_agent_that_waited_was_told_and_its_next_call_says_so() {
+    let home = super::home();
+    let owner = "claude:s1";
+    let id = home.submit(&["--owner", owner], "true");
+    let wait = home.command().env("HOMING_OWNER", owner).args(["wait", &id]).output().expect("it runs");
+    assert!(wait.status.success());
+    assert_eq!(items(&home, "user"), Vec::<Value>::new());
+    // Somebody else's look finds it held, and changes nothing.
+    let held = home.get("/v1/inbox/claude:s1").json();
+    assert_eq!(held["items"], Value::Array(Vec::new()));
+    let owners = home.get("/v1/inbox").json();
+    assert_eq!(owners["items"][0]["open"], 1, "held, not gone");
+    let next = home.command().env("HOMING_OWNER", owner).args(["status"]).output().expect("it runs");
+    assert!(next.status.success());
+    wait_for("the entry to go", || {
+        home.command().env("HOMING_OWNER", owner).args(["list"]).output().ok()?;
+        (home.get("/v1/inbox").json()["items"] == Value::Array(Vec::new())).then_some(())
+    });
+}
+
+#[test]
+fn the_tail_is_exactly_the_last_two_thousand_characters() {
+    let home = super::home();
+    let id = home.submit(&[], "for i in $(seq 3000); do printf 'ä€😀'; done; printf '\\033[31mend\\033[0m'");
+    home.ended(&id);
+    let all = items(&home, "user");
+    let tail = all[0]["output_tail"].as_str().unwrap_or_default();
+    assert_eq!(tail.chars().count(), 2_000);
+    assert!(tail.ends_with("€😀end"), "{}", &tail[tail.len() - 40..]);
+    assert_eq!(all[0]["output_truncated"], true);
+    let short = home.submit(&[], "printf 'x\\377y'");
+    home.ended(&short);
+    let all = items(&home, "user");
+    assert_eq!((&all[1]["output_tail"], &all[1]["output_truncated"]), (&"x\u{fffd}y".into(), &false.into()));
+}
+
+#[test]
+fn an_event_carries_the_same_notice() {
+    let home = super::home();
+    let id = home.submit(&[], "echo hello");
+    home.ended(&id);
+    let all = items(&home, "user");
+    let events = home.cli(["events"]).ok().text();
+    let line = events.lines().find(|line| line.contains("task.completed")).expect("it is logged");
+    let event: Value = serde_json::from_str(line).expect("JSON");
+    assert_eq!(event["data"], all[0]);
+    assert_eq!(event["seq"], all[0]["seq"]);
+}
