@@ -19,6 +19,7 @@ use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::{Ends, Live};
+use crate::orphans::Orphans;
 use crate::shutdown::Shutdown;
 use crate::{adopt, guard, reconcile};
 
@@ -160,6 +161,7 @@ impl Builder {
             keeper,
             live: Live::default(),
             ends: Ends::default(),
+            orphans: Orphans::default(),
             events: watch::channel(0).0,
             over: watch::channel(false).0,
             looked: watch::channel(0).0,

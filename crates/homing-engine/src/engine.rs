@@ -18,6 +18,7 @@ use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::{Ends, Live};
+use crate::orphans::Orphans;
 use crate::shutdown::Shutdown;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
     pub(crate) ends: Ends,
+    pub(crate) orphans: Orphans,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
     pub(crate) reconcile: Mutex<ReconcileInfo>,

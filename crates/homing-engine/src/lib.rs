@@ -42,6 +42,7 @@ mod judge;
 mod keeper;
 mod launch;
 mod live;
+mod orphans;
 mod output;
 mod query;
 mod reconcile;

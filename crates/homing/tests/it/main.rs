@@ -16,6 +16,7 @@ mod isolation;
 mod keys;
 mod leftovers;
 mod limits;
+mod many_lost;
 mod output_capture;
 mod power_cut;
 mod pty_input;
