@@ -12,6 +12,7 @@ mod frozen_shim;
 mod full_disk;
 mod guarantees;
 mod http;
+mod input_given_up;
 mod isolation;
 mod keys;
 mod leftovers;
