@@ -18,6 +18,7 @@ mod keys;
 mod leftovers;
 mod limits;
 mod many_lost;
+mod output_afterwards;
 mod output_capture;
 mod power_cut;
 mod pty_input;
