@@ -14,11 +14,12 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::engine::{Engine, Inner};
 use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
-use crate::live::{Ends, Live};
+use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::shutdown::Shutdown;
 use crate::{adopt, guard, reconcile};

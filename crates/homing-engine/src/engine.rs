@@ -13,11 +13,12 @@ use tokio::sync::watch;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::error::Error;
 use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
-use crate::live::{Ends, Live};
+use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::shutdown::Shutdown;
 

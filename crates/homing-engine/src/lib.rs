@@ -31,6 +31,7 @@ mod builder;
 mod clock;
 pub mod config;
 mod ending;
+mod ends;
 mod engine;
 mod entropy;
 mod error;
