@@ -13,11 +13,13 @@ use tokio::sync::watch;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::error::Error;
 use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
-use crate::live::{Ends, Live};
+use crate::live::Live;
+use crate::orphans::Orphans;
 use crate::shutdown::Shutdown;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
@@ -49,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
     pub(crate) ends: Ends,
+    pub(crate) orphans: Orphans,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
