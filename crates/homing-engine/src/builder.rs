@@ -14,11 +14,13 @@ use tokio::sync::watch;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::engine::{Engine, Inner};
 use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
-use crate::live::{Ends, Live};
+use crate::live::Live;
+use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
 use crate::{adopt, guard, reconcile};
@@ -169,6 +171,7 @@ impl Builder {
             keeper,
             live: Live::default(),
             ends: Ends::default(),
+            orphans: Orphans::default(),
             told: Mutex::default(),
             routes: self.routes,
             events: watch::channel(0).0,

@@ -14,11 +14,13 @@ use tokio::sync::watch;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::error::Error;
 use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
-use crate::live::{Ends, Live};
+use crate::live::Live;
+use crate::orphans::Orphans;
 use crate::routes::Routes;
 use crate::shutdown::Shutdown;
 
@@ -51,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
     pub(crate) ends: Ends,
+    pub(crate) orphans: Orphans,
     /// Owners that were told something and did not call since. With the daemon it is forgotten, and their entries come back.
     pub(crate) told: Mutex<HashSet<String>>,
     /// Judges where notices may go.

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Writes to a task's input, in order, and closes it afterwards if asked. Answers how many bytes it took; where these are not all,
-    /// it stopped reading, and the rest was not kept: it may be sent again.
+    /// it stopped reading, and the rest was not kept: it may be sent again. Dropping the future takes back what was not taken yet: nobody
+    /// else waits behind the input of one who has gone.
     ///
     /// # Errors
     /// If it takes no input, has closed it, or reads nothing at all.
@@ -52,6 +53,20 @@ impl Engine {
     }
 }
 
+/// A request that the shim has, and whose sender may go away.
+struct Pending<'a> {
+    commands: &'a mpsc::Sender<Command>,
+    seq: Option<u64>,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        let Some(seq) = self.seq else { return };
+        // What is sent next comes behind this. A full queue means a shim that does not hear at all.
+        let _ = self.commands.try_send(Command::CancelInput(seq));
+    }
+}
+
 struct Taken {
     bytes: u64,
     closed: bool,
@@ -62,6 +77,7 @@ async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Optio
     let (taken, mut answer) = oneshot::channel();
     let seq = entropy::draw();
     commands.send(Command::Input { seq, data: part.to_vec(), eof, taken }).await.ok()?;
+    let mut pending = Pending { commands, seq: Some(seq) };
     let (bytes, closed) = match tokio::time::timeout(PATIENCE, &mut answer).await {
         Ok(answered) => answered.ok()?,
         Err(_) => {
@@ -70,5 +86,6 @@ async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Optio
             tokio::time::timeout(PATIENCE, answer).await.ok()?.ok()?
         }
     };
+    pending.seq = None;
     Some(Taken { bytes: bytes.min(part.len() as u64), closed })
 }

@@ -6,12 +6,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::{Ending, Survivor};
+use homing_model::Ending;
+use homing_shim::folder;
 use homing_shim::record::{self, ExitRecord};
 use homing_shim::wire::{self, Frames, ToShim};
-use homing_shim::{folder, tree};
 use homing_store::Record;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -19,6 +20,7 @@ use tokio::net::UnixStream;
 use crate::attend::Link;
 use crate::ending::ending;
 use crate::engine::Inner;
+use crate::orphans;
 
 /// A shim binds its socket when it sees that its daemon is gone, which takes it a moment; how often to look, and how long to pause.
 const LOOKS: u32 = 200;
@@ -38,7 +40,7 @@ pub(crate) enum Judged {
 }
 
 /// Looks at the facts.
-pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
+pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     let path = inner.home.attempt(&record.attempt());
     let same_boot = record.boot_id == inner.boot_id;
     let lost = |reason: &str| Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now())));
@@ -46,7 +48,7 @@ pub(crate) async fn judge(inner: &Inner, record: &Record) -> Judged {
         Ok(attempt) => attempt,
         Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
         Err(error) if is_missing(&error) => {
-            let survivors = end_orphans(inner, record).await;
+            let survivors = orphans::end(inner, record).await;
             let ending = Ending::lost("the task's folder is missing", survivors, inner.now());
             return Judged::Ended(Box::new(ending));
         }
@@ -84,7 +86,7 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// The lock is ours, so no shim lives and none can begin.
-async fn unattended(inner: &Inner, record: &Record, attempt: OwnedFd) -> Judged {
+async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Judged {
     // The shim may have written its record and left between our first look and the lock.
     match read_record(&attempt, record) {
         Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
@@ -93,7 +95,7 @@ async fn unattended(inner: &Inner, record: &Record, attempt: OwnedFd) -> Judged 
     }
     match folder::is_marked(&attempt) {
         Ok(true) => {
-            let survivors = end_orphans(inner, record).await;
+            let survivors = orphans::end(inner, record).await;
             Judged::Ended(Box::new(Ending::lost("supervisor killed", survivors, inner.now())))
         }
         Ok(false) => {
@@ -126,13 +128,4 @@ async fn greet(mut stream: UnixStream) -> Judged {
         Ok(()) => Judged::Alive(Link { stream, frames: Frames::default() }),
         Err(error) => Judged::Unclear(error.to_string()),
     }
-}
-
-/// Ends what a killed shim left, before anybody is told that the task is lost.
-async fn end_orphans(inner: &Inner, record: &Record) -> Vec<Survivor> {
-    let (task, attempt, cgroups) = (record.id.to_string(), record.attempt, inner.cgroups.clone());
-    let ended =
-        tokio::task::spawn_blocking(move || tree::end_orphans(&task, attempt, cgroups.as_deref())).await;
-    let survivors = ended.unwrap_or_default();
-    survivors.into_iter().map(|process| Survivor { pid: process.pid, name: process.name }).collect()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::{Task, TaskId};
 use homing_shim::wire::{self, ToShim};
-use homing_shim::{folder, process, tree};
+use homing_shim::{folder, process};
 use homing_store::Record;
 use homing_store::store::Applied;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
-use crate::{adopt, entropy, judge, thaw, view, wait};
+use crate::{adopt, entropy, judge, orphans, thaw, view, wait};
 
 /// Beyond the grace, for the last signal and a look at who is left.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -98,14 +98,12 @@ impl Engine {
 }
 
 /// A task that ended may have left children with its shim: a build daemon, a server. This reaches them.
-async fn end_leftovers(inner: &Inner, record: &Record, stop: wire::Stop, wait: bool) {
+async fn end_leftovers(inner: &Arc<Inner>, record: &Record, stop: wire::Stop, wait: bool) {
     let Ok(attempt) = folder::open(&inner.home.attempt(&record.attempt())) else { return };
     let Ok(mut stream) = judge::connect(&attempt).await else {
         // Their shim was killed, and nobody inherited them: the daemon ends them itself.
         if folder::lock(&attempt).is_ok_and(|free| free) {
-            let (task, number, cgroups) = (record.id.to_string(), record.attempt, inner.cgroups.clone());
-            let end = move || tree::end_orphans(&task, number, cgroups.as_deref());
-            let left = tokio::task::spawn_blocking(end).await.unwrap_or_default();
+            let left = orphans::end(inner, record).await;
             if !left.is_empty() {
                 tracing::warn!(task = %record.id, ?left, "left-over processes could not be ended");
             }

@@ -7,15 +7,21 @@ use homing_store::Record;
 
 use crate::engine::Inner;
 
-/// A task as every surface shows it. For a live one the output's length is read from disk.
+/// Whether the output may be longer than the ledger says: the task runs, or something outlived it that may have written since.
+fn may_have_grown(record: &Record) -> bool {
+    let outlived = record.outcome.as_ref().is_some_and(|outcome| !outcome.survivors.is_empty());
+    (record.status.is_active() && record.started_at.is_some()) || (outlived && !record.forgotten)
+}
+
+/// A task as every surface shows it. Where its output may have grown since, the length is read from disk.
 pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
     let mut bytes = record.output_bytes;
     let mut dropped = record.output_dropped;
-    if record.status.is_active()
-        && record.started_at.is_some()
+    if may_have_grown(&record)
         && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
         && let Ok(extent) = output::extent(folder)
+        && extent.end >= bytes
     {
         bytes = extent.end;
         dropped = extent.end - extent.kept.min(extent.end);

@@ -40,7 +40,7 @@ const DEFAULT_OWNER: &str = "user";
 pub(crate) struct Call {
     pub(crate) app: App,
     pub(crate) peer: Peer,
-    /// `{ref}` of the path, decoded.
+    /// What the path names (`{ref}`, `{owner}`, `{id}`), decoded.
     pub(crate) reference: Option<String>,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,

@@ -68,11 +68,18 @@ fn document() -> Value {
 
 fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut parameters: Vec<_> = Vec::new();
-    if route.names_a_task() {
-        parameters.push(json!({
-            "name": "ref", "in": "path", "required": true, "schema": { "type": "string" },
-            "description": "An id, a unique start of one, a name that is unique among live tasks, or `@last`."
-        }));
+    let named = [
+        ("ref", "An id, a unique start of one, a name that is unique among live tasks, or `@last`."),
+        ("owner", "Whose inbox."),
+        ("id", "The id of a delivery; or a task, for all of its; or a state, for all in it."),
+    ];
+    for (name, about) in named {
+        if route.path.contains(&format!("{{{name}}}")) {
+            parameters.push(json!({
+                "name": name, "in": "path", "required": true, "schema": { "type": "string" },
+                "description": about
+            }));
+        }
     }
     parameters.extend(route.query.iter().map(|parameter| described("query", parameter)));
     parameters.extend(route.headers.iter().map(|parameter| described("header", parameter)));

@@ -119,13 +119,6 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-impl Route {
-    /// Whether the path names a task.
-    pub(crate) fn names_a_task(&self) -> bool {
-        self.path.contains("{ref}")
-    }
-}
-
 impl Content {
     /// Its media type.
     pub(crate) const fn media_type(self) -> &'static str {

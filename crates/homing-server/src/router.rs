@@ -69,7 +69,7 @@ async fn read(
     request: Request<Body>,
 ) -> Result<Call, Refusal> {
     let path = path.map_err(|error| Refusal::invalid(format!("the path cannot be read: {error}")))?;
-    let reference = path.iter().find(|(name, _)| *name == "ref").map(|(_, value)| value.to_owned());
+    let reference = path.iter().next().map(|(_, value)| value.to_owned());
     let (head, body) = request.into_parts();
     let query = Query::parse(&head.uri, route.query)?;
     let body = match &route.takes {

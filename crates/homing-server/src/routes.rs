@@ -196,7 +196,7 @@ pub(crate) static ROUTES: &[Route] = &[
         gives: &[Given::new(200, "What nobody holds, oldest first.", INBOX)],
         ..route(
             Verb::Get,
-            "/v1/inbox/{ref}",
+            "/v1/inbox/{owner}",
             "inbox",
             "Look into an owner's inbox, which changes nothing, or wait until something is there",
             |call| Box::pin(inbox::peek(call)),
@@ -212,7 +212,7 @@ pub(crate) static ROUTES: &[Route] = &[
         gives: &[Given::new(200, "Held for the caller until the lease ends.", INBOX)],
         ..route(
             Verb::Post,
-            "/v1/inbox/{ref}/take",
+            "/v1/inbox/{owner}/take",
             "take",
             "Take from an owner's inbox under a lease; what is not acknowledged in time is available again",
             |call| Box::pin(inbox::take(call)),
@@ -228,7 +228,7 @@ pub(crate) static ROUTES: &[Route] = &[
         gives: &[Given::new(200, "What was there, and is gone.", &[Content::Json(schema::<AckAnswer>)])],
         ..route(
             Verb::Post,
-            "/v1/inbox/{ref}/ack",
+            "/v1/inbox/{owner}/ack",
             "ack",
             "Acknowledge: by the ids of notices, or of tasks",
             |call| Box::pin(inbox::acknowledge(call)),
@@ -249,7 +249,7 @@ pub(crate) static ROUTES: &[Route] = &[
         gives: &[Given::new(200, "On its way again.", &[Content::Json(schema::<RedeliverAnswer>)])],
         ..route(
             Verb::Post,
-            "/v1/deliveries/{ref}/redeliver",
+            "/v1/deliveries/{id}/redeliver",
             "redeliver",
             "Send again: one delivery by its id, all of a task, or all in a state (`dead`)",
             |call| Box::pin(deliveries::redeliver(call)),

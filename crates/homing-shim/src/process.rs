@@ -3,6 +3,7 @@
 //! A pid alone is not an identity: it may be used again. A process here is its pid and its start time, and a signal goes through a
 //! pidfd that was checked against both. Keeps P8.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
@@ -91,6 +92,21 @@ pub fn signal(process: &Process, number: i32) -> bool {
 pub fn with_variable(name: &str, value: &str) -> Vec<Process> {
     let holds = |process: &Process| has_variable(process.pid, name, value);
     all().into_iter().filter(|process| !process.zombie).filter(holds).collect()
+}
+
+/// Living processes by the value that they were started with of this variable, in one look at all.
+#[must_use]
+pub fn by_variable(name: &str) -> HashMap<String, Vec<Process>> {
+    let start = format!("{name}=").into_bytes();
+    let mut found: HashMap<String, Vec<Process>> = HashMap::new();
+    for process in all().into_iter().filter(|process| !process.zombie) {
+        let Ok(environ) = std::fs::read(format!("/proc/{}/environ", process.pid)) else { continue };
+        let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(start.as_slice()));
+        if let Some(value) = value {
+            found.entry(String::from_utf8_lossy(value).into_owned()).or_default().push(process);
+        }
+    }
+    found
 }
 
 /// Whether a process was started with this variable in its environment.

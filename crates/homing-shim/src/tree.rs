@@ -14,32 +14,48 @@ use crate::process::{self, Process};
 const PATIENCE_MS: i64 = 1_000;
 const PAUSE_MS: i64 = 5;
 
-/// Kills whatever is left of an attempt and says what could not be killed. Blocks, for a second at most.
+/// An attempt whose shim was killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphaned {
+    /// Its task's id.
+    pub task: String,
+    /// Its number.
+    pub attempt: u32,
+}
+
+/// Kills whatever is left of these attempts and says, for each, what could not be killed. Blocks, for a second at most: every look at
+/// the machine's processes is for all of them together.
 #[must_use]
-pub fn end_orphans(task: &str, attempt: u32, cgroups: Option<&Path>) -> Vec<Process> {
-    let group = cgroups
-        .map(|base| base.join(cgroup::name(task, attempt)))
-        .filter(|path| path.is_dir())
-        .and_then(|path| Group::make(path.parent()?, path.file_name()?.to_str()?).ok())
-        .map(|(group, _)| group);
+pub fn end_orphans(orphaned: &[Orphaned], cgroups: Option<&Path>) -> Vec<Vec<Process>> {
+    let groups: Vec<_> = orphaned.iter().map(|attempt| group(attempt, cgroups)).collect();
     let give_up = clock::monotonic() + PATIENCE_MS;
     loop {
-        if let Some(group) = &group {
-            group.kill();
-        }
-        let mut alive = process::with_variable("HOMING_TASK_ID", task);
-        alive.extend(group.iter().flat_map(Group::members));
+        groups.iter().flatten().for_each(Group::kill);
+        let mut by_task = process::by_variable("HOMING_TASK_ID");
+        let alive: Vec<Vec<Process>> = orphaned
+            .iter()
+            .zip(&groups)
+            .map(|(attempt, group)| {
+                let mut alive = by_task.remove(&attempt.task).unwrap_or_default();
+                alive.extend(group.iter().flat_map(Group::members));
+                alive
+            })
+            .collect();
         // A shim's own environment is its keeper's, so it is never among them; neither are we.
-        for process in &alive {
+        for process in alive.iter().flatten() {
             process::signal(process, libc::SIGKILL);
         }
-        if alive.is_empty() || clock::monotonic() >= give_up {
-            if let Some(group) = &group {
-                group.remove();
-            }
+        if alive.iter().all(Vec::is_empty) || clock::monotonic() >= give_up {
+            groups.iter().flatten().for_each(Group::remove);
             return alive;
         }
         // There is no event for the end of a process that is neither child nor held by pidfd; the wait is short and bounded.
         clock::pause(PAUSE_MS);
     }
+}
+
+/// The cgroup of an attempt, if it is there.
+fn group(attempt: &Orphaned, cgroups: Option<&Path>) -> Option<Group> {
+    let (base, name) = (cgroups?, cgroup::name(&attempt.task, attempt.attempt));
+    base.join(&name).is_dir().then(|| Group::make(base, &name).ok())?.map(|(group, _)| group)
 }

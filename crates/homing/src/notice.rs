@@ -74,7 +74,7 @@ mod tests {
         let at = Timestamp::from_millis(notice.at.as_millis() + 60_000);
         let text = render(&notice, at, &Console::plain(None));
         assert!(text.starts_with("t-2222222222  "), "{text}");
-        assert!(text.contains("failed, exit 2 after 1.5s  make  (1m ago)\n  two"), "{text}");
+        assert!(text.contains("failed, exit 2 after 1.5s  make  (1m 00s ago)\n  two"), "{text}");
         assert!(!text.contains('\u{1b}'));
     }
 }

@@ -7,7 +7,6 @@ use homing_model::Code;
 use homing_model::api::{InputAnswer, InputRequest};
 
 use crate::answer::{Answer, json};
-use crate::app::to_the_end;
 use crate::call::Call;
 use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
@@ -29,8 +28,8 @@ pub(crate) async fn write(call: Call) -> Answer {
     }
     let eof = eof || call.query.flag("eof").unwrap_or(false);
     let id = call.task().await?;
-    let engine = call.app.engine.clone();
-    let written = to_the_end(async move { engine.input(&id, data, eof).await }).await?;
+    // Not to the end: who has gone must not keep others waiting for a task that does not read.
+    let written = call.app.engine.input(&id, data, eof).await?;
     json(&InputAnswer { written })
 }
 

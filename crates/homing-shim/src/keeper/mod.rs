@@ -17,8 +17,12 @@
 mod announcement;
 mod client;
 mod connection;
+mod daemon;
+mod names;
+mod peers;
 mod restart;
 mod service;
+mod shims;
 mod starter;
 
 pub(crate) use announcement::watch;

@@ -17,7 +17,7 @@ fn p5_a_result_waits_until_it_is_acknowledged_and_looking_changes_nothing() {
     let home = super::home();
     let first = home.submit(&["--owner", "ann"], "echo one; exit 3");
     let second = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
-    home.ended(&first);
+    let _ = home.ended(&first);
     for _ in 0..3 {
         assert_eq!(tasks(&items(&home, "ann")), [first.as_str()], "the running one stays where it is");
     }
@@ -27,7 +27,7 @@ fn p5_a_result_waits_until_it_is_acknowledged_and_looking_changes_nothing() {
     assert_eq!(items(&home, "bob"), Vec::<Value>::new());
 
     let _ = home.cli(["input", &second, "--eof"]).ok();
-    home.ended(&second);
+    let _ = home.ended(&second);
     assert_eq!(tasks(&items(&home, "ann")), [first.as_str(), second.as_str()]);
     let _ = home.cli(["ack", "--owner", "ann", &first]).ok();
     assert_eq!(tasks(&items(&home, "ann")), [second.as_str()], "the other one is still there");
@@ -57,7 +57,7 @@ fn p5_entries_survive_the_daemon_and_whoever_waits_hears_of_the_next_end() {
 fn p5_a_taker_that_dies_gives_its_entries_back() {
     let home = super::home();
     let id = home.submit(&["--owner", "ann"], "true");
-    home.ended(&id);
+    let _ = home.ended(&id);
     let taken = home.post("/v1/inbox/ann/take", &json!({"lease_ms": 300})).json();
     assert_eq!(taken["items"][0]["task"]["id"], id.as_str());
     let again = home.post("/v1/inbox/ann/take", &json!({"lease_ms": 60_000, "wait_ms": 60_000})).json();
@@ -78,7 +78,7 @@ fn p5_the_policy_of_the_task_decides_whether_anything_waits() {
         (["--notify-on", "always"], "true", true),
     ] {
         let id = home.submit(&options, line);
-        home.ended(&id);
+        let _ = home.ended(&id);
         let waits = tasks(&items(&home, "user")).contains(&id.as_str());
         assert_eq!(waits, told, "{options:?} {line}");
     }
@@ -122,14 +122,14 @@ fn p5_an_agent_that_waited_was_told_and_its_next_call_says_so() {
 fn the_tail_is_exactly_the_last_two_thousand_characters() {
     let home = super::home();
     let id = home.submit(&[], "for i in $(seq 3000); do printf 'ä€😀'; done; printf '\\033[31mend\\033[0m'");
-    home.ended(&id);
+    let _ = home.ended(&id);
     let all = items(&home, "user");
     let tail = all[0]["output_tail"].as_str().unwrap_or_default();
     assert_eq!(tail.chars().count(), 2_000);
     assert!(tail.ends_with("€😀end"), "{}", &tail[tail.len() - 40..]);
     assert_eq!(all[0]["output_truncated"], true);
     let short = home.submit(&[], "printf 'x\\377y'");
-    home.ended(&short);
+    let _ = home.ended(&short);
     let all = items(&home, "user");
     assert_eq!((&all[1]["output_tail"], &all[1]["output_truncated"]), (&"x\u{fffd}y".into(), &false.into()));
 }
@@ -138,7 +138,7 @@ fn the_tail_is_exactly_the_last_two_thousand_characters() {
 fn an_event_carries_the_same_notice() {
     let home = super::home();
     let id = home.submit(&[], "echo hello");
-    home.ended(&id);
+    let _ = home.ended(&id);
     let all = items(&home, "user");
     let events = home.cli(["events"]).ok().text();
     let line = events.lines().find(|line| line.contains("task.completed")).expect("it is logged");

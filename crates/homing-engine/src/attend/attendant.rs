@@ -1,0 +1,118 @@
+//! The attendant: from a launch or an adoption to the end, in whatever turns.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use homing_store::Record;
+use tokio::sync::oneshot;
+
+use super::conversation::{Link, Parted};
+use crate::engine::Inner;
+use crate::judge::{self, Judged};
+use crate::launch::Values;
+use crate::live::Attendance;
+
+/// How an attendance begins.
+pub(crate) enum Begin {
+    /// A new attempt, with the values that its launch needs.
+    Launch(OwnedFd, Values),
+    /// Whatever an earlier engine left.
+    Adopt,
+}
+
+/// One of them at work.
+pub(super) struct Attendant {
+    pub(super) inner: Arc<Inner>,
+    pub(super) record: Record,
+    pub(super) attendance: Attendance,
+    /// Kept while the attempt may have to be launched again.
+    pub(super) values: Option<Values>,
+    pub(super) nonce: u64,
+    pub(super) launches: usize,
+    /// Why the last launch that the keeper could not carry out failed.
+    pub(super) launch_failure: Option<io::Error>,
+    pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
+    pub(super) signal_waiting: VecDeque<oneshot::Sender<bool>>,
+    /// Told once the task's state is known for certain.
+    pub(super) settled: Option<oneshot::Sender<()>>,
+}
+
+/// Attends one task to its end. `settled` is told as soon as the task's state is known for certain.
+pub(crate) async fn attend(
+    inner: Arc<Inner>,
+    record: Record,
+    attendance: Attendance,
+    begin: Begin,
+    settled: Option<oneshot::Sender<()>>,
+) {
+    let id = record.id.clone();
+    let mut attendant = Attendant {
+        inner: Arc::clone(&inner),
+        record,
+        attendance,
+        values: None,
+        nonce: 0,
+        launches: 0,
+        launch_failure: None,
+        input_waiting: HashMap::new(),
+        signal_waiting: VecDeque::new(),
+        settled,
+    };
+    let link = match begin {
+        Begin::Launch(folder, values) => {
+            attendant.values = Some(values);
+            attendant.launch(folder).await
+        }
+        Begin::Adopt => None,
+    };
+    attendant.run(link).await;
+    attendant.settle();
+    inner.live.leave(&id);
+}
+
+impl Attendant {
+    pub(super) fn settle(&mut self) {
+        if let Some(settled) = self.settled.take() {
+            let _ = settled.send(());
+        }
+    }
+
+    pub(super) async fn run(&mut self, mut link: Option<Link>) {
+        loop {
+            if let Some(link) = link.take() {
+                match self.converse(link).await {
+                    Parted::Done | Parted::Shutdown => return,
+                    Parted::Gone => self.drop_waiting(),
+                }
+            }
+            match self.judge().await {
+                Judged::Alive(found) => link = Some(found),
+                Judged::Ended(ending) => {
+                    // No shim lives, so nobody else will: no value outlives the task.
+                    self.forget_environment();
+                    self.finish(*ending).await;
+                    break;
+                }
+                Judged::NotStarted(folder) => {
+                    link = self.launch_again(folder).await;
+                    // What is launched now is ours; how long its command takes to begin is not.
+                    self.settle();
+                    if link.is_none() {
+                        break;
+                    }
+                }
+                Judged::Unclear(why) => {
+                    tracing::warn!(task = %self.record.id, %why, "the state of a task cannot be told; the next pass looks again");
+                    crate::reconcile::note_error(&self.inner, &self.record.id, "unclear", &why);
+                    break;
+                }
+            }
+        }
+    }
+
+    pub(super) async fn judge(&self) -> Judged {
+        judge::judge(&self.inner, &self.record).await
+    }
+}

@@ -1,0 +1,149 @@
+//! What is said between a shim and its attendant. Keeps P3.
+
+use std::io;
+
+use homing_model::Status;
+use homing_shim::wire::{self, Frames, FromShim, ToShim};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::attendant::Attendant;
+use crate::live::Command;
+
+/// A connection to a shim.
+pub(crate) struct Link {
+    pub(crate) stream: UnixStream,
+    pub(crate) frames: Frames,
+}
+
+/// How a conversation ended.
+pub(super) enum Parted {
+    /// The shim left after its end was recorded.
+    Done,
+    /// The shim is gone, or never came.
+    Gone,
+    /// We are leaving.
+    Shutdown,
+}
+
+impl Attendant {
+    pub(super) async fn converse(&mut self, mut link: Link) -> Parted {
+        let mut buffer = vec![0; 4096];
+        let mut recorded = false;
+        let mut shutdown = self.inner.shutdown.clone();
+        loop {
+            loop {
+                match link.frames.pop::<FromShim>() {
+                    Ok(Some(message)) => match self.hear(message, &mut link.stream).await {
+                        Ok(ended) => recorded |= ended,
+                        Err(_) => return if recorded { Parted::Done } else { Parted::Gone },
+                    },
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::warn!(task = %self.record.id, %error, "a shim cannot be understood");
+                        return Parted::Gone;
+                    }
+                }
+            }
+            tokio::select! {
+                biased;
+                read = link.stream.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => {
+                        self.drop_waiting();
+                        return if recorded { Parted::Done } else { Parted::Gone };
+                    }
+                    Ok(count) => link.frames.push(buffer.get(..count).unwrap_or_default()),
+                },
+                command = self.attendance.commands.recv() => {
+                    if let Some(command) = command {
+                        let message = self.translate(command);
+                        // A shim that is gone is noticed by the next read.
+                        let _ = link.stream.write_all(&wire::frame(&message)).await;
+                    }
+                }
+                () = shutdown.over() => return Parted::Shutdown,
+            }
+        }
+    }
+
+    pub(super) fn translate(&mut self, command: Command) -> ToShim {
+        match command {
+            Command::Stop(stop) => ToShim::Stop(stop),
+            Command::Signal(number, answer) => {
+                self.signal_waiting.push_back(answer);
+                ToShim::Signal(number)
+            }
+            Command::Input { seq, data, eof, taken } => {
+                self.input_waiting.insert(seq, taken);
+                ToShim::Input(wire::Input { seq, data: data.into(), eof })
+            }
+            Command::CancelInput(seq) => ToShim::CancelInput(seq),
+            Command::Watch(seen) => ToShim::Watch(seen),
+        }
+    }
+
+    /// Those who waited for an answer of a shim that is gone learn that by the dropped sender.
+    pub(super) fn drop_waiting(&mut self) {
+        self.input_waiting.clear();
+        self.signal_waiting.clear();
+    }
+
+    /// Acts on a message; true once the end is recorded.
+    pub(super) async fn hear(&mut self, message: FromShim, stream: &mut UnixStream) -> io::Result<bool> {
+        match message {
+            FromShim::Started(pid, at, shim) => {
+                self.inner.live.set_shim(&self.record.id, shim);
+                self.started(pid, at);
+                // An attempt that the last daemon accepted and this one began: it may run for days.
+                self.settle();
+                Ok(false)
+            }
+            FromShim::Exited(bytes) => {
+                self.record_exit(&bytes, stream).await?;
+                self.settle();
+                Ok(true)
+            }
+            FromShim::Standing(standing) => {
+                self.inner.live.set_shim(&self.record.id, standing.shim);
+                self.values = None;
+                if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
+                    self.started(pid, at);
+                }
+                if let Some(bytes) = standing.ended {
+                    self.record_exit(&bytes, stream).await?;
+                    self.settle();
+                    return Ok(true);
+                }
+                if self.record.status == Status::Stopping {
+                    // The stop was recorded, and perhaps never sent: a second one never slows the first.
+                    let stop = wire::Stop {
+                        grace_ms: None,
+                        signal: None,
+                        by: self.record.stop_requested_by.clone(),
+                    };
+                    stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
+                }
+                self.settle();
+                Ok(false)
+            }
+            FromShim::Output(total, _) => {
+                self.inner.live.grown(&self.record.id, total);
+                Ok(false)
+            }
+            FromShim::InputTaken(seq, written, closed) => {
+                if let Some(waiting) = self.input_waiting.remove(&seq) {
+                    let _ = waiting.send((written, closed));
+                }
+                Ok(false)
+            }
+            FromShim::Signalled(sent) => {
+                if let Some(waiting) = self.signal_waiting.pop_front() {
+                    let _ = waiting.send(sent);
+                }
+                Ok(false)
+            }
+            // Another shim has the attempt, or had it: the facts in the folder say which.
+            FromShim::Refused(_) => Err(io::ErrorKind::ConnectionRefused.into()),
+        }
+    }
+}

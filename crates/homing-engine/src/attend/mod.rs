@@ -1,0 +1,13 @@
+//! One attendant per live task: it owns the connection to the shim, records what the shim says, and passes on what users ask.
+//!
+//! On cancel (shutdown) it drops the connection; the shim goes on alone and a later engine adopts it. On error it falls back to the
+//! facts in the attempt's folder ([`judge`](crate::judge)); what those cannot tell is left to the next reconcile pass.
+//! Keeps P1, P2, P3 and P10.
+
+mod attendant;
+mod conversation;
+mod launching;
+mod recording;
+
+pub(crate) use attendant::{Begin, attend};
+pub(crate) use conversation::Link;

@@ -1,0 +1,120 @@
+//! Putting starts and ends into the ledger. Keeps P1 and P2.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use homing_model::{Ending, Timestamp};
+use homing_shim::folder;
+use homing_shim::record::ExitRecord;
+use homing_shim::wire::{self, ToShim};
+use homing_store::store::Applied;
+use homing_store::{Started, store};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use super::attendant::Attendant;
+use crate::ending::ending;
+use crate::report;
+
+/// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
+const RECORD_RETRY: Duration = Duration::from_millis(500);
+const RECORD_RETRY_MOST: Duration = Duration::from_secs(10);
+
+impl Attendant {
+    /// Records the start without waiting for it: the ledger takes operations in order, so the end comes after it and may share its commit.
+    pub(super) fn started(&mut self, pid: u32, at: i64) {
+        self.values = None;
+        let started = Started { pid, at: Timestamp::from_millis(at) };
+        let recording = self.inner.store.started(self.record.attempt(), started);
+        let inner = Arc::clone(&self.inner);
+        let id = self.record.id.clone();
+        tokio::spawn(async move {
+            match recording.await {
+                Ok(Applied::Done(record)) => {
+                    inner.live.update(&record);
+                    inner.bump();
+                }
+                // Known already, or over already: adopted twice, or stopped meanwhile.
+                Ok(Applied::Rejected(_) | Applied::Unknown) => {}
+                Err(error) => {
+                    tracing::warn!(task = %id, %error, "a start could not be recorded; the end will say when it was");
+                }
+            }
+        });
+    }
+
+    /// Records what a shim says of the end, and only then tells it so: it may leave after that.
+    pub(super) async fn record_exit(&mut self, bytes: &[u8], stream: &mut UnixStream) -> io::Result<()> {
+        self.values = None;
+        let ending = match ExitRecord::decode(bytes) {
+            Ok(record) => ending(record),
+            Err(error) => {
+                tracing::error!(task = %self.record.id, %error, "a shim sent an exit record that cannot be read");
+                Ending::lost("its exit record cannot be read", Vec::new(), self.inner.now())
+            }
+        };
+        if !self.finish(ending).await {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        stream.write_all(&wire::frame(&ToShim::Recorded)).await
+    }
+
+    /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the
+    /// engine ends first.
+    pub(super) async fn finish(&mut self, ending: Ending) -> bool {
+        let mut shutdown = self.inner.shutdown.clone();
+        let mut pause = RECORD_RETRY;
+        let mut troubled = false;
+        let report = report::report(&self.inner, &self.record, &ending);
+        loop {
+            match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
+                Ok(Applied::Done(record)) => {
+                    // Only what this end has said: new tasks may be refused for a disk on which there is room for ends.
+                    if troubled {
+                        self.inner.set_degraded(None);
+                    }
+                    self.inner.announce(&record);
+                    self.record = record;
+                    return true;
+                }
+                // The first finisher won, or a later attempt did.
+                Ok(Applied::Rejected(record)) => {
+                    if record.status.is_terminal() {
+                        self.inner.ends.announce(&record);
+                    }
+                    self.record = record;
+                    return true;
+                }
+                Ok(Applied::Unknown) => return true,
+                Err(store::Error::Closed) => return false,
+                // Its own trouble, not the ledger's: the next pass looks again.
+                Err(error @ store::Error::BadRow { .. }) => {
+                    crate::reconcile::note_error(&self.inner, &self.record.id, "row", &error.to_string());
+                    return false;
+                }
+                Err(error) => {
+                    tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
+                    self.inner.set_degraded(Some(error.to_string()));
+                    troubled = true;
+                    // Others are served meanwhile: whoever waits for the start must not wait for the disk.
+                    self.settle();
+                    tokio::select! {
+                        () = shutdown.over() => return false,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    pause = (pause * 2).min(RECORD_RETRY_MOST);
+                }
+            }
+        }
+    }
+
+    /// An attempt that nobody runs may have left its environment behind.
+    pub(super) fn forget_environment(&self) {
+        if let Ok(attempt) = folder::open(&self.inner.home.attempt(&self.record.attempt()))
+            && let Err(error) = folder::forget_environment(attempt)
+        {
+            tracing::warn!(task = %self.record.id, %error, "its environment could not be removed");
+        }
+    }
+}

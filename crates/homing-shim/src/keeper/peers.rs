@@ -1,0 +1,134 @@
+//! Who talks to the keeper: an engine that wants shims, clients that wait for a daemon.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{self, SocketFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::client::Mode;
+use super::connection::Connection;
+use super::daemon::Daemon;
+use super::service::Keeper;
+use crate::wire::{FromKeeper, ToKeeper};
+use crate::{clock, confine};
+
+/// Between two looks at a queue that could not be taken from.
+const SHORTAGE_MS: i64 = 50;
+
+/// Somebody connected.
+pub(super) struct Peer {
+    pub(super) connection: Connection,
+    pub(super) pid: u32,
+    pub(super) role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Has not said.
+    Unknown,
+    /// The engine of this home.
+    Engine,
+    /// Waits for a daemon.
+    Waiting,
+}
+
+impl Keeper {
+    pub(super) fn accept(&mut self) {
+        let socket = match net::accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            Ok(socket) => socket,
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
+            Err(_) => return clock::pause(SHORTAGE_MS),
+        };
+        if let Some(pid) = confine::trusted_peer(&socket) {
+            self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
+        }
+    }
+
+    pub(super) fn hear(&mut self, number: usize) {
+        let Some(peer) = self.peers.get(number) else { return };
+        match peer.connection.receive::<ToKeeper>() {
+            Ok(Some(received)) => {
+                if let Some(message) = received.message {
+                    self.obey(number, message, received.descriptors);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(None) | Err(_) => {
+                self.peers.swap_remove(number);
+            }
+        }
+    }
+
+    pub(super) fn obey(&mut self, number: usize, message: ToKeeper, descriptors: Vec<OwnedFd>) {
+        let Some(peer) = self.peers.get_mut(number) else { return };
+        self.starter = None;
+        match message {
+            ToKeeper::Engine => {
+                peer.role = Role::Engine;
+                let _ = peer.connection.send(&FromKeeper::Welcome(std::process::id()), &[]);
+                let pid = peer.pid;
+                self.meet_engine(pid);
+            }
+            ToKeeper::Launch(nonce) => {
+                if peer.role == Role::Engine
+                    && let Ok([socket, folder]) = <[OwnedFd; 2]>::try_from(descriptors)
+                    && let Err(error) = self.fork_shim(socket, folder)
+                    && let Some(peer) = self.peers.get(number)
+                {
+                    let code = error.raw_os_error().unwrap_or(libc::EAGAIN);
+                    let _ = peer.connection.send(&FromKeeper::LaunchFailed(nonce, code), &[]);
+                }
+            }
+            ToKeeper::Ready => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.ready = true;
+                }
+                self.answer_waiting(&FromKeeper::Running);
+            }
+            ToKeeper::CannotStart(reason) => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.complaint = Some(reason);
+                }
+                // The end of the line says that it was heard: until then the daemon stays, so that its words come before its death.
+                self.peers.swap_remove(number);
+            }
+            ToKeeper::Leaving => {
+                if let Some(daemon) = &mut self.daemon {
+                    daemon.leaving = true;
+                }
+            }
+            ToKeeper::Start => {
+                peer.role = Role::Waiting;
+                self.ensure_daemon();
+            }
+        }
+    }
+
+    /// An engine said who it is: our child, or one that was there before us.
+    pub(super) fn meet_engine(&mut self, pid: u32) {
+        if self.mode == Mode::Embedded || self.daemon.as_ref().is_some_and(|daemon| daemon.pid == pid) {
+            return;
+        }
+        let pidfd = i32::try_from(pid)
+            .ok()
+            .and_then(Pid::from_raw)
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        if pidfd.is_some() {
+            self.restart_at = None;
+            let since = clock::monotonic();
+            self.daemon = Some(Daemon { pid, pidfd, since, ready: true, leaving: false, complaint: None });
+        }
+    }
+
+    pub(super) fn answer_waiting(&mut self, answer: &FromKeeper) {
+        self.peers.retain(|peer| {
+            if peer.role == Role::Waiting {
+                let _ = peer.connection.send(answer, &[]);
+            }
+            peer.role != Role::Waiting
+        });
+    }
+}

@@ -1,0 +1,39 @@
+//! A client dies while its input waits for a task that does not read: what was not taken is taken back, and others are served.
+
+use homing_testkit::{gate, wait_for};
+use rustix::fs::{Mode, OFlags};
+
+use super::home;
+
+/// What a pipe holds.
+const PIPE: u64 = 65_536;
+
+#[test]
+fn the_input_of_a_client_that_has_gone_gives_way_at_once() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], &format!("{}; exec cat", gate("go")));
+    let pid = home.until_status(&id, "running")["pid"].as_u64().unwrap();
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let pipe = rustix::fs::open(format!("/proc/{pid}/fd/0"), flags, Mode::empty()).unwrap();
+    let daemon = home.daemon_pid();
+    let descriptors = || std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count();
+    let before = wait_for("an idle daemon", || {
+        let first = descriptors();
+        (first == descriptors()).then_some(first)
+    });
+    let mut first = home.spawn(["input", &id, &"x".repeat(100_000)]);
+    wait_for("a full pipe", || (rustix::io::ioctl_fionread(&pipe).unwrap() == PIPE).then_some(()));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    wait_for("the daemon to notice", || (descriptors() <= before).then_some(()));
+    // Answered by the shim, in order: it has heard all that was said before.
+    let heard = home.post(&format!("/v1/tasks/{id}/signal"), &serde_json::json!({ "signal": "CONT" }));
+    assert_eq!(heard.status, 200, "{heard:?}");
+    drop(pipe);
+    home.open("go");
+    home.does(["input", &id, "second", "--enter", "--eof"]);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    let output = home.output(&id);
+    assert_eq!(output.len() as u64, PIPE + 7, "the rest of the first was not taken back");
+    assert!(output.ends_with(b"xsecond\n"));
+}
