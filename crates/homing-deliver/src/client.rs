@@ -158,13 +158,19 @@ impl Client {
     /// # Errors
     /// If there is no answer. An answer that refuses is an answer.
     pub async fn post(&self, to: &Endpoint, headers: HeaderMap, body: Bytes) -> Result<Answer, Error> {
-        let mut progress = Progress { phase: Phase::Resolve, status: None };
+        let mut progress = Progress { phase: Phase::Resolve, answer: None };
         let done = timeout(self.deadline, self.exchange(to, headers, body, &mut progress)).await;
-        done.unwrap_or(Err(Error::Deadline {
-            limit: self.deadline,
-            phase: progress.phase,
-            status: progress.status,
-        }))
+        let Progress { phase, answer } = progress;
+        match (done, answer) {
+            (Ok(Err(error)), _) => Err(error),
+            (Ok(Ok(())), Some(answer)) => Ok(answer),
+            // A refusal is one before its text is whole. Consent is not: the receiver may still be at work.
+            (Err(_), Some(answer)) if !answer.status.is_success() => Ok(answer),
+            (Err(_) | Ok(Ok(())), answer) => {
+                let status = answer.map(|answer| answer.status);
+                Err(Error::Deadline { limit: self.deadline, phase, status })
+            }
+        }
     }
 
     async fn exchange(
@@ -173,7 +179,7 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
         progress: &mut Progress,
-    ) -> Result<Answer, Error> {
+    ) -> Result<(), Error> {
         let addresses = self.addresses(to).await?;
         let request = request(to, headers, body);
         progress.phase = Phase::Connect;

@@ -60,7 +60,8 @@ pub struct Answer {
 /// How far a delivery came; read when time runs out.
 pub(crate) struct Progress {
     pub(crate) phase: Phase,
-    pub(crate) status: Option<StatusCode>,
+    /// As much of it as there is.
+    pub(crate) answer: Option<Answer>,
 }
 
 /// A POST to this endpoint.
@@ -80,7 +81,7 @@ pub(crate) async fn talk(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
     progress: &mut Progress,
-) -> hyper::Result<Answer> {
+) -> hyper::Result<()> {
     progress.phase = Phase::Head;
     let mut builder = http1::Builder::new();
     builder.max_headers(MOST_HEADERS).max_buf_size(MOST_HEAD);
@@ -88,28 +89,28 @@ pub(crate) async fn talk(
     let exchange = async {
         let response = sender.send_request(request).await?;
         progress.phase = Phase::Body;
-        progress.status = Some(response.status());
-        Ok(read(response).await)
+        read(response, &mut progress.answer).await;
+        Ok(())
     };
     // The connection moves only while it is polled, and is dropped with this future: nothing goes on after the deadline.
     let (mut exchange, mut connection) = (pin!(exchange), pin!(connection));
     tokio::select! {
         biased;
-        answer = &mut exchange => answer,
+        done = &mut exchange => done,
         _ = &mut connection => exchange.await,
     }
 }
 
 /// Reads as much as is kept. A body that breaks off has ended: the status was said, and nothing more can come.
-async fn read(response: Response<Incoming>) -> Answer {
+async fn read(response: Response<Incoming>, answer: &mut Option<Answer>) {
     let (head, mut incoming) = response.into_parts();
-    let mut body = Vec::new();
+    let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    let retry_after = retry_after.map(str::to_owned);
+    let body = &mut answer.insert(Answer { status: head.status, retry_after, body: Vec::new() }).body;
     while body.len() < MOST_BODY {
         let Some(Ok(frame)) = incoming.frame().await else { break };
         if let Some(data) = frame.data_ref() {
             body.extend_from_slice(&data[..data.len().min(MOST_BODY - body.len())]);
         }
     }
-    let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
-    Answer { status: head.status, retry_after: retry_after.map(str::to_owned), body }
 }

@@ -113,7 +113,7 @@ async fn p11_a_proxy_in_the_environment_is_not_asked() {
 #[tokio::test]
 #[ignore = "called by p11_a_proxy_in_the_environment_is_not_asked"]
 async fn in_another_process() {
-    let port = std::env::vars().find(|(name, _)| name == "RECEIVER").unwrap().1;
+    let Some((_, port)) = std::env::vars().find(|(name, _)| name == "RECEIVER") else { return };
     let attempt = crate::support::attempt(&client(), &endpoint(&format!("http://127.0.0.1:{port}/"))).await;
     assert_eq!(attempt.status, Some(200));
 }

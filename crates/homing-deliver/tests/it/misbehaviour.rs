@@ -54,6 +54,13 @@ async fn a_hang_in_the_body_ends_with_the_deadline_and_delivers_nothing() {
 }
 
 #[tokio::test]
+async fn a_refusal_counts_even_if_its_body_hangs() {
+    let attempt = attempt_at(&hasty(), &Receiver::new([Script::HangInBody(410)])).await;
+    assert_eq!((attempt.verdict, attempt.status), (Verdict::Gone, Some(410)));
+    assert!(attempt.detail.ends_with("half of it"), "{}", attempt.detail);
+}
+
+#[tokio::test]
 async fn a_body_that_breaks_off_does_not_take_the_status_back() {
     for (status, delivered) in [(200, true), (500, false)] {
         let attempt = attempt_at(&client(), &Receiver::new([Script::BreakInBody(status)])).await;
