@@ -11,6 +11,7 @@ mod guarantees;
 mod step;
 mod test;
 mod tools;
+mod verifiers;
 
 use std::process::ExitCode;
 

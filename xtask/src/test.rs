@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{generate, step, tools};
+use crate::{generate, step, tools, verifiers};
 
 /// Arguments are passed on to `cargo test`.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     step::timed("tools", || {
         tools::provide();
-        Ok(())
+        verifiers::provide()
     })?;
     step::timed("cargo fmt", || step::run(&mut step::cargo(&["fmt", "--all", "--check"])))?;
     step::timed("cargo clippy", || {

@@ -30,6 +30,7 @@ const TOOLS: &[Tool] = &[
         package: "python3",
         without: "callers under a seccomp filter, odd programs as tasks",
     },
+    Tool { program: "npm", package: "npm", without: "webhooks by the published verifier for Node" },
 ];
 
 /// Makes sure of everything that can be made sure of.

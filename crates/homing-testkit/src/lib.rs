@@ -10,6 +10,8 @@ mod home;
 mod http;
 mod mount;
 mod output;
+mod receiver;
+mod script;
 mod terminal;
 mod wait;
 
@@ -17,4 +19,6 @@ pub use ground::{Freezer, alive, drift, freeze, gate, thaw};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
 pub use output::{Output, left_out};
+pub use receiver::Receiver;
+pub use script::{Request, Script};
 pub use wait::{PATIENCE, wait_for, wait_until};

@@ -1,0 +1,26 @@
+//! Brings notices to their targets.
+//!
+//! So far there is one kind of target, the webhook: [`Endpoint`] says where it goes, [`Policy`] which addresses are open, [`Client`] makes
+//! the guarded connection, and [`deliver`] makes one signed attempt and says what it came to. When the next one is made is decided by
+//! `homing_model::schedule`; queues, leases and the ledger belong to whoever calls.
+
+mod allow;
+mod client;
+mod endpoint;
+mod exchange;
+pub mod guard;
+mod range;
+mod resolver;
+mod secret;
+mod tls;
+mod webhook;
+
+pub use allow::{Allow, Malformed as MalformedAllow};
+pub use client::{Client, DEADLINE, Error};
+pub use endpoint::{Caller, Endpoint, Refusal};
+pub use exchange::{Answer, Phase};
+pub use guard::Policy;
+pub use resolver::{Lookup, Resolver, System};
+pub use secret::{Malformed as MalformedSecret, Secret};
+pub use tls::{Error as TlsError, Roots};
+pub use webhook::{Attempt, Malformed, Message, deliver};
