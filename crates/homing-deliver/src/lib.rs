@@ -2,10 +2,11 @@
 //!
 //! So far there is one kind of target, the webhook: [`Endpoint`] says where it goes, [`Policy`] which addresses are open, [`Client`] makes
 //! the guarded connection, and [`deliver`] makes one signed attempt and says what it came to. When the next one is made is decided by
-//! `homing_model::schedule`; queues, leases and the ledger belong to whoever calls.
+//! `homing_model::schedule`. [`Dispatcher`] takes what is due out of the ledger, and [`Webhooks`] judges targets when a task is submitted.
 
 mod allow;
 mod client;
+mod dispatcher;
 mod endpoint;
 mod exchange;
 pub mod guard;
@@ -14,9 +15,11 @@ mod resolver;
 mod secret;
 mod tls;
 mod webhook;
+mod webhooks;
 
 pub use allow::{Allow, Malformed as MalformedAllow};
 pub use client::{Client, DEADLINE, Error};
+pub use dispatcher::Dispatcher;
 pub use endpoint::{Caller, Endpoint, Refusal};
 pub use exchange::{Answer, Phase};
 pub use guard::Policy;
@@ -24,3 +27,4 @@ pub use resolver::{Lookup, Resolver, System};
 pub use secret::{Malformed as MalformedSecret, Secret};
 pub use tls::{Error as TlsError, Roots};
 pub use webhook::{Attempt, Malformed, Message, deliver};
+pub use webhooks::{Webhooks, validate};

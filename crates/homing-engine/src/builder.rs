@@ -174,6 +174,7 @@ impl Builder {
             orphans: Orphans::default(),
             told: Mutex::default(),
             routes: self.routes,
+            outgoing: watch::channel(0).0,
             events: watch::channel(0).0,
             over: watch::channel(false).0,
             looked: watch::channel(0).0,
@@ -192,6 +193,8 @@ impl Builder {
             home,
         });
         let engine = Engine::new(Arc::clone(&inner), stop);
+        // The home's lock is ours: whoever claimed deliveries before is gone.
+        inner.store.release_claims().await?;
         adopt::all(&inner).await?;
         if self.mode == Mode::Daemon {
             let data = serde_json::json!({ "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION") });

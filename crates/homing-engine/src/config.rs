@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use homing_model::notify::SigningKey;
 use homing_model::retention::Policy;
 use homing_model::units;
 use serde::de::{self, Deserializer, Visitor};
@@ -139,6 +140,39 @@ impl Retention {
     }
 }
 
+/// `[webhook]`: where webhooks may go, and what signs them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Webhook {
+    /// Addresses that are closed otherwise: `host:port`, or a range such as `10.0.0.0/8`.
+    pub allow: Vec<String>,
+    /// Keys that sign, `whsec_…`: one, or several while they are being changed. The home's own (`webhook.secret`) if there is none.
+    #[serde(
+        deserialize_with = "one_or_several",
+        serialize_with = "hidden",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub secret: Vec<SigningKey>,
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SigningKey>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        One(SigningKey),
+        Several(Vec<SigningKey>),
+    }
+    Ok(match Given::deserialize(deserializer)? {
+        Given::One(key) => vec![key],
+        Given::Several(keys) => keys,
+    })
+}
+
+/// What is shown of the configuration shows no key.
+fn hidden<S: Serializer>(keys: &[SigningKey], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys.iter().map(|_| "whsec_…"))
+}
+
 /// `[output]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -205,6 +239,8 @@ pub struct Config {
     pub nested: Nested,
     /// Sandboxed callers.
     pub confined: Confined,
+    /// Webhooks.
+    pub webhook: Webhook,
 }
 
 /// Why a file is no configuration.

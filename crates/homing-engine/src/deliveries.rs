@@ -1,10 +1,14 @@
-//! Looking at deliveries, and sending some again.
+//! Deliveries: looking at them, sending some again, and what the part that delivers needs of the ledger.
+
+use std::time::Duration;
 
 use homing_model::api::{Page, RedeliverAnswer};
-use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId};
-use homing_store::outbox::{DeliveryFilter, Redeliver};
+use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId, Timestamp};
+use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled};
+use tokio::sync::watch;
 
 use crate::engine::Engine;
+use crate::entropy;
 use crate::error::Error;
 
 /// Deliveries given at once, where the caller does not say.
@@ -49,6 +53,56 @@ impl Engine {
         Ok(Page { items: rows.into_iter().map(|(_, delivery)| delivery).collect(), next_cursor })
     }
 
+    /// The channels with something due, and how long until there is more. For what delivers.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn due(&self) -> Result<(Vec<String>, Option<Duration>), Error> {
+        let now = self.inner.now();
+        let (channels, next) = self.inner.store.due(now).await?;
+        let wait = next.map(|at| u64::try_from(at.as_millis().saturating_sub(now.as_millis())).unwrap_or(0));
+        Ok((channels, wait.map(Duration::from_millis)))
+    }
+
+    /// Claims what is due of one channel, for as long as an attempt may take.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn claim(&self, channel: &str, limit: u32, lease: Duration) -> Result<Vec<Claimed>, Error> {
+        let now = self.inner.now();
+        let until = now.plus_millis(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
+        Ok(self.inner.store.claim(channel.to_owned(), limit, until, now).await?)
+    }
+
+    /// Records what came of an attempt. False if the claim was no longer the caller's: somebody else has made another attempt.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written; the claim then ends by itself, and the attempt is made again under the same id.
+    pub async fn settle(&self, claimed: &Claimed, settled: Settled) -> Result<bool, Error> {
+        let ours =
+            self.inner.store.settle(claimed.id.clone(), claimed.fence, settled, self.inner.now()).await?;
+        self.inner.bump();
+        Ok(ours)
+    }
+
+    /// Changes whenever something was put on its way.
+    #[must_use]
+    pub fn outgoing(&self) -> watch::Receiver<u64> {
+        self.inner.outgoing.subscribe()
+    }
+
+    /// What time it is for this engine.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    /// Random bits.
+    #[must_use]
+    pub fn entropy(&self) -> u64 {
+        entropy::draw()
+    }
+
     /// Sends again: a delivery by its id, all of a task, or all in a state.
     ///
     /// # Errors
@@ -65,6 +119,7 @@ impl Engine {
             return Err(Error::UnknownDelivery(text.to_owned()));
         }
         self.inner.bump();
+        self.inner.outgoing.send_modify(|count| *count += 1);
         Ok(RedeliverAnswer { redelivered })
     }
 }

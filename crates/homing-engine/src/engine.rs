@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
-use homing_model::{OsText, TaskId, Timestamp};
+use homing_model::{OsText, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
 use homing_store::{Record, Store};
 use tokio::sync::watch;
@@ -58,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) told: Mutex<HashSet<String>>,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
+    /// Counts what was put on its way to a target.
+    pub(crate) outgoing: watch::Sender<u64>,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
@@ -104,6 +106,10 @@ impl Inner {
         self.live.update(record);
         self.ends.announce(record);
         self.bump();
+        let targets = record.spec.notify.iter().flat_map(|notify| &notify.targets);
+        if targets.into_iter().any(|target| *target != Target::Inbox) {
+            self.outgoing.send_modify(|count| *count += 1);
+        }
     }
 
     pub(crate) fn set_degraded(&self, why: Option<String>) {

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_engine::{ConfigError, Engine, HomeError, OpenError};
+use homing_deliver::{Dispatcher, Webhooks};
+use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
 use homing_model::{Code, Problem};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -101,11 +102,14 @@ async fn serve(options: &Options) -> Result<(), StartError> {
         tracing::warn!("{said}");
     }
     let config = settings.begin()?;
-    let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config).open().await?;
+    let webhooks = Arc::new(Webhooks::new(&options.home, config.webhook.clone()));
+    let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config);
+    let engine = engine.routes(Arc::clone(&webhooks) as Arc<dyn Routes>).open().await?;
+    tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
     let server = Server::bind(engine.clone())?.with_settings(Arc::clone(&settings));
     engine.ready().await;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
-    let ended = server.serve(signals.until_told(&settings, &engine)).await;
+    let ended = server.serve(signals.until_told(&settings, &engine, &webhooks)).await;
     let on_purpose = ended == Ended::Asked || options.foreground;
     tracing::info!(on_purpose, "leaving; tasks run on");
     engine.leave(on_purpose).await;
@@ -139,7 +143,7 @@ impl Signals {
     }
 
     /// Until a signal says that it is over; a hang-up means: read the configuration again.
-    async fn until_told(mut self, settings: &Settings, engine: &Engine) {
+    async fn until_told(mut self, settings: &Settings, engine: &Engine, webhooks: &Webhooks) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
@@ -147,6 +151,7 @@ impl Signals {
                 () = engine.over() => return,
                 _ = self.hang_up.recv() => match settings.read() {
                     Ok(config) => {
+                        webhooks.configure(config.webhook.clone());
                         engine.set_config(config);
                         tracing::info!("the configuration was read again");
                     }

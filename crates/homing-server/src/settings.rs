@@ -56,6 +56,17 @@ impl Settings {
         }
     }
 
+    /// Reads a file, and checks what only those who use it can judge.
+    fn load(&self, path: &Path) -> Result<Config, ConfigError> {
+        let config = Config::load(path)?;
+        homing_deliver::validate(&config.webhook).map_err(|message| ConfigError::Parse {
+            path: path.to_owned(),
+            line: None,
+            message,
+        })?;
+        Ok(config)
+    }
+
     fn came_from(&self, source: ConfigurationSource) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = source;
     }
@@ -65,7 +76,7 @@ impl Settings {
     /// # Errors
     /// With the line that is wrong.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
-        let config = Config::load(&self.file)?;
+        let config = self.load(&self.file)?;
         let there = self.file.exists();
         self.came_from(if there { ConfigurationSource::File } else { ConfigurationSource::Defaults });
         self.keep();

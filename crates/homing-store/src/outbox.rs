@@ -44,6 +44,8 @@ pub struct Claimed {
     pub secret: Option<SigningKey>,
     /// Attempts that were made and count.
     pub attempts: u32,
+    /// Times in a row that the target was busy.
+    pub busy: u32,
     /// When it was made.
     pub created_at: Timestamp,
     /// The notice as JSON: the same bytes at every attempt.

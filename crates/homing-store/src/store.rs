@@ -232,6 +232,9 @@ pub trait Store: Send + Sync + 'static {
     /// Claims due deliveries of one channel until `until`, oldest first.
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
+    /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
+    fn release_claims(&self) -> Op<()>;
+
     /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
 

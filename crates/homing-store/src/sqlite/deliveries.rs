@@ -53,7 +53,7 @@ pub(super) fn claim(
     now: Timestamp,
 ) -> Result<Vec<Claimed>, Error> {
     let mut query = conn.prepare_cached(concat!(
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND ",
         due_at!(),
@@ -103,8 +103,18 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
+        busy: row.get(11).map_err(text)?,
         notice: row.get::<_, Option<String>>(10).map_err(text)?.ok_or("its notice is gone")?,
     })
+}
+
+/// Nobody holds anything any more.
+pub(super) fn release(conn: &Connection) -> Result<(), Error> {
+    conn.prepare_cached(
+        "UPDATE deliveries SET held_until = NULL, fence = fence + 1 WHERE state = 'pending' AND held_until IS NOT NULL",
+    )?
+    .execute([])?;
+    Ok(())
 }
 
 /// What came of an attempt. False if the claim was no longer the caller's.
@@ -134,7 +144,8 @@ pub(super) fn settle(
         .optional()?;
     let Some((seq, task, owner, target, attempts, history, notice)) = found else { return Ok(false) };
     let mut history: Vec<Tried> = serde_json::from_str(&history).unwrap_or_default();
-    let attempts = attempts.saturating_add(u32::from(settled.tried.is_some()));
+    let counts = settled.tried.is_some();
+    let attempts = attempts.saturating_add(u32::from(counts));
     history.extend(settled.tried);
     let (state, next_at, ended_at, reason) = match settled.next {
         Next::Delivered => (DeliveryState::Delivered, now, Some(now), None),
@@ -143,7 +154,7 @@ pub(super) fn settle(
     };
     conn.prepare_cached(
         "UPDATE deliveries SET state = ?2, attempts = ?3, next_at = ?4, ended_at = ?5, reason = ?6, history = ?7, \
-         held_until = NULL WHERE seq = ?1",
+         held_until = NULL, busy = CASE WHEN ?8 THEN 0 ELSE busy + 1 END WHERE seq = ?1",
     )?
     .execute(params![
         seq,
@@ -153,6 +164,7 @@ pub(super) fn settle(
         ended_at.map(Timestamp::as_millis),
         reason,
         json!(history).to_string(),
+        counts,
     ])?;
     let kind = match state {
         DeliveryState::Pending => return Ok(true),
@@ -228,7 +240,7 @@ pub(super) fn redeliver(
     };
     // The fence moves on: an attempt that is still under way settles nothing.
     let statement = format!(
-        "UPDATE deliveries SET state = 'pending', attempts = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
+        "UPDATE deliveries SET state = 'pending', attempts = 0, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
          held_until = NULL, fence = fence + 1 WHERE {column} = ?1 RETURNING id"
     );
     let mut update = conn.prepare_cached(&statement)?;

@@ -130,6 +130,7 @@ CREATE TABLE deliveries (
   secret     TEXT,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
+  busy       INTEGER NOT NULL DEFAULT 0,
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,
   held_until INTEGER,

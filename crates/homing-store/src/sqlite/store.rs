@@ -119,6 +119,10 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
+    fn release_claims(&self) -> Op<()> {
+        self.writer.run(Relaxed, deliveries::release)
+    }
+
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
         // What a power cut undoes is delivered once more, under the same id.
         self.writer.run_essential(Relaxed, move |conn| {

@@ -34,6 +34,7 @@ mod security;
 mod stop;
 mod submit_race;
 mod vanished;
+mod webhooks;
 mod wording;
 
 use homing_testkit::Home;

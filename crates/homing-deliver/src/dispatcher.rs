@@ -1,0 +1,186 @@
+//! Takes what is due out of the ledger and brings it to its target. Keeps P5.
+//!
+//! Each channel (an endpoint) has a worker of its own while it has something due, so a dead one delays no other. A delivery is claimed
+//! under a lease before the attempt and settled after it: who dies in between leaves a claim that ends by itself, and the attempt is
+//! made again with the same id and the same bytes. Nothing here is remembered that the ledger does not hold.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use homing_engine::Engine;
+use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::{Target, Timestamp, Tried};
+use homing_store::outbox::{Claimed, Next, Settled};
+use serde::Deserialize;
+use tokio::task::JoinSet;
+
+use crate::client::{Client, DEADLINE};
+use crate::endpoint::{Caller, Endpoint};
+use crate::webhook::{Attempt, Message, deliver};
+use crate::webhooks::Webhooks;
+
+/// Attempts at one endpoint at once.
+const AT_ONCE: u32 = 16;
+/// An attempt has ended by then, and what came of it is recorded.
+const LEASE: Duration = DEADLINE.saturating_mul(4);
+/// The wall clock may be set while we sleep: nothing is overlooked for longer than this.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+/// After the ledger could not be read or written.
+const TROUBLE: Duration = Duration::from_secs(1);
+
+/// Delivers for one engine.
+#[derive(Clone)]
+pub struct Dispatcher {
+    engine: Engine,
+    webhooks: Arc<Webhooks>,
+    client: Client,
+}
+
+impl std::fmt::Debug for Dispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dispatcher").finish_non_exhaustive()
+    }
+}
+
+impl Dispatcher {
+    /// For this engine, with what its configuration says of webhooks.
+    #[must_use]
+    pub fn new(engine: Engine, webhooks: Arc<Webhooks>) -> Self {
+        Self { engine, webhooks, client: Client::new(crate::Policy::default()) }
+    }
+
+    /// Delivers until the engine ends, or this is dropped.
+    pub async fn run(self) {
+        let mut outgoing = self.engine.outgoing();
+        let mut workers = JoinSet::new();
+        let mut busy = HashSet::new();
+        loop {
+            // Marked as seen before the look: whatever is put on its way after it wakes us again.
+            outgoing.mark_unchanged();
+            let (channels, next) = match self.engine.due().await {
+                Ok(due) => due,
+                Err(homing_engine::Error::Closed) => return,
+                Err(error) => {
+                    tracing::error!(%error, "what is to be delivered cannot be read; trying again");
+                    (Vec::new(), Some(TROUBLE))
+                }
+            };
+            for channel in channels {
+                if busy.insert(channel.clone()) {
+                    workers.spawn(self.clone().serve(channel));
+                }
+            }
+            let sleep = next.map(|next| next.min(LONGEST_SLEEP) + Duration::from_millis(1));
+            tokio::select! {
+                changed = outgoing.changed() => if changed.is_err() { return },
+                Some(done) = workers.join_next() => match done {
+                    Ok(channel) => { busy.remove(&channel); }
+                    // A worker that panicked leaves its claims to their leases; its channel is free again.
+                    Err(error) => { tracing::error!(%error, "a delivery went wrong"); busy.clear(); }
+                },
+                () = async { tokio::time::sleep(sleep.unwrap_or(LONGEST_SLEEP)).await }, if sleep.is_some() => {}
+            }
+        }
+    }
+
+    /// Serves one channel while something of it is due.
+    async fn serve(self, channel: String) -> String {
+        let mut attempts = JoinSet::new();
+        loop {
+            let free = AT_ONCE.saturating_sub(u32::try_from(attempts.len()).unwrap_or(AT_ONCE));
+            let claimed = match free {
+                0 => Vec::new(),
+                free => match self.engine.claim(&channel, free, LEASE).await {
+                    Ok(claimed) => claimed,
+                    Err(error) => {
+                        tracing::error!(channel, %error, "deliveries could not be claimed");
+                        tokio::time::sleep(TROUBLE).await;
+                        return channel;
+                    }
+                },
+            };
+            for claim in claimed {
+                attempts.spawn(self.clone().attempt(claim));
+            }
+            // One place is free again, or nothing is due any more.
+            if attempts.join_next().await.is_none() {
+                return channel;
+            }
+        }
+    }
+
+    /// Makes one attempt and records what came of it.
+    async fn attempt(self, claim: Claimed) {
+        let at = self.engine.now();
+        let attempt = match &claim.target {
+            Target::Webhook(url) => self.post(url, &claim, at).await,
+            other @ (Target::Inbox | Target::Exec(_) | Target::Wake(_) | Target::Desktop) => {
+                failed(format!("nothing here delivers to `{}`", other.shown()))
+            }
+        };
+        let settled = settled(&claim, attempt, at, self.engine.now(), self.engine.entropy());
+        match self.engine.settle(&claim, settled).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(delivery = %claim.id, "an attempt took longer than its lease"),
+            Err(error) => {
+                tracing::error!(delivery = %claim.id, %error, "what came of an attempt could not be recorded; it will be made again");
+            }
+        }
+    }
+
+    async fn post(&self, url: &str, claim: &Claimed, now: Timestamp) -> Attempt {
+        let policy = self.webhooks.policy();
+        let endpoint = match Endpoint::parse(url, Caller::Local, &policy) {
+            Ok(endpoint) => endpoint,
+            Err(refusal) => return failed(refusal.to_string()),
+        };
+        let (keys, message) = match (self.webhooks.keys(claim.secret.as_ref()), message(claim)) {
+            (Ok(keys), Ok(message)) => (keys, message),
+            (Err(why), _) | (_, Err(why)) => return failed(why),
+        };
+        deliver(&self.client.clone().with_policy(policy), &endpoint, &keys, &message, now).await
+    }
+}
+
+/// The body: made of the notice as the ledger keeps it, so that every attempt sends the same bytes.
+fn message(claim: &Claimed) -> Result<Message, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        r#type: String,
+        at: Timestamp,
+    }
+    let head: Head =
+        serde_json::from_str(&claim.notice).map_err(|error| format!("its notice is damaged: {error}"))?;
+    let (kind, at) = (serde_json::json!(head.r#type), serde_json::json!(head.at));
+    let body = format!("{{\"type\":{kind},\"timestamp\":{at},\"data\":{}}}", claim.notice);
+    Message::kept(claim.notice_id.as_str(), Bytes::from(body)).map_err(|error| error.to_string())
+}
+
+fn failed(why: String) -> Attempt {
+    Attempt {
+        verdict: Verdict::Failed { why: why.clone(), retry_after: None },
+        status: None,
+        detail: why,
+        took_ms: 0,
+    }
+}
+
+/// What the ledger is told of an attempt.
+fn settled(claim: &Claimed, attempt: Attempt, at: Timestamp, now: Timestamp, entropy: u64) -> Settled {
+    let busy = attempt.verdict == Verdict::Busy;
+    let tries = Tries {
+        attempts: claim.attempts.saturating_add(u32::from(!busy)),
+        busy: if busy { claim.busy.saturating_add(1) } else { 0 },
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
+    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
+    let next = match schedule::after(tries, &attempt.verdict, now, chance) {
+        schedule::Next::Delivered => Next::Delivered,
+        schedule::Next::At(at) => Next::At(at),
+        schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
+    };
+    let tried = Tried { at, took_ms: attempt.took_ms, status: attempt.status, result: attempt.detail };
+    Settled { tried: (!busy).then_some(tried), next }
+}

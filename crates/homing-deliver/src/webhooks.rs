@@ -1,0 +1,160 @@
+//! Webhooks as the configuration has them: which addresses are open, and which keys sign.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use homing_engine::Routes;
+use homing_engine::config::Webhook;
+use homing_model::notify::SigningKey;
+use homing_model::{Notify, Target};
+
+use crate::endpoint::{Caller, Endpoint};
+use crate::guard::Policy;
+use crate::secret::Secret;
+
+/// The key of a home that was given none, for its owner to read and to give to receivers.
+const OWN_KEY: &str = "webhook.secret";
+
+/// Judges targets when a task is submitted.
+#[derive(Debug)]
+pub struct Webhooks {
+    home: PathBuf,
+    config: std::sync::RwLock<Webhook>,
+}
+
+/// Checks `[webhook]` of a configuration.
+///
+/// # Errors
+/// A sentence about the first entry that makes no sense.
+pub fn validate(config: &Webhook) -> Result<(), String> {
+    policy(config)?;
+    for key in &config.secret {
+        Secret::parse(key.reveal()).map_err(|error| format!("`webhook.secret`: {error}"))?;
+    }
+    Ok(())
+}
+
+fn policy(config: &Webhook) -> Result<Policy, String> {
+    let entry = |text: &String| text.parse().map_err(|error| format!("`webhook.allow`: {error}"));
+    Ok(Policy { allow: config.allow.iter().map(entry).collect::<Result<_, _>>()?, own: None })
+}
+
+impl Webhooks {
+    /// For this home, with this configuration.
+    #[must_use]
+    pub fn new(home: &Path, config: Webhook) -> Self {
+        Self { home: home.to_owned(), config: config.into() }
+    }
+
+    /// Puts another configuration in force.
+    pub fn configure(&self, config: Webhook) {
+        *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = config;
+    }
+
+    fn config(&self) -> Webhook {
+        self.config.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Which addresses are open. A configuration that was put in force was checked before.
+    pub(crate) fn policy(&self) -> Policy {
+        policy(&self.config()).unwrap_or_default()
+    }
+
+    /// What signs a delivery: its own key, else the configured ones, else the home's.
+    pub(crate) fn keys(&self, own: Option<&SigningKey>) -> Result<Vec<Secret>, String> {
+        let parse = |key: &SigningKey| Secret::parse(key.reveal()).map_err(|error| error.to_string());
+        if let Some(key) = own {
+            return Ok(vec![parse(key)?]);
+        }
+        let configured = self.config().secret;
+        if !configured.is_empty() {
+            return configured.iter().map(parse).collect();
+        }
+        let text = own_key(&self.home.join(OWN_KEY))
+            .map_err(|error| format!("the home's key ({OWN_KEY}) cannot be had: {error}"))?;
+        Ok(vec![Secret::parse(&text).map_err(|error| format!("{OWN_KEY}: {error}"))?])
+    }
+}
+
+/// Reads the home's key, or makes one: whole under another name first, so that nobody ever reads half of it.
+fn own_key(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        read => return read,
+    }
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let text = format!("whsec_{}\n", STANDARD.encode(bytes));
+    let draft = path.with_extension(format!("secret.{}", std::process::id()));
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    // The first one to name it wins, and everybody reads the winner's.
+    let named = fs::hard_link(&draft, path);
+    fs::remove_file(&draft)?;
+    match named {
+        Ok(()) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(path),
+        Err(error) => Err(error),
+    }
+}
+
+impl Routes for Webhooks {
+    fn check(&self, target: &Target, notify: &Notify) -> Result<(), String> {
+        match target {
+            Target::Inbox => Ok(()),
+            Target::Webhook(url) => {
+                Endpoint::parse(url, Caller::Local, &self.policy()).map_err(|error| error.to_string())?;
+                self.keys(notify.secret.as_ref()).map(drop)
+            }
+            Target::Exec(_) | Target::Wake(_) | Target::Desktop => Err(format!(
+                "this release does not deliver to `{}`: name `inbox` or an address",
+                target.shown()
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_makes_its_key_once_and_for_itself() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(OWN_KEY);
+        let first = own_key(&path).unwrap();
+        assert!(Secret::parse(&first).is_ok());
+        assert_eq!(own_key(&path).unwrap(), first);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_and_no_key_is_repeated() {
+        let config = Webhook { allow: vec!["nonsense!".into()], secret: Vec::new() };
+        assert!(validate(&config).unwrap_err().contains("webhook.allow"));
+        let config = Webhook { allow: Vec::new(), secret: vec![SigningKey::new("hunter2".into())] };
+        let said = validate(&config).unwrap_err();
+        assert!(said.contains("webhook.secret") && !said.contains("hunter2"), "{said}");
+    }
+
+    #[test]
+    fn private_addresses_are_refused_at_submit_unless_they_are_allowed() {
+        let home = tempfile::tempdir().unwrap();
+        let webhooks = Webhooks::new(home.path(), Webhook::default());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        assert_eq!(check("inbox"), Ok(()));
+        assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
+        assert_eq!(check("https://hooks.example/x"), Ok(()));
+        assert!(check("https://10.0.0.1/x").is_err());
+        assert!(check("exec:true").is_err());
+        webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], secret: Vec::new() });
+        assert_eq!(check("https://10.0.0.1/x"), Ok(()));
+    }
+}

@@ -1,0 +1,136 @@
+//! A completion that is posted: signed, once in effect, through crashes, and never where it must not go.
+
+use homing_testkit::{Home, Receiver, Script, wait_for};
+use serde_json::Value;
+
+fn url(receiver: &Receiver) -> String {
+    format!("http://127.0.0.1:{}/hook?token=hunter2", receiver.port())
+}
+
+fn deliveries(home: &Home, id: &str) -> Vec<Value> {
+    let answer = home.cli(["deliveries", "--task", id, "--json"]).ok().json();
+    answer["items"].as_array().cloned().unwrap_or_default()
+}
+
+fn settled(home: &Home, id: &str, state: &str) -> Value {
+    wait_for("the delivery to be settled", || {
+        deliveries(home, id).into_iter().find(|delivery| delivery["state"] == state)
+    })
+}
+
+#[test]
+fn p5_a_completion_is_posted_once_and_signed_by_the_homes_key() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(204)]);
+    let id = home.submit(&["--notify", &url(&receiver), "--notify", "inbox"], "echo out; exit 4");
+    let requests = receiver.wait_for(1);
+    let delivery = settled(&home, &id, "delivered");
+    assert_eq!((&delivery["attempts"], &delivery["history"][0]["status"]), (&1.into(), &204.into()));
+
+    let body: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
+    assert_eq!((&body["type"], &body["data"]["status"]), (&"task.completed".into(), &"failed".into()));
+    assert_eq!(body["data"]["outcome"]["exit_code"], 4);
+    assert_eq!(body["data"]["output_tail"], "out\n");
+    let header = |name: &str| requests[0].header(name).to_owned();
+    assert_eq!(header("webhook-id"), body["data"]["id"].as_str().unwrap_or_default());
+    assert!(header("webhook-signature").starts_with("v1,"));
+    let inbox = home.cli(["inbox", "--json"]).ok().json();
+    assert_eq!(inbox["items"][0], body["data"], "the same object everywhere");
+
+    let shown =
+        home.cli(["show", &id, "--json"]).ok().text() + &home.cli(["deliveries", "--json"]).ok().text();
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(home.path().join("webhook.secret").exists());
+    assert_eq!(receiver.requests().len(), 1);
+    assert_eq!(home.get("/v1/status").json()["deliveries"]["pending"], 0);
+}
+
+#[test]
+fn p5_with_the_daemon_killed_and_nothing_touched_the_webhook_still_arrives() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(200)]);
+    let id = home.submit(&["--notify", &url(&receiver)], &homing_testkit::gate("go"));
+    let _ = home.until_status(&id, "running");
+    home.kill(home.daemon_pid());
+    std::fs::write(home.scratch().join("go"), b"").expect("the gate opens");
+    let requests = receiver.wait_for(1);
+    let body: Value = serde_json::from_slice(&requests[0].body).expect("JSON");
+    assert_eq!(body["data"]["task"]["id"], id.as_str());
+    let _ = settled(&home, &id, "delivered");
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn p5_a_crash_after_the_receiver_took_it_gives_one_more_with_the_same_id_and_bytes() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::HangInHead, Script::status(200)]);
+    let id = home.submit(&["--notify", &url(&receiver)], "true");
+    let _ = receiver.wait_for(1);
+    home.kill(home.daemon_pid());
+    let requests = receiver.wait_for(2);
+    let _ = settled(&home, &id, "delivered");
+    assert_eq!(requests[0].body, requests[1].body);
+    assert_eq!(requests[0].header("webhook-id"), requests[1].header("webhook-id"));
+}
+
+#[test]
+fn p5_what_is_gone_is_dead_with_its_history_and_can_be_sent_again() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(410), Script::status(200)]);
+    let id = home.submit(&["--notify", &url(&receiver)], "true");
+    let dead = settled(&home, &id, "dead");
+    assert_eq!(dead["history"][0]["status"], 410);
+    assert_eq!(home.get("/v1/status").json()["deliveries"]["dead"], 1);
+    let _ = home.cli(["redeliver", dead["id"].as_str().unwrap_or_default()]).ok();
+    let delivered = settled(&home, &id, "delivered");
+    assert_eq!(delivered["history"].as_array().map(Vec::len), Some(2));
+    let requests = receiver.requests();
+    assert_eq!(requests[0].body, requests[1].body);
+    let events = home.cli(["events"]).ok().text();
+    assert!(events.contains("delivery.dead") && events.contains("delivery.delivered"), "{events}");
+}
+
+#[test]
+fn p5_a_dead_endpoint_delays_no_other() {
+    let home = super::home();
+    let (dead, well) = (Receiver::new([Script::HangInHead]), Receiver::new([Script::status(200)]));
+    for _ in 0..20 {
+        let _ = home.submit(&["--notify", &url(&dead)], "true");
+    }
+    let id = home.submit(&["--notify", &url(&well)], "true");
+    let _ = well.wait_for(1);
+    let _ = settled(&home, &id, "delivered");
+}
+
+#[test]
+fn p5_a_refused_attempt_is_made_again_on_schedule() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(500), Script::status(200)]);
+    let id = home.submit(&["--notify", &url(&receiver)], "true");
+    let failed = wait_for("the first attempt", || {
+        deliveries(&home, &id).into_iter().find(|delivery| delivery["attempts"] == 1)
+    });
+    assert_eq!((&failed["state"], &failed["history"][0]["status"]), (&"pending".into(), &500.into()));
+    assert!(failed["next_at"].is_string());
+    let delivered = settled(&home, &id, "delivered");
+    assert_eq!(delivered["attempts"], 2, "five seconds later");
+}
+
+#[test]
+fn p11_webhooks_to_places_that_are_not_meant_are_refused_at_submit() {
+    let home = super::home();
+    for target in [
+        "http://10.0.0.1/x",
+        "https://169.254.169.254/latest/meta-data",
+        "http://example.com/x",
+        "https://user:hunter2@example.com/",
+        "https://[::ffff:10.0.0.1]/",
+        "nonsense",
+    ] {
+        let refused = home.cli(["run", "--notify", target, "--", "true"]);
+        assert_ne!(refused.code, 0, "{target}");
+        let said = &refused.stderr;
+        assert!(said.contains("next:") && !said.contains("hunter2"), "{said}");
+    }
+    assert_eq!(home.get("/v1/status").json()["tasks"]["finished"], 0);
+}
