@@ -1,6 +1,6 @@
 //! Tasks: submit, list, look at, forget.
 
-use homing_model::api::Page;
+use homing_model::api::{Page, ProgressRequest};
 use homing_model::{Spec, Status, Task};
 use http::StatusCode;
 
@@ -67,6 +67,14 @@ impl Client {
     /// If there is none, or several fit, or nobody answered.
     pub async fn task(&self, reference: &str) -> Result<Task, Error> {
         self.persist(&Call::get(Target::task(reference, ""))).await?.json()
+    }
+
+    /// Says how far a task is. Twice is once, so it is repeated through a restart of the daemon.
+    ///
+    /// # Errors
+    /// If the task has ended, or there is none, or nobody answered.
+    pub async fn progress(&self, reference: &str, request: &ProgressRequest) -> Result<Task, Error> {
+        self.persist(&Call::post(Target::task(reference, "/progress")).json(request)?).await?.json()
     }
 
     /// Forgets an ended task: only its outcome stays.

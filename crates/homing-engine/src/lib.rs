@@ -47,6 +47,7 @@ mod launch;
 mod live;
 mod orphans;
 mod output;
+mod progress;
 mod query;
 mod reconcile;
 mod report;

@@ -44,7 +44,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         queued_reason: None,
         quiet_since: None,
         waiting_for_input: false,
-        progress: None,
+        progress: record.progress,
         agent: None,
         answer: None,
         answer_state: None,

@@ -48,6 +48,16 @@ pub struct SignalRequest {
     pub signal: String,
 }
 
+/// Body of `POST /v1/tasks/{id}/progress`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProgressRequest {
+    /// Of a hundred; absent if it cannot be told.
+    pub percent: Option<f64>,
+    /// What the task is at, in a few words.
+    pub text: Option<String>,
+}
+
 /// Body of `POST /v1/tasks/{id}/input`; raw bytes may be sent instead as `application/octet-stream` with `?eof=true` to end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -35,7 +35,7 @@ pub use outcome::{Ending, Outcome, Survivor, Verdict};
 pub use problem::{Code, Problem};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;
-pub use task::{Kind, Task};
+pub use task::{Kind, Progress, Task};
 pub use text::OsText;
 pub use time::Timestamp;
 pub use transition::{Rejected, Transition};

@@ -46,6 +46,17 @@ impl From<&Notify> for NotifyInfo {
     }
 }
 
+/// How far a task says it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Progress {
+    /// Of a hundred; null if it cannot tell.
+    pub percent: Option<f64>,
+    /// What it is at, in a few words.
+    pub text: Option<String>,
+    /// When it said so.
+    pub at: Timestamp,
+}
+
 /// One task. The object only ever grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
@@ -86,7 +97,7 @@ pub struct Task {
     /// Whether it seems to wait for input.
     pub waiting_for_input: bool,
     /// How far it says it is.
-    pub progress: Option<serde_json::Value>,
+    pub progress: Option<Progress>,
     /// When it was accepted.
     pub created_at: Timestamp,
     /// When its command was executed.

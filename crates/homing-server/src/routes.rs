@@ -2,16 +2,16 @@
 
 use homing_model::api::{
     AckAnswer, AckRequest, GcAnswer, InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk,
-    OutputGap, Page, RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest,
-    WaitAnswer,
+    OutputGap, Page, ProgressRequest, RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest,
+    TakeRequest, WaitAnswer,
 };
 use homing_model::{Delivery, Event, Problem, Spec, Task};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    daemon_stop, deliveries, events, follow, gc, health, inbox, input, openapi, output, output_index, signal,
-    status, stop, task, tasks, wait,
+    daemon_stop, deliveries, events, follow, gc, health, inbox, input, openapi, output, output_index,
+    progress, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -178,6 +178,17 @@ pub(crate) static ROUTES: &[Route] = &[
             "Write to a task's input; at most 1 MiB at once",
             |call| Box::pin(input::write(call)),
         )
+    },
+    Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<ProgressRequest>)],
+            required: true,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "It is noted.", TASK)],
+        ..route(Verb::Post, "/v1/tasks/{ref}/progress", "progress", "Say how far a task is", |call| {
+            Box::pin(progress::note(call))
+        })
     },
     Route {
         headers: &[],

@@ -1,6 +1,6 @@
 //! What the store keeps of a task.
 
-use homing_model::{Outcome, Spec, Status, TaskId, Timestamp};
+use homing_model::{Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// A task about to be accepted.
 #[derive(Debug, Clone)]
@@ -83,6 +83,8 @@ pub struct Record {
     pub output_bytes: u64,
     /// Of those, bytes no longer kept.
     pub output_dropped: u64,
+    /// How far it says it is.
+    pub progress: Option<Progress>,
     /// Past retention: a tombstone.
     pub forgotten: bool,
 }

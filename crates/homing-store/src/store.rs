@@ -8,8 +8,8 @@ use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::retention::Policy;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Reference,
-    Status, TaskId, Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress,
+    Reference, Status, TaskId, Timestamp,
 };
 
 use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
@@ -206,6 +206,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
+
+    /// A live task says how far it is: kept, with `task.progress`. `Rejected` once it has ended.
+    fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied>;
 
     /// Owners with something in the inbox.
     fn waiting(&self) -> Op<Vec<Waiting>>;

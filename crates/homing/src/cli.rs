@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc, help, inbox,
-    input, list, output, redeliver, run, show, status, stop, wait,
+    input, list, output, progress, redeliver, run, show, status, stop, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -82,6 +82,9 @@ enum Command {
     /// Send notices again
     #[command(hide = true)]
     Redeliver(redeliver::Options),
+    /// Say how far this task is
+    #[command(hide = true)]
+    Progress(progress::Options),
     /// Drop ended tasks and their output
     #[command(hide = true)]
     Forget(forget::Options),
@@ -166,6 +169,7 @@ impl Command {
             Self::Ack(options) => ack::run(&options, context),
             Self::Deliveries(options) => deliveries::run(&options, context),
             Self::Redeliver(options) => redeliver::run(&options, context),
+            Self::Progress(options) => progress::run(&options, context),
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),

@@ -1,6 +1,6 @@
 //! Statuses and signals as people see them: a symbol and a word, never a colour alone.
 
-use homing_model::{Status, Task};
+use homing_model::{Progress, Status, Task};
 
 use crate::console::{Console, Tint};
 
@@ -23,6 +23,13 @@ fn of(status: Status) -> (&'static str, &'static str, Tint) {
 pub(crate) fn status(status: Status, console: &Console) -> (String, Tint) {
     let (symbol, ascii, tint) = of(status);
     (format!("{} {status}", if console.symbols { symbol } else { ascii }), tint)
+}
+
+/// `40 % linking`.
+pub(crate) fn progress(progress: &Progress) -> String {
+    let percent = progress.percent.map(|percent| format!("{} %", (percent * 10.0).round() / 10.0));
+    let text = progress.text.as_deref().map(homing_model::sanitize::line);
+    percent.into_iter().chain(text).collect::<Vec<_>>().join(" ")
 }
 
 /// What the kernel said of the end, in a few characters: `0`, `SIGKILL`, `-`.

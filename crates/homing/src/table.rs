@@ -57,7 +57,11 @@ pub(crate) fn render(tasks: &[Task], now: Timestamp, console: &Console) -> Strin
 }
 
 fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(String, Option<Tint>)> {
-    let (status, tint) = symbol::status(task.status, console);
+    let (mut status, tint) = symbol::status(task.status, console);
+    let percent = task.progress.as_ref().and_then(|progress| progress.percent);
+    if let Some(percent) = percent.filter(|_| !task.status.is_terminal()) {
+        status.push_str(&format!(" {percent:.0}%"));
+    }
     let mut cells = vec![(task.id.to_string(), None), (status, Some(tint))];
     if width >= MEDIUM {
         cells.push((show_age(now.millis_since(task.created_at)), None));

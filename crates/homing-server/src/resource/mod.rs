@@ -11,6 +11,7 @@ pub(crate) mod input;
 pub(crate) mod openapi;
 pub(crate) mod output;
 pub(crate) mod output_index;
+pub(crate) mod progress;
 pub(crate) mod signal;
 pub(crate) mod status;
 pub(crate) mod stop;

@@ -36,7 +36,7 @@ fn every_route_that_names_a_task_says_when_there_is_none() {
         for (method, operation) in item.as_object().unwrap() {
             let body = match operation["operationId"].as_str().unwrap() {
                 "signal" => r#"{"signal":"TERM"}"#,
-                "input" => r#"{"text":"x"}"#,
+                "input" | "progress" => r#"{"text":"x"}"#,
                 _ => "",
             };
             for reference in ["t-2222222222", "nobody", "%2E%2E%2Fetc", "a%20b"] {

@@ -3,11 +3,11 @@
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::retention::Policy;
-use homing_model::{DeliveryState, Ending, EventKind, Status, Timestamp, Tried, Verdict};
+use homing_model::{DeliveryState, Ending, EventKind, Progress, Status, Timestamp, Tried, Verdict};
 
-use super::fixture::{Ledger, at, create, done, ending, finish, first, id, rejected, submit, telling};
+use super::fixture::{Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, telling};
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Report, Settled};
-use crate::store::EventFilter;
+use crate::store::{Applied, EventFilter};
 
 const HOOK: &str = "https://x.example/hook?token=1";
 
@@ -231,6 +231,23 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
     assert!(settle(&store, &again, Next::Delivered, 31).await);
     assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(32)).await, Ok(vec![last.id.clone()]));
     assert_eq!(store.redeliver(Redeliver::Delivery(last.id), at(33)).await.expect("taken").len(), 1);
+}
+
+/// Progress is kept with the task and told in the log, while it lives.
+pub async fn a_live_task_says_how_far_it_is_and_an_ended_one_does_not(store: Ledger) {
+    create(&store, submit(1), 0).await;
+    let said = |millis: i64| Progress { percent: Some(40.0), text: Some("linking".into()), at: at(millis) };
+    let record = done(store.progress(id(1), said(1)).await.expect("taken"));
+    assert_eq!(record.progress, Some(said(1)));
+    assert_eq!(get(&store, 1).await, record);
+    finish(&store, 1, 2, 0).await;
+    let record = rejected(store.progress(id(1), said(3)).await.expect("judged"));
+    assert_eq!(record.progress, Some(said(1)), "what it said last stays");
+    assert_eq!(store.progress(id(2), said(3)).await, Ok(Applied::Unknown));
+    let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskProgress], owner: None }, 9).await;
+    let events = log.expect("readable").events;
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].data["percent"], 40.0);
 }
 
 /// Retention of the log leaves what is still to be read or delivered.

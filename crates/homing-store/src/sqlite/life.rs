@@ -6,7 +6,7 @@
 use homing_model::notice::{Body, Completed};
 use homing_model::notify::When;
 use homing_model::{
-    Attempt, Ending, EventKind, Outcome, Status, TaskId, Timestamp, Transition, Verdict, transition,
+    Attempt, Ending, EventKind, Outcome, Progress, Status, TaskId, Timestamp, Transition, Verdict, transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -109,6 +109,22 @@ pub(super) fn publish(
     }
     let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
     notices::publish(conn, &record, body, now, notify, entropy)?;
+    Ok(Applied::Done(record))
+}
+
+/// A live task says how far it is.
+pub(super) fn progress(conn: &Connection, task: &TaskId, progress: Progress) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
+    if record.status.is_terminal() {
+        return Ok(Applied::Rejected(record));
+    }
+    let changed = conn
+        .prepare_cached("UPDATE tasks SET progress = ?2 WHERE seq = ?1 AND ended_at IS NULL")?
+        .execute(params![row::signed(record.seq), row::json(task, &progress)?])?;
+    expect_one(changed, &record)?;
+    let data = json!({ "percent": progress.percent, "text": progress.text });
+    events::append(conn, EventKind::TaskProgress, progress.at, &record, &data)?;
+    record.progress = Some(progress);
     Ok(Applied::Done(record))
 }
 

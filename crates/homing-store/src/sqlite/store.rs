@@ -7,7 +7,8 @@ use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::retention::Policy;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, Reference, TaskId, Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, TaskId,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -84,6 +85,10 @@ impl Store for SqliteStore {
 
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
         self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, now))
+    }
+
+    fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied> {
+        self.writer.run(Relaxed, move |conn| life::progress(conn, &task, progress))
     }
 
     fn waiting(&self) -> Op<Vec<Waiting>> {

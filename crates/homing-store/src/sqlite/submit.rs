@@ -128,6 +128,7 @@ fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Er
         stop_requested_by: None,
         output_bytes: 0,
         output_dropped: 0,
+        progress: None,
         forgotten: false,
     };
     let data = json!({ "command": record.command, "name": record.spec.name });

@@ -16,6 +16,7 @@ pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod list;
 pub(crate) mod output;
+pub(crate) mod progress;
 pub(crate) mod redeliver;
 pub(crate) mod run;
 pub(crate) mod show;

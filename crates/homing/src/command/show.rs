@@ -96,6 +96,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
     add("waits for", task.queued_reason.as_deref().map(line));
+    add("progress", task.progress.as_ref().map(symbol::progress));
     add("created", Some(time(task.created_at)));
     add("started", task.started_at.map(time));
     add("ended", task.ended_at.map(time));

@@ -25,6 +25,7 @@ mod many_lost;
 mod output_afterwards;
 mod output_capture;
 mod power_cut;
+mod progress;
 mod pty_input;
 mod readme;
 mod reboot;

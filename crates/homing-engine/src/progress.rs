@@ -1,0 +1,44 @@
+//! A task says how far it is.
+
+use homing_model::api::ProgressRequest;
+use homing_model::{Progress, Task, TaskId};
+use homing_store::store::Applied;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::view;
+
+/// A few words.
+const LONGEST: usize = 500;
+
+impl Engine {
+    /// Keeps what a live task says of its progress, and tells of it in the log.
+    ///
+    /// # Errors
+    /// If it makes no sense, or the task has ended, or there is none.
+    pub async fn progress(&self, id: &TaskId, request: ProgressRequest) -> Result<Task, Error> {
+        if request.percent.is_some_and(|percent| !(0.0..=100.0).contains(&percent)) {
+            return Err(Error::BadParameter("`percent` must be between 0 and 100".into()));
+        }
+        if request
+            .text
+            .as_ref()
+            .is_some_and(|text| text.len() > LONGEST || text.chars().any(char::is_control))
+        {
+            return Err(Error::BadParameter("`text` is too long or contains control characters".into()));
+        }
+        if request.percent.is_none() && request.text.is_none() {
+            return Err(Error::BadParameter("`percent` or `text` must be given".into()));
+        }
+        let progress = Progress { percent: request.percent, text: request.text, at: self.inner.now() };
+        match self.inner.store.progress(id.clone(), progress).await? {
+            Applied::Done(record) => {
+                self.inner.live.update(&record);
+                self.inner.bump();
+                Ok(view::task(&self.inner, record))
+            }
+            Applied::Rejected(_) => Err(Error::Ended(id.clone())),
+            Applied::Unknown => Err(Error::Unknown(id.to_string())),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `POST /v1/tasks/{ref}/progress`: how far a task is, by its own word.
+
+use homing_model::api::ProgressRequest;
+
+use crate::answer::{Answer, json};
+use crate::call::Call;
+
+/// Serves it.
+pub(crate) async fn note(call: Call) -> Answer {
+    let request = call.json::<ProgressRequest>()?;
+    let id = call.task().await?;
+    json(&call.app.engine.progress(&id, request).await?)
+}

@@ -1,0 +1,39 @@
+//! A task that says how far it is.
+
+use homing_testkit::wait_for;
+
+#[test]
+fn what_a_task_says_of_its_progress_is_shown_everywhere_and_stays() {
+    let home = super::home();
+    let line = "\"$HOMING\" progress 40 linking the parts; until [ -e go ]; do sleep 0.01; done; \"$HOMING\" progress 90%";
+    let program = format!("HOMING={}", home.program().display());
+    let id = home.submit(&["--env", &program, "--name", "build"], line);
+    let task = wait_for("the progress", || {
+        let task = home.task(&id);
+        (!task["progress"].is_null()).then_some(task)
+    });
+    assert_eq!(
+        (&task["progress"]["percent"], &task["progress"]["text"]),
+        (&40.0.into(), &"linking the parts".into())
+    );
+    assert!(home.cli(["list"]).ok().text().contains("running 40%"));
+    assert!(home.cli(["show", &id]).ok().text().contains("40 % linking the parts"));
+    std::fs::write(home.scratch().join("go"), b"").expect("the gate opens");
+    let ended = home.ended(&id);
+    assert_eq!((&ended["status"], &ended["progress"]["percent"]), (&"succeeded".into(), &90.0.into()));
+    let events = home.cli(["events"]).ok().text();
+    assert_eq!(events.matches("task.progress").count(), 2, "{events}");
+}
+
+#[test]
+fn progress_outside_of_a_task_or_out_of_bounds_is_told_what_to_do() {
+    let home = super::home();
+    let outside = home.cli(["progress", "40"]);
+    assert!(outside.code != 0 && outside.stderr.contains("--task"), "{}", outside.stderr);
+    let absurd = home.cli(["progress", "140"]);
+    assert!(absurd.code != 0 && absurd.stderr.contains("0 to 100"), "{}", absurd.stderr);
+    let id = home.submit(&[], "true");
+    let _ = home.ended(&id);
+    let late = home.cli(["progress", "--task", &id, "50"]);
+    assert!(late.code != 0 && late.stderr.contains("has ended"), "{}", late.stderr);
+}
