@@ -78,6 +78,7 @@ pub(crate) fn fill(home: &Home, tasks: u64) -> Result<()> {
 fn new_task(id: TaskId) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], cwd: Some("/tmp".into()), ..Spec::default() };
     let task = NewTask {
+        kind: homing_model::Kind::Command,
         id,
         spec,
         owner: "user".into(),

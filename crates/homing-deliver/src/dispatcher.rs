@@ -23,6 +23,10 @@ use crate::webhooks::Webhooks;
 
 /// Attempts at one endpoint at once.
 const AT_ONCE: u32 = 16;
+/// Notices given to a command at once.
+const TOGETHER: u32 = 100;
+/// What ends within this time is told in one go, where a command is told.
+const GATHER: Duration = Duration::from_millis(25);
 /// An attempt has ended by then, and what came of it is recorded.
 const LEASE: Duration = DEADLINE.saturating_mul(4);
 /// The wall clock may be set while we sleep: nothing is overlooked for longer than this.
@@ -87,6 +91,10 @@ impl Dispatcher {
 
     /// Serves one channel while something of it is due.
     async fn serve(self, channel: String) -> String {
+        if !channel.contains("://") || channel.contains('\n') {
+            self.hand_over(&channel).await;
+            return channel;
+        }
         let mut attempts = JoinSet::new();
         loop {
             let free = AT_ONCE.saturating_sub(u32::try_from(attempts.len()).unwrap_or(AT_ONCE));
@@ -107,6 +115,33 @@ impl Dispatcher {
             // One place is free again, or nothing is due any more.
             if attempts.join_next().await.is_none() {
                 return channel;
+            }
+        }
+    }
+
+    /// Gives all that is due to a command, at once. Its end, recorded under a shim, settles them.
+    async fn hand_over(&self, channel: &str) {
+        // What ends in the same moment is told in one go.
+        tokio::time::sleep(GATHER).await;
+        let claims = match self.engine.claim(channel, TOGETHER, LEASE).await {
+            Ok(claims) => claims,
+            Err(error) => {
+                tracing::error!(channel, %error, "deliveries could not be claimed");
+                return tokio::time::sleep(TROUBLE).await;
+            }
+        };
+        let Some(Target::Exec(line)) = claims.first().map(|claim| claim.target.clone()) else {
+            for claim in claims {
+                self.clone().attempt(claim).await;
+            }
+            return;
+        };
+        if let Err(error) = self.engine.hand_over(&line, &claims).await {
+            tracing::error!(channel, %error, "notices could not be handed to their command; it will be tried again");
+            for claim in claims {
+                let at = self.engine.now();
+                let settled = settled(&claim, failed(error.to_string()), at, at, self.engine.entropy());
+                let _ = self.engine.settle(&claim, settled).await;
             }
         }
     }

@@ -106,13 +106,13 @@ fn own_key(path: &Path) -> io::Result<String> {
 impl Routes for Webhooks {
     fn check(&self, target: &Target, notify: &Notify) -> Result<(), String> {
         match target {
-            Target::Inbox => Ok(()),
+            Target::Inbox | Target::Exec(_) => Ok(()),
             Target::Webhook(url) => {
                 Endpoint::parse(url, Caller::Local, &self.policy()).map_err(|error| error.to_string())?;
                 self.keys(notify.secret.as_ref()).map(drop)
             }
-            Target::Exec(_) | Target::Wake(_) | Target::Desktop => Err(format!(
-                "this release does not deliver to `{}`: name `inbox` or an address",
+            Target::Wake(_) | Target::Desktop => Err(format!(
+                "this release does not deliver to `{}`: name `inbox`, an address or `exec:`",
                 target.shown()
             )),
         }
@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
         assert_eq!(check("https://hooks.example/x"), Ok(()));
         assert!(check("https://10.0.0.1/x").is_err());
-        assert!(check("exec:true").is_err());
+        assert_eq!(check("exec:true"), Ok(()));
+        assert!(check("wake").is_err());
         webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], secret: Vec::new() });
         assert_eq!(check("https://10.0.0.1/x"), Ok(()));
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
-use homing_model::{OsText, Target, TaskId, Timestamp};
+use homing_model::{Kind, OsText, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
 use homing_store::{Record, Store};
 use tokio::sync::watch;
@@ -107,7 +107,7 @@ impl Inner {
         self.ends.announce(record);
         self.bump();
         let targets = record.spec.notify.iter().flat_map(|notify| &notify.targets);
-        if targets.into_iter().any(|target| *target != Target::Inbox) {
+        if record.kind == Kind::Hook || targets.into_iter().any(|target| *target != Target::Inbox) {
             self.outgoing.send_modify(|count| *count += 1);
         }
     }

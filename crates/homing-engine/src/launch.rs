@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use homing_model::{OnExit, OsText, Secret, Spec, Stdin};
+use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::{folder, wire};
 use homing_store::Record;
 use minicbor::bytes::ByteVec;
@@ -99,6 +99,8 @@ pub(crate) fn message(
         ("HOMING_HOME", around.home.as_os_str().as_encoded_bytes().to_vec()),
     ];
     let given = values.iter().map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
+    // A hook's own are those of the task that it is told of; they were given.
+    let own = own.into_iter().filter(|(name, _)| record.kind != Kind::Hook || *name == "HOMING_HOME");
     let env = given.chain(own).map(|(name, value)| {
         let mut entry = name.as_bytes().to_vec();
         entry.push(b'=');

@@ -39,6 +39,7 @@ mod error;
 mod exec;
 mod guard;
 mod home;
+mod hook;
 mod inbox;
 mod input;
 mod judge;

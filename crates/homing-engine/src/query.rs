@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use homing_model::api::{DaemonInfo, Page, StatusAnswer};
-use homing_model::{Reference, Task, TaskId};
+use homing_model::{Kind, Reference, Task, TaskId};
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
 
@@ -113,8 +113,12 @@ impl Snapshot {
     /// Starting, running, paused and stopping tasks, by start time, then id.
     #[must_use]
     pub fn running(&self) -> Vec<Task> {
-        let mut records: Vec<_> =
-            self.records.iter().filter(|record| record.status.is_active()).cloned().collect();
+        let mut records: Vec<_> = self
+            .records
+            .iter()
+            .filter(|record| record.status.is_active() && record.kind != Kind::Hook)
+            .cloned()
+            .collect();
         records.sort_by(|a, b| {
             (a.started_at.unwrap_or(a.created_at), &a.id).cmp(&(b.started_at.unwrap_or(b.created_at), &b.id))
         });

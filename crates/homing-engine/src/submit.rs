@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use homing_model::{Notify, OsText, Secret, Spec, Task, TaskId};
+use homing_model::{Kind, Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
@@ -110,6 +110,7 @@ async fn submit(
             }
         };
         let task = NewTask {
+            kind: Kind::Command,
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
@@ -176,7 +177,7 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
     Ok(LaunchValues { all, written })
 }
 
-fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
+pub(crate) fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
     let attempt = homing_model::Attempt { task: id.clone(), number: 1 };
     let folder = inner.home.make_attempt(&attempt)?;
     if let Err(error) = launch::write_environment(&folder, values) {
@@ -186,7 +187,7 @@ fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::o
     Ok(folder)
 }
 
-fn folder_error(error: &io::Error) -> Error {
+pub(crate) fn folder_error(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
         _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
@@ -202,7 +203,8 @@ fn enclosing(inner: &Inner, pid: u32) -> Option<Record> {
     let mut pid = pid;
     for _ in 0..ANCESTORS {
         if let Some(record) = inner.live.by_process(pid) {
-            return Some(record);
+            // Whoever calls from inside a hook is nobody's child.
+            return (record.kind != Kind::Hook).then_some(record);
         }
         pid = process::stat(pid)?.parent;
         if pid <= 1 {

@@ -1,7 +1,7 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{Kind, OsText, Stdin, Task};
+use homing_model::{OsText, Stdin, Task};
 use homing_shim::{folder, output};
 use homing_store::Record;
 
@@ -29,7 +29,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = if record.forgotten { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
     Task {
-        kind: Kind::Command,
+        kind: record.kind,
         name: record.spec.name.clone(),
         description: record.spec.description.clone(),
         labels: record.spec.labels.clone(),

@@ -97,6 +97,9 @@ pub struct Delivery {
     pub ended_at: Option<Timestamp>,
     /// Why it is dead.
     pub reason: Option<String>,
+    /// The command that has it now, or had it last: `homing output` shows what it printed.
+    #[serde(default)]
+    pub hook: Option<TaskId>,
     /// Every attempt, oldest first.
     pub history: Vec<Tried>,
 }

@@ -11,13 +11,42 @@ use crate::outcome::Outcome;
 use crate::status::Status;
 use crate::time::Timestamp;
 
-/// What sort of work a task is. This release runs commands.
+/// What sort of work a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// homing runs it.
     #[default]
     Command,
+    /// A command that is told of ends (`exec:`). Not a task of anybody's: it is in no list and has no owner.
+    Hook,
+}
+
+impl Kind {
+    /// The word that every surface uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Hook => "hook",
+        }
+    }
+}
+
+/// Why a text is not a kind of task.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a kind of task")]
+pub struct UnknownKind(String);
+
+impl std::str::FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        [Self::Command, Self::Hook]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| UnknownKind(text.to_owned()))
+    }
 }
 
 /// Where a task's output is, and how much.

@@ -1,12 +1,14 @@
 //! What the store keeps of a task.
 
-use homing_model::{Outcome, Progress, Spec, Status, TaskId, Timestamp};
+use homing_model::{Kind, Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// A task about to be accepted.
 #[derive(Debug, Clone)]
 pub struct NewTask {
     /// A fresh id; the store refuses one that was ever used.
     pub id: TaskId,
+    /// What sort of work.
+    pub kind: Kind,
     /// What to run, without environment values and without secret values: what it holds may be written to disk.
     pub spec: Spec,
     /// Whose it is.
@@ -43,6 +45,8 @@ pub struct Record {
     pub seq: u64,
     /// Its id.
     pub id: TaskId,
+    /// What sort of work.
+    pub kind: Kind,
     /// What to run.
     pub spec: Spec,
     /// Whose it is.

@@ -235,6 +235,11 @@ pub trait Store: Send + Sync + 'static {
     /// Claims due deliveries of one channel until `until`, oldest first.
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
+    /// Gives claimed deliveries to a command (`exec:`), which is accepted and claimed for starting in the same transaction: its end settles
+    /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. `None`, and nothing is
+    /// changed, if a claim was no longer the caller's, or the id was used before.
+    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>>;
+
     /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
     fn release_claims(&self) -> Op<()>;
 

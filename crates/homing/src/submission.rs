@@ -87,7 +87,7 @@ pub(crate) struct Submission {
     /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
-    /// Tell of its end: inbox, or a URL for a webhook; may be repeated [default: inbox]
+    /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = target)]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]

@@ -31,6 +31,7 @@ pub fn first(n: u64) -> Attempt {
 pub fn submit(n: u64) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], ..Spec::default() };
     let task = NewTask {
+        kind: homing_model::Kind::Command,
         id: id(n),
         spec,
         owner: "ann".into(),

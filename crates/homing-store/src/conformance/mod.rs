@@ -77,6 +77,7 @@ macro_rules! store_conformance_cases {
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
+            p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
             the_whole_checks_out_after_all_that

@@ -3,11 +3,13 @@
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::retention::Policy;
-use homing_model::{DeliveryState, Ending, EventKind, Progress, Status, Timestamp, Tried, Verdict};
+use homing_model::{
+    DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
+};
 
 use super::fixture::{Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, telling};
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Report, Settled};
-use crate::store::{Applied, EventFilter};
+use crate::store::{Applied, EventFilter, Filter};
 
 const HOOK: &str = "https://x.example/hook?token=1";
 
@@ -231,6 +233,56 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
     assert!(settle(&store, &again, Next::Delivered, 31).await);
     assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(32)).await, Ok(vec![last.id.clone()]));
     assert_eq!(store.redeliver(Redeliver::Delivery(last.id), at(33)).await.expect("taken").len(), 1);
+}
+
+/// Three ends, one hand-over; busy spends nothing; only the hook's end gives them back; a hook is nobody's task.
+pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: Ledger) {
+    for n in 1..=3 {
+        create(&store, telling(n, When::Always, &["exec:cat"]), 0).await;
+        finish(&store, n, 1, 0).await;
+    }
+    let before = store.counts().await;
+    let hook = |n: u64| {
+        let mut task = submit(n).task;
+        (task.kind, task.owner) = (Kind::Hook, String::new());
+        task
+    };
+    let far = i64::from(i32::MAX);
+    for (n, code, attempts) in [(10, 75, 0), (11, 3, 0), (12, 0, 1)] {
+        let now = n64(n) * 1_000_000;
+        let (channels, _) = store.due(at(now)).await.expect("readable");
+        let channel = channels.first().expect("something is due").clone();
+        let claims = store.claim(channel.clone(), 10, at(now + 50), at(now)).await.expect("claimed");
+        assert_eq!(claims.iter().map(|claim| claim.attempts).collect::<Vec<_>>(), [attempts; 3]);
+        let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+        let record = store.hand_over(given.clone(), hook(n), at(now)).await.expect("taken").expect("ours");
+        assert_eq!(record.id, id(n));
+        assert_eq!(store.hand_over(given, hook(n), at(now)).await, Ok(None), "once");
+        store.release_claims().await.expect("released");
+        assert_eq!(
+            store.due(at(now + far)).await,
+            Ok((Vec::new(), None)),
+            "no clock and no restart gives them back"
+        );
+        assert_eq!(store.counts().await, before, "nobody's task");
+        let ended = Ending {
+            verdict: if code == 0 { Verdict::Succeeded } else { Verdict::Failed },
+            outcome: Outcome { exit_code: Some(code), ..Outcome::default() },
+            ..ending(now + 1, 0)
+        };
+        done(store.finish(first(n), ended, Report::default()).await.expect("taken"));
+    }
+    let rows =
+        store.deliveries(DeliveryFilter { limit: 9, ..DeliveryFilter::default() }).await.expect("readable");
+    assert!(rows.iter().all(|(_, row)| row.state == DeliveryState::Delivered && row.history.len() == 2));
+    let listed = store.list(Filter { limit: 100, ..Filter::default() }).await.expect("readable");
+    assert_eq!(listed.records.len(), 3);
+    let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 99).await;
+    assert_eq!(log.expect("readable").events.len(), 3, "and nobody's news");
+}
+
+fn n64(n: u64) -> i64 {
+    i64::try_from(n).expect("small")
 }
 
 /// Progress is kept with the task and told in the log, while it lives.

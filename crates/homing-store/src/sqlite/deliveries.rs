@@ -2,12 +2,14 @@
 
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
+use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, TaskId, Timestamp, Tried};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::{events, row};
+use super::{events, row, submit};
 use crate::outbox::{Claimed, DeliveryFilter, Next, Redeliver, Settled};
+use crate::record::{NewTask, Record};
 use crate::store::Error;
 
 /// When a pending delivery is next due, as the index has it.
@@ -16,6 +18,9 @@ macro_rules! due_at {
         "max(next_at, coalesce(held_until, 0))"
     };
 }
+
+/// Held until the command that has it ends: no clock gives it back.
+const HANDED_OVER: i64 = i64::MAX;
 
 /// Channels with a delivery that is due, and the next moment at which there will be one.
 pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Option<Timestamp>), Error> {
@@ -38,7 +43,7 @@ pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Opt
         if at <= now.as_millis() {
             channels.push(row.get(0)?);
         } else {
-            next = Some(next.map_or(at, |next: i64| next.min(at)));
+            next = Some(next.map_or(at, |next: i64| next.min(at))).filter(|next| *next != HANDED_OVER);
         }
     }
     Ok((channels, next.map(Timestamp::from_millis)))
@@ -111,9 +116,86 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
 /// Nobody holds anything any more.
 pub(super) fn release(conn: &Connection) -> Result<(), Error> {
     conn.prepare_cached(
-        "UPDATE deliveries SET held_until = NULL, fence = fence + 1 WHERE state = 'pending' AND held_until IS NOT NULL",
+        "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
+         WHERE state = 'pending' AND held_until IS NOT NULL AND held_until < ?1",
     )?
-    .execute([])?;
+    .execute([HANDED_OVER])?;
+    Ok(())
+}
+
+/// Gives claimed deliveries to a command: from here on its end decides, whoever is there to see it. `None`, and nothing is changed, if one
+/// of the claims is no longer the caller's or the id was used before.
+pub(super) fn hand_over(
+    conn: &Connection,
+    claims: &[(DeliveryId, u64)],
+    hook: NewTask,
+    now: Timestamp,
+) -> Result<Option<Record>, Error> {
+    if submit::was_issued(conn, &hook.id)? {
+        return Ok(None);
+    }
+    let mut give = conn.prepare_cached(
+        "UPDATE deliveries SET hook = ?3, held_until = ?4 WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
+    )?;
+    let mut ours = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND fence = ?2 AND state = 'pending')",
+    )?;
+    for (id, fence) in claims {
+        if !ours.query_row(params![id.as_str(), row::signed(*fence)], |row| row.get::<_, bool>(0))? {
+            return Ok(None);
+        }
+    }
+    for (id, fence) in claims {
+        give.execute(params![id.as_str(), row::signed(*fence), hook.id.as_str(), HANDED_OVER])?;
+    }
+    submit::insert(conn, hook, now).map(Some)
+}
+
+/// A hook ended: so did the attempts that it was given.
+pub(super) fn settle_hook(
+    conn: &Connection,
+    hook: &Record,
+    verdict: &Verdict,
+    result: &str,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
+    )?;
+    let rows = query
+        .query_map(params![hook.id.as_str(), HANDED_OVER], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, u32>(2)?,
+                row.get::<_, u32>(3)?,
+            ))
+        })?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let busy = *verdict == Verdict::Busy;
+    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
+    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
+    for (id, fence, attempts, times_busy) in rows {
+        let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        let tries = Tries {
+            attempts: attempts.saturating_add(u32::from(!busy)),
+            busy: if busy { times_busy.saturating_add(1) } else { 0 },
+        };
+        let next = match schedule::after(tries, verdict, now, chance) {
+            schedule::Next::Delivered => Next::Delivered,
+            schedule::Next::At(at) => Next::At(at),
+            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
+        };
+        let tried = Tried {
+            at: hook.created_at,
+            took_ms: hook.duration_ms.unwrap_or(0),
+            status: None,
+            result: result.to_owned(),
+        };
+        settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
+    }
     Ok(())
 }
 
@@ -182,7 +264,7 @@ pub(super) fn settle(
 /// Deliveries, newest first, each with its place.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u64, Delivery)>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, target, state, attempts, created_at, next_at, ended_at, reason, history \
+        "SELECT seq, id, notice_id, task_id, owner, target, state, attempts, created_at, next_at, ended_at, reason, history, hook \
          FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
          AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
     )?;
@@ -224,6 +306,12 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
         ended_at: row.get::<_, Option<i64>>(10).map_err(text)?.map(Timestamp::from_millis),
         reason: row.get(11).map_err(text)?,
         history: serde_json::from_str(&parsed(12)?).map_err(text)?,
+        hook: row
+            .get::<_, Option<String>>(13)
+            .map_err(text)?
+            .map(|id| id.parse())
+            .transpose()
+            .map_err(text)?,
     })
 }
 

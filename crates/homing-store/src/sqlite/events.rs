@@ -1,6 +1,6 @@
 //! The log of events: appended in the transaction of what they tell, read after a cursor.
 
-use homing_model::{Event, EventKind, Timestamp};
+use homing_model::{Event, EventKind, Kind, Timestamp};
 use rusqlite::{Connection, Row, params};
 use serde_json::Value;
 
@@ -17,6 +17,10 @@ pub(super) fn append(
     task: &Record,
     data: &Value,
 ) -> Result<i64, Error> {
+    if task.kind == Kind::Hook {
+        // Nobody's task, and nobody's news; its place is that of the newest event.
+        return last(conn);
+    }
     insert(conn, kind, at, Some((task.id.as_str(), &task.owner)), data)
 }
 

@@ -5,13 +5,15 @@
 
 use homing_model::notice::{Body, Completed};
 use homing_model::notify::When;
+use homing_model::schedule;
 use homing_model::{
-    Attempt, Ending, EventKind, Outcome, Progress, Status, TaskId, Timestamp, Transition, Verdict, transition,
+    Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition, Verdict,
+    transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::{events, notices, row, schema};
+use super::{deliveries, events, notices, row, schema};
 use crate::outbox::Report;
 use crate::record::{Record, Started};
 use crate::store::{Applied, Error};
@@ -153,13 +155,18 @@ fn end(
     record.pid = ending.pid.or(record.pid);
     record.output_bytes = ending.output_bytes;
     record.output_dropped = ending.output_dropped;
-    let outcome: &Outcome = record.outcome.insert(ending.outcome);
-    let outcome_text = row::json(&record.id, outcome)?;
+    let outcome = ending.outcome;
+    record.outcome = Some(outcome.clone());
+    let outcome_text = row::json(&record.id, &outcome)?;
+    if record.kind == Kind::Hook {
+        let (verdict, result) = judge_hook(&outcome);
+        deliveries::settle_hook(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
+    }
     let told = record.spec.notify.as_ref();
     let told = told.filter(|notify| notify.tells(status, outcome.stopped_by.as_deref(), &record.owner));
     let body = Body::Completed(Box::new(Completed {
         status,
-        outcome: Some(outcome.clone()),
+        outcome: Some(outcome),
         started_at: record.started_at,
         ended_at: record.ended_at,
         duration_ms: record.duration_ms,
@@ -169,7 +176,10 @@ fn end(
         output_path: report.output_path,
         answer: None,
     }));
-    let ended_seq = notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?;
+    let ended_seq = match record.kind {
+        Kind::Hook => events::last(conn)?,
+        Kind::Command => notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?,
+    };
     let changed = conn
         .prepare_cached(
             "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
@@ -194,6 +204,22 @@ fn end(
     expect_one(changed, &record)?;
     schema::count_finished(conn, 1, kept(&record))?;
     Ok(record)
+}
+
+/// The exit code by which a hook says that it is busy (`EX_TEMPFAIL`).
+const BUSY: i32 = 75;
+
+/// What a hook's end means for what it was given, and in words.
+fn judge_hook(outcome: &Outcome) -> (schedule::Verdict, String) {
+    let why = match (outcome.exit_code, outcome.signal, &outcome.reason) {
+        (Some(0), _, _) => return (schedule::Verdict::Delivered, "exit 0".to_owned()),
+        (Some(BUSY), _, _) => return (schedule::Verdict::Busy, "busy".to_owned()),
+        (Some(code), _, _) => format!("exit {code}"),
+        (None, Some(signal), _) => format!("ended by signal {signal}"),
+        (None, None, Some(reason)) => reason.clone(),
+        (None, None, None) => "it did not end by itself".to_owned(),
+    };
+    (schedule::Verdict::Failed { why: why.clone(), retry_after: None }, why)
 }
 
 /// Bytes of output that are still on the disk.
@@ -226,6 +252,7 @@ mod tests {
         let now = Timestamp::from_millis(5);
         let id = TaskId::from_entropy(1);
         let task = NewTask {
+            kind: Kind::Command,
             id: id.clone(),
             spec: Spec::default(),
             owner: "ann".into(),

@@ -1,7 +1,7 @@
 //! Tasks by id, all live ones, pages of a list, and how many there are.
 
 use homing_model::api::TaskCounts;
-use homing_model::{Status, TaskId};
+use homing_model::{Kind, Status, TaskId};
 use rusqlite::{Connection, Statement, params};
 
 use super::cursor::{Cursor, Section};
@@ -42,10 +42,15 @@ pub(super) fn counts(conn: &Connection) -> Result<TaskCounts, Error> {
         "SELECT count(*) FILTER (WHERE status = 'queued'), count(*) FROM tasks INDEXED BY tasks_live WHERE ended_at IS NULL",
     )?;
     let (queued, live): (i64, i64) = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut query = conn.prepare_cached(
+        "SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE ended_at IS NOT NULL) \
+         FROM tasks INDEXED BY tasks_hooks WHERE kind = 'hook' AND forgotten_at IS NULL",
+    )?;
+    let (live_hooks, ended_hooks): (i64, i64) = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(TaskCounts {
         queued: unsigned(queued),
-        running: unsigned(live - queued),
-        finished: unsigned(schema::meta(conn, "finished")?),
+        running: unsigned(live - queued - live_hooks),
+        finished: unsigned(schema::meta(conn, "finished")? - ended_hooks),
     })
 }
 
@@ -101,6 +106,9 @@ fn hit(by_seq: &mut Statement<'_>, filter: &Filter, seq: i64) -> Result<Option<R
             return Ok(None);
         }
     };
+    if record.kind == Kind::Hook {
+        return Ok(None);
+    }
     let fits = filter.labels.iter().all(|(name, value)| record.spec.labels.get(name) == Some(value));
     Ok(fits.then_some(record))
 }

@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind FROM tasks ",
             $rest
         )
     };
@@ -42,6 +42,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
     Ok(Record {
         seq: cells.count(0)?,
         id: cells.parsed(1)?,
+        kind: cells.parsed(24)?,
         spec: cells.json(2)?,
         owner: cells.get(3)?,
         command: cells.get(4)?,

@@ -100,6 +100,8 @@ ALTER TABLE tasks ADD COLUMN lease_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN heard_at INTEGER;
 ALTER TABLE tasks ADD COLUMN watch TEXT;
 
+CREATE INDEX tasks_hooks ON tasks (seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
+
 CREATE TABLE notices (
   seq  INTEGER PRIMARY KEY,
   id   TEXT NOT NULL UNIQUE,
@@ -134,6 +136,7 @@ CREATE TABLE deliveries (
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,
   held_until INTEGER,
+  hook       TEXT,
   created_at INTEGER NOT NULL,
   ended_at   INTEGER,
   reason     TEXT,
@@ -142,6 +145,7 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_pending ON deliveries (channel, max(next_at, coalesce(held_until, 0)), seq) WHERE state = 'pending';
 CREATE INDEX deliveries_state ON deliveries (state, seq);
 CREATE INDEX deliveries_task ON deliveries (task_id, seq);
+CREATE INDEX deliveries_hook ON deliveries (hook) WHERE hook IS NOT NULL;
 CREATE INDEX deliveries_notice ON deliveries (notice_seq);
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
 ";

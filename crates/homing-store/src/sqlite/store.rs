@@ -19,7 +19,7 @@ use super::{
     check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
 };
 use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
-use crate::record::{Record, Started};
+use crate::record::{NewTask, Record, Started};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
 };
@@ -122,6 +122,10 @@ impl Store for SqliteStore {
 
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>> {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
+    }
+
+    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>> {
+        self.writer.run(Full, move |conn| deliveries::hand_over(conn, &claims, hook, now))
     }
 
     fn release_claims(&self) -> Op<()> {
@@ -230,11 +234,11 @@ mod tests {
     use homing_model::{Ending, OsText, Spec};
 
     use super::*;
-    use crate::record::NewTask;
 
     fn submit(n: u64) -> Submit {
         let spec = Spec { argv: vec![OsText::from("x".repeat(2000).as_str())], ..Spec::default() };
         let task = NewTask {
+            kind: homing_model::Kind::Command,
             id: TaskId::from_entropy(n),
             spec,
             owner: "ann".into(),

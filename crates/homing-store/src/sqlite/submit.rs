@@ -71,22 +71,22 @@ fn live_with_key(conn: &Connection, task: &NewTask) -> Result<Option<Record>, Er
 }
 
 /// Whether the id was ever used, by a task, a tombstone, or one whose tombstone is gone (P12).
-fn was_issued(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
+pub(super) fn was_issued(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
     let mut query = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1) OR EXISTS (SELECT 1 FROM issued WHERE id = ?1)",
     )?;
     Ok(query.query_row([id.as_str()], |row| row.get(0))?)
 }
 
-fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Error> {
+pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Error> {
     let status = transition::next(Status::Queued, Transition::Claimed)
         .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })?;
     let labels =
         (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+         labels, env_names, volatile_secrets, spec, kind) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -104,10 +104,12 @@ fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Er
         row::json(&task.id, &task.env_names)?,
         row::json(&task.id, &task.volatile_secrets)?,
         row::json(&task.id, &task.spec)?,
+        task.kind.as_str(),
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
         id: task.id,
+        kind: task.kind,
         spec: task.spec,
         owner: task.owner,
         command: task.command,

@@ -13,6 +13,7 @@ mod faults;
 mod frozen_shim;
 mod full_disk;
 mod guarantees;
+mod hooks;
 mod http;
 mod inbox;
 mod input_given_up;

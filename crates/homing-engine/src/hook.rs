@@ -1,0 +1,123 @@
+//! Command hooks: claimed deliveries are given to a command, which runs under a shim like any task.
+//!
+//! One transaction gives the deliveries to the command and accepts it; from there on its end, recorded by the shim, decides what became of
+//! them, and the same transaction that ends it settles them. So whatever dies in between, they are neither lost nor given twice (P5, P10):
+//! before the commit nothing ran, and after it whoever opens the home next finds the command unstarted, running or ended.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use homing_model::notice::Body;
+use homing_model::{Kind, Notice, OsText, Spec, Stdin, TaskId};
+use homing_store::NewTask;
+use homing_store::outbox::Claimed;
+use rustix::fs::{Mode, OFlags};
+
+use crate::attend::{self, Begin};
+use crate::engine::Engine;
+use crate::entropy;
+use crate::error::Error;
+use crate::launch::Values;
+use crate::submit;
+
+/// What the command reads, in its folder.
+const NOTICES: &str = "notices.json";
+/// A hook that takes longer is ended, and the attempt has failed.
+const TIME_LIMIT_MS: u64 = 60_000;
+/// So much of what it prints is kept for diagnosis.
+const MOST_OUTPUT: u64 = 1 << 20;
+
+impl Engine {
+    /// Gives claimed deliveries to a command line: `{"notices":[…]}` on its input, the first of them in its environment.
+    ///
+    /// # Errors
+    /// If its folder cannot be made or the ledger cannot be written; the claims then end by themselves.
+    pub async fn hand_over(&self, line: &str, claims: &[Claimed]) -> Result<(), Error> {
+        let inner = &self.inner;
+        let Some(first) = claims.first() else { return Ok(()) };
+        let values = environment(inner.default_env.clone(), first);
+        let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+        let notices: Vec<&str> = claims.iter().map(|claim| claim.notice.as_str()).collect();
+        let body = format!("{{\"notices\":[{}]}}\n", notices.join(","));
+        let now = inner.now();
+        let id = TaskId::from_entropy(entropy::draw());
+        let folder =
+            submit::make_folder(inner, &id, &values).map_err(|error| submit::folder_error(&error))?;
+        let written = write(&folder, body.as_bytes());
+        let input = inner.home.task(&id).join(NOTICES);
+        let spec = Spec {
+            shell: Some(line.into()),
+            cwd: Some(inner.fallback_cwd.clone()),
+            stdin: Stdin::File(input.into_os_string().into()),
+            timeout_ms: Some(TIME_LIMIT_MS),
+            max_output_bytes: Some(MOST_OUTPUT),
+            ..Spec::default()
+        };
+        let hook = NewTask {
+            id: id.clone(),
+            kind: Kind::Hook,
+            command: spec.command_line(),
+            spec,
+            owner: String::new(),
+            env_names: values.keys().cloned().collect(),
+            volatile_secrets: Vec::new(),
+            parent: None,
+            depth: 0,
+            node: inner.node.clone(),
+            boot_id: inner.boot_id.clone(),
+        };
+        inner.live.expect(&id);
+        let accepted = match written {
+            Ok(()) => inner.store.hand_over(given, hook, now).await.map_err(Error::from),
+            Err(error) => Err(submit::folder_error(&error)),
+        };
+        let record = match accepted {
+            Ok(Some(record)) => record,
+            // The claims were no longer ours, or the id was used before: they come again.
+            refused => {
+                let _ = inner.home.remove_task(&id);
+                inner.live.expect_no_more(&id);
+                return refused.map(drop);
+            }
+        };
+        let attendance = inner.live.enter(record.clone());
+        inner.live.expect_no_more(&id);
+        if let Some(attendance) = attendance {
+            tokio::spawn(attend::attend(
+                Arc::clone(inner),
+                record,
+                attendance,
+                Begin::Launch(folder, values),
+                None,
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(folder, NOTICES, flags, Mode::RUSR | Mode::WUSR)?;
+    io::Write::write_all(&mut std::fs::File::from(file), bytes)
+}
+
+/// What a hook finds in its environment: the first notice in a few words. Whoever calls homing from inside it speaks for its owner.
+fn environment(mut values: Values, claim: &Claimed) -> Values {
+    let mut set = |name: &str, value: String| values.insert(name.to_owned(), OsText::from(value.as_str()));
+    set("HOMING_TASK_ID", claim.task_id.to_string());
+    set("HOMING_NOTICE_ID", claim.notice_id.to_string());
+    set("HOMING_OWNER", claim.owner.clone());
+    if let Ok(notice) = serde_json::from_str::<Notice>(&claim.notice) {
+        set("HOMING_NOTICE_TYPE", notice.body.kind().to_string());
+        set("HOMING_COMMAND", notice.task.command.replace('\0', ""));
+        set("HOMING_NAME", notice.task.name.unwrap_or_default());
+        if let Body::Completed(completed) = notice.body {
+            set("HOMING_STATUS", completed.status.to_string());
+            let code = completed.outcome.and_then(|outcome| outcome.exit_code);
+            set("HOMING_EXIT_CODE", code.map(|code| code.to_string()).unwrap_or_default());
+            set("HOMING_OUTPUT", completed.output_path.unwrap_or_default());
+        }
+    }
+    values
+}

@@ -1,0 +1,109 @@
+//! A command that is told: once in effect, together where ends come together, through crashes.
+
+use homing_testkit::{Home, freeze, gate, thaw, wait_for};
+use serde_json::Value;
+
+fn settled(home: &Home, id: &str, state: &str) -> Value {
+    wait_for("the delivery to be settled", || {
+        let answer = home.cli(["deliveries", "--task", id, "--json"]).ok().json();
+        answer["items"].as_array()?.iter().find(|delivery| delivery["state"] == state).cloned()
+    })
+}
+
+fn read(home: &Home, name: &str) -> String {
+    std::fs::read_to_string(home.scratch().join(name)).unwrap_or_default()
+}
+
+fn open(home: &Home, name: &str) {
+    std::fs::write(home.scratch().join(name), b"").expect("a gate opens");
+}
+
+/// A hook that works in the test's folder.
+fn hook(home: &Home, line: &str) -> String {
+    format!("exec:cd '{}' && {line}", home.scratch().display())
+}
+
+#[test]
+fn p5_a_command_gets_the_notice_on_its_input_and_the_task_in_its_environment() {
+    let home = super::home();
+    let hook = hook(
+        &home,
+        "cat > got; echo \"$HOMING_TASK_ID $HOMING_STATUS $HOMING_EXIT_CODE $HOMING_OWNER\" > env; echo told",
+    );
+    let id = home.submit(&["--owner", "ann", "--notify", &hook], "echo out; exit 7");
+    let delivery = settled(&home, &id, "delivered");
+    let got: Value = serde_json::from_str(&read(&home, "got")).expect("JSON");
+    let notices = got["notices"].as_array().expect("a list");
+    assert_eq!(notices.len(), 1);
+    assert_eq!(
+        (&notices[0]["task"]["id"], &notices[0]["output_tail"]),
+        (&id.as_str().into(), &"out\n".into())
+    );
+    assert_eq!(read(&home, "env").trim(), format!("{id} failed 7 ann"));
+    let run = delivery["hook"].as_str().expect("the command's id").to_owned();
+    assert_eq!(home.output(&run), b"told\n", "kept for diagnosis");
+    let listed = home.cli(["list", "--all", "--json"]).ok().json();
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "a hook is nobody's task");
+    assert_eq!(home.get("/v1/status").json()["tasks"]["finished"], 1);
+}
+
+#[test]
+fn p5_ends_that_come_together_are_handed_over_together_and_a_busy_command_loses_none() {
+    let home = super::home();
+    let line = "echo x >> calls; [ $(wc -l < calls) -gt 2 ] || exit 75; cat > got";
+    let hook = hook(&home, line);
+    let ids: Vec<String> = (0..3).map(|_| home.submit(&["--notify", &hook], &gate("go"))).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    // All three end while nobody looks, so that they are seen in one moment.
+    let daemon = home.daemon_pid();
+    freeze(daemon);
+    open(&home, "go");
+    wait_for("all three to end", || home.task_processes().is_empty().then_some(()));
+    thaw(daemon);
+    for id in &ids {
+        let delivery = settled(&home, id, "delivered");
+        assert_eq!(delivery["attempts"], 1, "busy spent none");
+    }
+    assert_eq!(read(&home, "calls").lines().count(), 3, "busy, busy, told");
+    let got: Value = serde_json::from_str(&read(&home, "got")).expect("JSON");
+    let mut told: Vec<_> = got["notices"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|notice| notice["task"]["id"].clone())
+        .collect();
+    told.sort_by_key(ToString::to_string);
+    let mut ids: Vec<Value> = ids.into_iter().map(Value::from).collect();
+    ids.sort_by_key(ToString::to_string);
+    assert_eq!(told, ids, "three completions in one hand-over");
+}
+
+#[test]
+fn p5_a_daemon_killed_while_the_command_runs_neither_loses_nor_doubles_it() {
+    let home = super::home();
+    let hook = hook(&home, &format!("echo x >> calls; {}", gate("go")));
+    let id = home.submit(&["--notify", &hook], "true");
+    wait_for("the hook to run", || (!read(&home, "calls").is_empty()).then_some(()));
+    home.kill(home.daemon_pid());
+    open(&home, "go");
+    let _ = settled(&home, &id, "delivered");
+    assert_eq!(read(&home, "calls"), "x\n");
+}
+
+#[test]
+fn p5_a_command_that_fails_is_tried_again_and_says_why() {
+    let home = super::home();
+    let hook = hook(&home, "echo complaint; [ -e ready ] || exit 3");
+    let id = home.submit(&["--notify", &hook], "true");
+    let failed = wait_for("the first attempt", || {
+        let answer = home.cli(["deliveries", "--task", &id, "--json"]).ok().json();
+        answer["items"].as_array()?.iter().find(|delivery| delivery["attempts"] == 1).cloned()
+    });
+    assert_eq!((&failed["state"], &failed["history"][0]["result"]), (&"pending".into(), &"exit 3".into()));
+    assert_eq!(home.output(failed["hook"].as_str().expect("an id")), b"complaint\n");
+    open(&home, "ready");
+    let _ = home.cli(["redeliver", &id]).ok();
+    let _ = settled(&home, &id, "delivered");
+}
