@@ -1,13 +1,14 @@
 //! `config.toml`: one file, every key optional, unknown keys refused with their line.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use homing_model::notify::SigningKey;
 use homing_model::retention::Policy;
 use homing_model::units;
+use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -266,13 +267,30 @@ pub enum ConfigError {
     },
 }
 
+/// No configuration is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// Reads a plain file and nothing else: whoever opens a pipe or a device in its place may wait for ever.
+fn read_file(path: &Path) -> io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() || metadata.len() > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file of at most 1 MiB"));
+    }
+    io::read_to_string(file.take(LONGEST))
+}
+
 impl Config {
     /// Reads a file; one that is not there is the default.
     ///
     /// # Errors
     /// With the line that is wrong.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        match std::fs::read_to_string(path) {
+        match read_file(path) {
             Ok(text) => Self::parse(path, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),

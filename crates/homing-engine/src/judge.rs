@@ -56,12 +56,9 @@ pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     };
     let mut pause = FIRST_PAUSE;
     for _ in 0..LOOKS {
-        match read_record(&attempt, record) {
-            Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
-            Ok(None) => {}
-            // A power cut may leave a name without its bytes.
-            Err(_) if !same_boot => {}
-            Err(reason) => return lost(&reason),
+        // One that cannot be read decides nothing yet: a living shim has the truth, and a power cut may leave a name without its bytes.
+        if let Ok(Some(exit)) = read_record(&attempt, record) {
+            return Judged::Ended(Box::new(ending(exit)));
         }
         if !same_boot {
             return lost("machine rebooted");
@@ -88,17 +85,19 @@ fn is_missing(error: &io::Error) -> bool {
 /// The lock is ours, so no shim lives and none can begin.
 async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Judged {
     // The shim may have written its record and left between our first look and the lock.
-    match read_record(&attempt, record) {
+    let damage = match read_record(&attempt, record) {
         Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
-        Ok(None) => {}
-        Err(reason) => return Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now()))),
-    }
+        Ok(None) => None,
+        Err(Unreadable::Now(why)) => return Judged::Unclear(why),
+        Err(Unreadable::Ever(why)) => Some(why),
+    };
     match folder::is_marked(&attempt) {
-        Ok(true) => {
+        Ok(marked) if marked || damage.is_some() => {
             let survivors = orphans::end(inner, record).await;
-            Judged::Ended(Box::new(Ending::lost("supervisor killed", survivors, inner.now())))
+            let reason = damage.unwrap_or_else(|| "supervisor killed".to_owned());
+            Judged::Ended(Box::new(Ending::lost(reason, survivors, inner.now())))
         }
-        Ok(false) => {
+        Ok(_) => {
             // Given back by closing; the descriptor that goes on is a new one, without the lock.
             let path = inner.home.attempt(&record.attempt());
             drop(attempt);
@@ -108,14 +107,31 @@ async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Ju
     }
 }
 
+/// Why a record that is there tells nothing.
+enum Unreadable {
+    /// Another look may read it: a shortage of the system, or a disk that fails.
+    Now(String),
+    /// What is there is no record of this attempt, and will not become one.
+    Ever(String),
+}
+
 /// The record, if it is of this attempt.
-fn read_record(attempt: impl AsFd, record: &Record) -> Result<Option<ExitRecord>, String> {
+fn read_record(attempt: impl AsFd, record: &Record) -> Result<Option<ExitRecord>, Unreadable> {
     match record::read(attempt) {
         Ok(Some(exit)) if exit.task == record.id.as_str() && exit.attempt == record.attempt => Ok(Some(exit)),
-        Ok(Some(_)) => Err("its exit record is of another attempt".into()),
+        Ok(Some(_)) => Err(Unreadable::Ever("its exit record is of another attempt".into())),
         Ok(None) => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(record::Error::Io(error)) if !is_something_else(&error) => {
+            Err(Unreadable::Now(error.to_string()))
+        }
+        Err(error) => Err(Unreadable::Ever(error.to_string())),
     }
+}
+
+/// Whether the name stands for something that is no file: a folder, a link, a socket.
+fn is_something_else(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(errno, Some(rustix::io::Errno::ISDIR | rustix::io::Errno::LOOP | rustix::io::Errno::NXIO))
 }
 
 /// Connects to a shim through its folder's descriptor: no path is too long.

@@ -24,6 +24,8 @@ pub(crate) enum Taken {
     Nothing,
     /// Nothing will come any more.
     End,
+    /// Nobody has the terminal open now; somebody may open it again.
+    HangUp,
 }
 
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Writer {
     }
 
     /// Reads what a pipe or a terminal holds, as much as `buffer` takes, and keeps it. A terminal whose last user is gone answers with
-    /// an error, which is its end.
+    /// an error.
     pub(crate) fn take(
         &mut self,
         source: BorrowedFd<'_>,
@@ -91,6 +93,7 @@ impl Writer {
                 Taken::Bytes(count as u64)
             }
             Err(Errno::AGAIN | Errno::INTR) => Taken::Nothing,
+            Err(Errno::IO) if stream == Stream::Pty => Taken::HangUp,
             Err(_) => Taken::End,
         }
     }

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::PollFlags;
+use rustix::pty::OpenptFlags;
 
 use super::ending::Phase;
 use super::service::Service;
@@ -28,12 +29,26 @@ pub(super) struct Source {
     pub(super) fd: OwnedFd,
     stream: Stream,
     busy: u8,
+    /// The terminal's other end, kept open while the command lives and nobody else has it: it may open `/dev/tty` again.
+    kept: Option<OwnedFd>,
 }
 
 impl Source {
     /// A descriptor to read from.
     pub(super) const fn new(fd: OwnedFd, stream: Stream) -> Self {
-        Self { fd, stream, busy: 0 }
+        Self { fd, stream, busy: 0, kept: None }
+    }
+
+    /// Keeps a terminal that nobody has open; false if it cannot be kept.
+    fn keep(&mut self) -> bool {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        self.kept = rustix::pty::ioctl_tiocgptpeer(&self.fd, flags).ok();
+        self.kept.is_some()
+    }
+
+    /// The command is gone: whoever has the terminal open now is the last.
+    pub(super) fn let_go(&mut self) {
+        self.kept = None;
     }
 
     /// Gives the pipe more room once its writer has shown that it needs it.
@@ -52,6 +67,7 @@ impl Service {
         let now = self.wall.now();
         let before = self.output.total();
         let mut small = [0; SMALL];
+        let lives = self.pid.is_some() && self.ended.is_none();
         let (output, large) = (&mut self.output, &mut self.buffer);
         let mut ready = ready.into_iter();
         self.sources.retain_mut(|source| {
@@ -63,6 +79,7 @@ impl Service {
                 match output.take(source.fd.as_fd(), source.stream, buffer, now) {
                     Taken::Bytes(count) => source.judge(count),
                     Taken::Nothing => return true,
+                    Taken::HangUp => return lives && source.keep(),
                     Taken::End => return false,
                 }
             }

@@ -313,6 +313,7 @@ impl Service {
                             wall: self.wall.now(),
                             cause,
                         });
+                        self.sources.iter_mut().for_each(Source::let_go);
                     }
                 }
                 sys::Wait::Alive => {

@@ -35,6 +35,7 @@ mod revival;
 mod security;
 mod stop;
 mod submit_race;
+mod unreadable;
 mod vanished;
 mod webhooks;
 mod wording;

@@ -202,3 +202,17 @@ fn a_pipe_that_does_not_end_is_told_of_before_the_input_is_closed() {
     let _ = home.ended(&id);
     assert_eq!(home.output(&id), b"a\nend\n");
 }
+
+#[test]
+fn p7_a_command_that_lets_go_of_its_terminal_and_opens_it_again_loses_nothing() {
+    let home = home();
+    let line = "echo first; exec </dev/null >/dev/null 2>&1; until [ -e go ]; do sleep 0.01; done; seq 1 20000 > /dev/tty; exit 7";
+    let id = home.submit(&["--pty"], line);
+    wait_for("the first line", || (!home.output(&id).is_empty()).then_some(()));
+    std::fs::write(home.scratch().join("go"), b"").unwrap();
+    let task = home.ended(&id);
+    assert_eq!(task["outcome"]["exit_code"], 7);
+    let text = String::from_utf8(home.output(&id)).unwrap();
+    assert!(text.starts_with("first") && text.trim_end().ends_with("20000"), "{} bytes", text.len());
+    assert_eq!(text.lines().count(), 20_001);
+}
