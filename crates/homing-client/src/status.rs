@@ -13,7 +13,7 @@ impl Client {
     /// # Errors
     /// If nobody answered.
     pub async fn status(&self) -> Result<StatusAnswer, Error> {
-        self.send(&Call::get(Target::new("/v1/status"))).await?.json()
+        self.persist(&Call::get(Target::new("/v1/status"))).await?.json()
     }
 
     /// Whether it serves at all.

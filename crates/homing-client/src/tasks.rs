@@ -58,7 +58,7 @@ impl Client {
             target = target.with("label", label);
         }
         let target = target.maybe("limit", query.limit).maybe("cursor", query.cursor.as_deref());
-        self.send(&Call::get(target)).await?.json()
+        self.persist(&Call::get(target)).await?.json()
     }
 
     /// One task, or its tombstone.
