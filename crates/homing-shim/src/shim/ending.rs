@@ -111,6 +111,9 @@ impl Service {
 
     /// Tells the daemon and puts the record in place. With a daemon there, its ledger is what makes the end durable, and it confirms that;
     /// with none, or one that does not confirm soon, the record is synced. Whoever dies from here on, the end is not lost.
+        if self.tree_gone {
+            self.take_rest();
+        }
     pub(super) fn finish(&mut self) {
         let record = self.exit_record().encode();
         self.tell(&FromShim::Exited(ByteVec::from(record.clone())));

@@ -176,6 +176,7 @@ impl Service {
         loop {
             self.advance();
             if self.is_done() {
+                self.take_rest();
                 return;
             }
             self.poll_once();
