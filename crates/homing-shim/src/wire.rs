@@ -145,7 +145,7 @@ pub enum ToShim {
     /// Write this to the input.
     #[n(4)]
     Input(#[n(0)] Input),
-    /// Say once when the output is longer than this.
+    /// Say once when the output is longer than this, or than what was said before and not answered yet.
     #[n(6)]
     Watch(#[n(0)] u64),
     /// The end is durable in the ledger; the shim may leave.

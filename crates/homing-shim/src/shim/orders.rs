@@ -110,7 +110,8 @@ impl Service {
                 self.tell_all(&answers);
             }
             ToShim::Watch(seen) => {
-                self.watch = Some(seen);
+                // Several may follow: all of them are told at once, so whoever has seen least decides.
+                self.watch = Some(self.watch.map_or(seen, |least| least.min(seen)));
                 self.tell_growth();
             }
             ToShim::Recorded => {
