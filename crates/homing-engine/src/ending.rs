@@ -51,7 +51,7 @@ pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
         exit_code: None,
         signal: None,
         reason: ending.outcome.reason.as_ref().map(|reason| reason.chars().take(300).collect()),
-        stopped_by: task.stop_requested_by.as_ref().map(|by| by.chars().take(200).collect()),
+        stopped_by: task.stop.as_ref().map(|stop| stop.by.chars().take(200).collect()),
         survivors: Vec::new(),
         pid: None,
         started_at: None,

@@ -197,6 +197,9 @@ pub struct Standing {
     /// The shim's own process.
     #[n(8)]
     pub shim: Option<u32>,
+    /// Whether its tree is being ended; a shim of the first release does not say.
+    #[n(9)]
+    pub stopping: Option<bool>,
 }
 
 /// From a shim to the daemon.

@@ -114,13 +114,11 @@ impl Attendant {
                     self.settle();
                     return Ok(true);
                 }
-                if self.record.status == Status::Stopping {
-                    // The stop was recorded, and perhaps never sent: a second one never slows the first.
-                    let stop = wire::Stop {
-                        grace_ms: None,
-                        signal: None,
-                        by: self.record.stop_requested_by.clone(),
-                    };
+                if self.record.status == Status::Stopping && standing.stopping != Some(true) {
+                    // The stop was recorded and never sent. (A shim of the first release does not say; a second one does not slow the first.)
+                    let asked = self.record.stop.clone().unwrap_or_default();
+                    let stop =
+                        wire::Stop { grace_ms: asked.grace_ms, signal: asked.signal, by: Some(asked.by) };
                     stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
                 }
                 self.settle();

@@ -160,3 +160,4 @@ impl Service {
         }
     }
 }
+            stopping: Some(self.stop.is_some()),

@@ -125,7 +125,7 @@ fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Er
         ended_at: None,
         duration_ms: None,
         outcome: None,
-        stop_requested_by: None,
+        stop: None,
         output_bytes: 0,
         output_dropped: 0,
         forgotten: false,
