@@ -2,7 +2,10 @@
 
 use homing_model::{Ending, Outcome, Survivor, Timestamp, Verdict};
 use homing_shim::record::{self, ExitRecord};
+use homing_shim::{folder, output};
 use homing_store::Record;
+
+use crate::engine::Inner;
 
 /// What a shim recorded, in the ledger's words.
 pub(crate) fn ending(record: ExitRecord) -> Ending {
@@ -32,6 +35,17 @@ pub(crate) fn ending(record: ExitRecord) -> Ending {
         output_bytes: record.output_bytes,
         output_dropped: record.output_dropped,
     }
+}
+
+/// An end that nobody saw. What the attempt had printed until then is there all the same.
+pub(crate) fn lost(inner: &Inner, task: &Record, reason: &str, survivors: Vec<Survivor>) -> Ending {
+    let mut ending = Ending::lost(reason, survivors, inner.now());
+    let extent = folder::open(&inner.home.attempt(&task.attempt())).and_then(output::extent);
+    if let Ok(extent) = extent {
+        ending.output_bytes = extent.end;
+        ending.output_dropped = extent.end.saturating_sub(extent.kept);
+    }
+    ending
 }
 
 /// The record of an attempt that this daemon declares never to run.

@@ -18,9 +18,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use crate::attend::Link;
-use crate::ending::ending;
 use crate::engine::Inner;
-use crate::orphans;
+use crate::{ending, orphans};
 
 /// A shim binds its socket when it sees that its daemon is gone, which takes it a moment; how often to look, and how long to pause.
 const LOOKS: u32 = 200;
@@ -43,13 +42,13 @@ pub(crate) enum Judged {
 pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     let path = inner.home.attempt(&record.attempt());
     let same_boot = record.boot_id == inner.boot_id;
-    let lost = |reason: &str| Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now())));
+    let lost = |reason: &str| Judged::Ended(Box::new(ending::lost(inner, record, reason, Vec::new())));
     let attempt = match folder::open(&path) {
         Ok(attempt) => attempt,
         Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
         Err(error) if is_missing(&error) => {
             let survivors = orphans::end(inner, record).await;
-            let ending = Ending::lost("the task's folder is missing", survivors, inner.now());
+            let ending = ending::lost(inner, record, "the task's folder is missing", survivors);
             return Judged::Ended(Box::new(ending));
         }
         Err(error) => return Judged::Unclear(error.to_string()),
@@ -57,7 +56,7 @@ pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     let mut pause = FIRST_PAUSE;
     for _ in 0..LOOKS {
         match read_record(&attempt, record) {
-            Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
+            Ok(Some(exit)) => return Judged::Ended(Box::new(ending::ending(exit))),
             Ok(None) => {}
             // A power cut may leave a name without its bytes.
             Err(_) if !same_boot => {}
@@ -89,14 +88,14 @@ fn is_missing(error: &io::Error) -> bool {
 async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Judged {
     // The shim may have written its record and left between our first look and the lock.
     match read_record(&attempt, record) {
-        Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
+        Ok(Some(exit)) => return Judged::Ended(Box::new(ending::ending(exit))),
         Ok(None) => {}
-        Err(reason) => return Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now()))),
+        Err(reason) => return Judged::Ended(Box::new(ending::lost(inner, record, &reason, Vec::new()))),
     }
     match folder::is_marked(&attempt) {
         Ok(true) => {
             let survivors = orphans::end(inner, record).await;
-            Judged::Ended(Box::new(Ending::lost("supervisor killed", survivors, inner.now())))
+            Judged::Ended(Box::new(ending::lost(inner, record, "supervisor killed", survivors)))
         }
         Ok(false) => {
             // Given back by closing; the descriptor that goes on is a new one, without the lock.
