@@ -52,7 +52,7 @@ pub struct Submission {
 }
 
 impl Engine {
-    /// Accepts a task. When this returns, the task is durable and on its way.
+    /// Accepts a task. When this returns, the task is durable and on its way. Whoever drops the future does not take the request back.
     ///
     /// # Errors
     /// If it makes no sense or cannot be recorded; nothing was started then.
@@ -62,7 +62,10 @@ impl Engine {
         caller: Caller,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
-        let (record, joined) = submit(&self.inner, spec, caller, idempotency).await?;
+        let inner = Arc::clone(&self.inner);
+        // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
+        let accepting = tokio::spawn(async move { submit(&inner, spec, caller, idempotency).await });
+        let (record, joined) = accepting.await.map_err(|_| Error::Closed)??;
         Ok(Submission { task: view::task(&self.inner, record), joined })
     }
 }
