@@ -45,7 +45,6 @@ impl Attendant {
 
     /// Records what a shim says of the end, and only then tells it so: it may leave after that.
     pub(super) async fn record_exit(&mut self, bytes: &[u8], stream: &mut UnixStream) -> io::Result<()> {
-        self.values = None;
         let ending = match ExitRecord::decode(bytes) {
             Ok(record) => ending::ending(record),
             Err(error) => {
@@ -62,6 +61,7 @@ impl Attendant {
     /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the
     /// engine ends first.
     pub(super) async fn finish(&mut self, ending: Ending) -> bool {
+        self.values = None;
         let mut shutdown = self.inner.shutdown.clone();
         let mut pause = RECORD_RETRY;
         let mut troubled = false;
