@@ -8,10 +8,10 @@ use std::io;
 use std::sync::Arc;
 
 use homing_model::{Notify, OsText, Secret, Spec, Task, TaskId};
-use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 
+use crate::ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
@@ -21,8 +21,6 @@ use crate::view;
 
 /// An idempotency key stands for its body this long.
 const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
-/// No process is nested deeper than this in others; a longer chain is a race with their ends.
-const ANCESTORS: usize = 1_000;
 
 /// Who submits.
 #[derive(Debug, Clone, Default)]
@@ -83,7 +81,10 @@ async fn submit(
     for target in &notify.targets {
         inner.routes.check(target, notify).map_err(Error::Target)?;
     }
-    let parent = caller.pid.and_then(|pid| enclosing(inner, pid));
+    let parent = match caller.pid {
+        Some(pid) => ancestry::enclosing(inner, pid).await?,
+        None => None,
+    };
     let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
@@ -195,22 +196,4 @@ fn folder_error(error: &io::Error) -> Error {
         _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
         _ => Error::Folder(error.to_string()),
     }
-}
-
-/// The live task that a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
-fn enclosing(inner: &Inner, pid: u32) -> Option<Record> {
-    if inner.live.len() == 0 {
-        return None;
-    }
-    let mut pid = pid;
-    for _ in 0..ANCESTORS {
-        if let Some(record) = inner.live.by_process(pid) {
-            return Some(record);
-        }
-        pid = process::stat(pid)?.parent;
-        if pid <= 1 {
-            return None;
-        }
-    }
-    None
 }

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
+use crate::ancestry;
 use crate::live::Command;
 
 /// A connection to a shim.
@@ -92,7 +93,7 @@ impl Attendant {
     pub(super) async fn hear(&mut self, message: FromShim, stream: &mut UnixStream) -> io::Result<bool> {
         match message {
             FromShim::Started(pid, at, shim) => {
-                self.inner.live.set_shim(&self.record.id, shim);
+                self.inner.live.set_shim(&self.record.id, shim.and_then(ancestry::shim));
                 self.started(pid, at);
                 // An attempt that the last daemon accepted and this one began: it may run for days.
                 self.settle();
@@ -104,7 +105,7 @@ impl Attendant {
                 Ok(true)
             }
             FromShim::Standing(standing) => {
-                self.inner.live.set_shim(&self.record.id, standing.shim);
+                self.inner.live.set_shim(&self.record.id, standing.shim.and_then(ancestry::shim));
                 self.values = None;
                 if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
                     self.started(pid, at);
