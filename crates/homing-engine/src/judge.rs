@@ -32,7 +32,7 @@ pub(crate) enum Judged {
     Alive(Link),
     /// It ended.
     Ended(Box<Ending>),
-    /// It was never begun, and (while this folder's lock is ours) nobody can.
+    /// It was not begun when we held the lock, which is given back: whoever makes the marker now decides.
     NotStarted(OwnedFd),
     /// The facts cannot be read now.
     Unclear(String),
