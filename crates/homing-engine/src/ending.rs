@@ -2,7 +2,10 @@
 
 use homing_model::{Ending, Outcome, Survivor, Timestamp, Verdict};
 use homing_shim::record::{self, ExitRecord};
+use homing_shim::{folder, output};
 use homing_store::Record;
+
+use crate::engine::Inner;
 
 /// What a shim recorded, in the ledger's words.
 pub(crate) fn ending(record: ExitRecord) -> Ending {
@@ -34,6 +37,17 @@ pub(crate) fn ending(record: ExitRecord) -> Ending {
     }
 }
 
+/// An end that nobody saw. What the attempt had printed until then is there all the same.
+pub(crate) fn lost(inner: &Inner, task: &Record, reason: &str, survivors: Vec<Survivor>) -> Ending {
+    let mut ending = Ending::lost(reason, survivors, inner.now());
+    let extent = folder::open(&inner.home.attempt(&task.attempt())).and_then(output::extent);
+    if let Ok(extent) = extent {
+        ending.output_bytes = extent.end;
+        ending.output_dropped = extent.end.saturating_sub(extent.kept);
+    }
+    ending
+}
+
 /// The record of an attempt that this daemon declares never to run.
 pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
     let verdict = match ending.verdict {
@@ -51,7 +65,7 @@ pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
         exit_code: None,
         signal: None,
         reason: ending.outcome.reason.as_ref().map(|reason| reason.chars().take(300).collect()),
-        stopped_by: task.stop_requested_by.as_ref().map(|by| by.chars().take(200).collect()),
+        stopped_by: task.stop.as_ref().map(|stop| stop.by.chars().take(200).collect()),
         survivors: Vec::new(),
         pid: None,
         started_at: None,

@@ -18,9 +18,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use crate::attend::Link;
-use crate::ending::ending;
 use crate::engine::Inner;
-use crate::orphans;
+use crate::{ending, orphans};
 
 /// A shim binds its socket when it sees that its daemon is gone, which takes it a moment; how often to look, and how long to pause.
 const LOOKS: u32 = 200;
@@ -33,7 +32,7 @@ pub(crate) enum Judged {
     Alive(Link),
     /// It ended.
     Ended(Box<Ending>),
-    /// It was never begun, and (while this folder's lock is ours) nobody can.
+    /// It was not begun when we held the lock, which is given back: whoever makes the marker now decides.
     NotStarted(OwnedFd),
     /// The facts cannot be read now.
     Unclear(String),
@@ -43,13 +42,13 @@ pub(crate) enum Judged {
 pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     let path = inner.home.attempt(&record.attempt());
     let same_boot = record.boot_id == inner.boot_id;
-    let lost = |reason: &str| Judged::Ended(Box::new(Ending::lost(reason, Vec::new(), inner.now())));
+    let lost = |reason: &str| Judged::Ended(Box::new(ending::lost(inner, record, reason, Vec::new())));
     let attempt = match folder::open(&path) {
         Ok(attempt) => attempt,
         Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
         Err(error) if is_missing(&error) => {
             let survivors = orphans::end(inner, record).await;
-            let ending = Ending::lost("the task's folder is missing", survivors, inner.now());
+            let ending = ending::lost(inner, record, "the task's folder is missing", survivors);
             return Judged::Ended(Box::new(ending));
         }
         Err(error) => return Judged::Unclear(error.to_string()),
@@ -58,7 +57,7 @@ pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
     for _ in 0..LOOKS {
         // One that cannot be read decides nothing yet: a living shim has the truth, and a power cut may leave a name without its bytes.
         if let Ok(Some(exit)) = read_record(&attempt, record) {
-            return Judged::Ended(Box::new(ending(exit)));
+            return Judged::Ended(Box::new(ending::ending(exit)));
         }
         if !same_boot {
             return lost("machine rebooted");
@@ -86,7 +85,7 @@ fn is_missing(error: &io::Error) -> bool {
 async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Judged {
     // The shim may have written its record and left between our first look and the lock.
     let damage = match read_record(&attempt, record) {
-        Ok(Some(exit)) => return Judged::Ended(Box::new(ending(exit))),
+        Ok(Some(exit)) => return Judged::Ended(Box::new(ending::ending(exit))),
         Ok(None) => None,
         Err(Unreadable::Now(why)) => return Judged::Unclear(why),
         Err(Unreadable::Ever(why)) => Some(why),
@@ -95,7 +94,7 @@ async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Ju
         Ok(marked) if marked || damage.is_some() => {
             let survivors = orphans::end(inner, record).await;
             let reason = damage.unwrap_or_else(|| "supervisor killed".to_owned());
-            Judged::Ended(Box::new(Ending::lost(reason, survivors, inner.now())))
+            Judged::Ended(Box::new(ending::lost(inner, record, &reason, survivors)))
         }
         Ok(_) => {
             // Given back by closing; the descriptor that goes on is a new one, without the lock.

@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod ancestry;
 mod attend;
 mod builder;
 mod clock;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::TaskId;
+use homing_shim::process::Process;
 use homing_shim::wire;
 use homing_store::Record;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -33,7 +34,7 @@ const QUEUE: usize = 64;
 #[derive(Debug)]
 struct Entry {
     record: Record,
-    shim: Option<u32>,
+    shim: Option<Process>,
     commands: mpsc::Sender<Command>,
     growth: watch::Sender<u64>,
 }
@@ -86,21 +87,23 @@ impl Live {
 
     /// The record changed.
     pub(crate) fn update(&self, record: &Record) {
-        if let Some(entry) = self.lock().get_mut(&record.id) {
+        // News of a start may come late, by another thread; an end is final.
+        let late = |entry: &Entry| entry.record.status.is_terminal() && !record.status.is_terminal();
+        if let Some(entry) = self.lock().get_mut(&record.id).filter(|entry| !late(entry)) {
             entry.record = record.clone();
         }
     }
 
     /// The shim said who it is.
-    pub(crate) fn set_shim(&self, id: &TaskId, pid: Option<u32>) {
+    pub(crate) fn set_shim(&self, id: &TaskId, shim: Option<Process>) {
         if let Some(entry) = self.lock().get_mut(id) {
-            entry.shim = pid;
+            entry.shim = shim;
         }
     }
 
-    /// Which process the shim is, if it has said so.
-    pub(crate) fn shim(&self, id: &TaskId) -> Option<u32> {
-        self.lock().get(id).and_then(|entry| entry.shim)
+    /// Which process the shim is, as it was when it said so.
+    pub(crate) fn shim(&self, id: &TaskId) -> Option<Process> {
+        self.lock().get(id).and_then(|entry| entry.shim.clone())
     }
 
     /// Output grew.
@@ -126,22 +129,76 @@ impl Live {
             || self.lock().contains_key(id)
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    /// The live task whose shim or main process has this pid.
-    pub(crate) fn by_process(&self, pid: u32) -> Option<Record> {
+    /// The task whose shim this process is: a pid alone may be another's by now.
+    pub(crate) fn by_shim(&self, process: &Process) -> Option<Record> {
+        let is_it = |shim: &Process| (shim.pid, shim.start) == (process.pid, process.start);
         let entries = self.lock();
-        let found = entries.values().find(|entry| {
-            entry.shim == Some(pid) || (entry.record.pid == Some(pid) && !entry.record.status.is_terminal())
-        });
+        let found = entries.values().find(|entry| entry.shim.as_ref().is_some_and(is_it));
         found.map(|entry| entry.record.clone())
     }
 
     /// Copies of all records.
     pub(crate) fn records(&self) -> Vec<Record> {
         self.lock().values().map(|entry| entry.record.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_model::{Spec, Status, Timestamp};
+    use homing_shim::process;
+
+    use super::*;
+
+    fn record(status: Status) -> Record {
+        Record {
+            kind: homing_model::Kind::Command,
+            progress: None,
+            seq: 1,
+            id: TaskId::from_entropy(1),
+            spec: Spec::default(),
+            owner: "ann".into(),
+            command: "true".into(),
+            env_names: Vec::new(),
+            volatile_secrets: Vec::new(),
+            parent: None,
+            depth: 0,
+            status,
+            attempt: 1,
+            node: "here".into(),
+            boot_id: "this".into(),
+            pid: None,
+            created_at: Timestamp::from_millis(0),
+            started_at: None,
+            ended_at: None,
+            duration_ms: None,
+            outcome: None,
+            stop: None,
+            output_bytes: 0,
+            output_dropped: 0,
+            forgotten: false,
+        }
+    }
+
+    #[test]
+    fn p1_news_of_a_start_that_comes_late_does_not_undo_the_end() {
+        let live = Live::default();
+        let _attendance = live.enter(record(Status::Starting)).unwrap();
+        for status in [Status::Running, Status::Failed] {
+            live.update(&record(status));
+            assert_eq!(live.records(), [record(status)]);
+        }
+        live.update(&record(Status::Running));
+        assert_eq!(live.records(), [record(Status::Failed)]);
+    }
+
+    #[test]
+    fn p8_a_process_that_only_has_the_pid_of_a_shim_is_none() {
+        let live = Live::default();
+        let _attendance = live.enter(record(Status::Running)).unwrap();
+        let shim = process::stat(std::process::id()).unwrap();
+        live.set_shim(&TaskId::from_entropy(1), Some(shim.clone()));
+        assert!(live.by_shim(&Process { frozen: true, ..shim.clone() }).is_some());
+        assert!(live.by_shim(&Process { start: shim.start + 1, ..shim }).is_none());
     }
 }

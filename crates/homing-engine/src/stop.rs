@@ -7,8 +7,8 @@ use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::{Task, TaskId};
 use homing_shim::wire::{self, ToShim};
 use homing_shim::{folder, process};
-use homing_store::Record;
 use homing_store::store::Applied;
+use homing_store::{Record, Stop};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
@@ -33,11 +33,10 @@ impl Engine {
         if by.len() > 200 || by.chars().any(char::is_control) {
             return Err(Error::BadParameter("`by` is too long or contains control characters".into()));
         }
-        // What the kernel cannot end is named after the grace and a moment; nobody waits longer for it.
-        let grace = request.grace_ms.map_or_else(|| inner.config().stop.grace.0, Duration::from_millis);
-        let patience = grace + PATIENCE;
         let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
-        let record = match inner.store.stop_requested(id.clone(), by, entropy::draw(), inner.now()).await? {
+        let asked = Stop { by, signal, grace_ms: request.grace_ms };
+        let record = match inner.store.stop_requested(id.clone(), asked, entropy::draw(), inner.now()).await?
+        {
             Applied::Done(record) => {
                 inner.live.update(&record);
                 inner.bump();
@@ -46,6 +45,9 @@ impl Engine {
             Applied::Rejected(record) => record,
             Applied::Unknown => return Err(Error::Unknown(id.to_string())),
         };
+        // What the kernel cannot end is named after the grace and a moment; nobody waits longer for it.
+        let grace = request.grace_ms.or(record.spec.grace_ms).map(Duration::from_millis);
+        let patience = grace.unwrap_or_else(|| inner.config().stop.grace.0).saturating_add(PATIENCE);
         if record.status.is_terminal() && inner.live.commands(id).is_none() {
             let ended = end_leftovers(inner, &record, stop, request.wait);
             let _ = tokio::time::timeout(patience, ended).await;
@@ -67,7 +69,7 @@ impl Engine {
         }
         let record = if request.wait && stopping {
             // Past this only a disk that does not take the end can hold it up: then the task is stopping, and that is the answer.
-            match tokio::time::timeout(patience + PATIENCE, wait::ended(inner, id)).await {
+            match tokio::time::timeout(patience.saturating_add(PATIENCE), wait::ended(inner, id)).await {
                 Ok(ended) => ended?,
                 Err(_) => inner.record(id).await?,
             }

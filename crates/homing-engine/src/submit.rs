@@ -8,10 +8,10 @@ use std::io;
 use std::sync::Arc;
 
 use homing_model::{Kind, Notify, OsText, Secret, Spec, Task, TaskId};
-use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 
+use crate::ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
@@ -21,8 +21,6 @@ use crate::view;
 
 /// An idempotency key stands for its body this long.
 const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
-/// No process is nested deeper than this in others; a longer chain is a race with their ends.
-const ANCESTORS: usize = 1_000;
 
 /// Who submits.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +50,7 @@ pub struct Submission {
 }
 
 impl Engine {
-    /// Accepts a task. When this returns, the task is durable and on its way.
+    /// Accepts a task. When this returns, the task is durable and on its way. Whoever drops the future does not take the request back.
     ///
     /// # Errors
     /// If it makes no sense or cannot be recorded; nothing was started then.
@@ -62,7 +60,10 @@ impl Engine {
         caller: Caller,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
-        let (record, joined) = submit(&self.inner, spec, caller, idempotency).await?;
+        let inner = Arc::clone(&self.inner);
+        // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
+        let accepting = tokio::spawn(async move { submit(&inner, spec, caller, idempotency).await });
+        let (record, joined) = accepting.await.map_err(|_| Error::Closed)??;
         Ok(Submission { task: view::task(&self.inner, record), joined })
     }
 }
@@ -80,7 +81,10 @@ async fn submit(
     for target in &notify.targets {
         inner.routes.check(target, notify).map_err(Error::Target)?;
     }
-    let parent = caller.pid.and_then(|pid| enclosing(inner, pid));
+    let parent = match caller.pid {
+        Some(pid) => ancestry::enclosing(inner, pid).await?,
+        None => None,
+    };
     let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
@@ -193,23 +197,4 @@ pub(crate) fn folder_error(error: &io::Error) -> Error {
         _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
         _ => Error::Folder(error.to_string()),
     }
-}
-
-/// The live task that a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
-fn enclosing(inner: &Inner, pid: u32) -> Option<Record> {
-    if inner.live.len() == 0 {
-        return None;
-    }
-    let mut pid = pid;
-    for _ in 0..ANCESTORS {
-        if let Some(record) = inner.live.by_process(pid) {
-            // Whoever calls from inside a hook is nobody's child.
-            return (record.kind != Kind::Hook).then_some(record);
-        }
-        pid = process::stat(pid)?.parent;
-        if pid <= 1 {
-            return None;
-        }
-    }
-    None
 }

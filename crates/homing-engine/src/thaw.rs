@@ -8,7 +8,7 @@ use homing_store::Record;
 use rustix::process::Signal;
 
 use crate::engine::Inner;
-use crate::wait;
+use crate::{ancestry, wait};
 
 /// A task's shim: by its own word, else as the parent of the main process.
 fn shim(inner: &Inner, record: &Record) -> Option<Process> {
@@ -17,8 +17,12 @@ fn shim(inner: &Inner, record: &Record) -> Option<Process> {
         let pid = record.pid.filter(|_| !record.status.is_terminal())?;
         process::stat(pid).filter(|_| process::has_variable(pid, "HOMING_TASK_ID", record.id.as_str()))
     };
-    let shim = inner.live.shim(&record.id).or_else(|| Some(main()?.parent));
-    shim.and_then(process::stat).filter(|shim| shim.name == "homing-shim")
+    let said = || {
+        let known = inner.live.shim(&record.id)?;
+        ancestry::shim(known.pid).filter(|now| now.start == known.start)
+    };
+    let found = || ancestry::shim(main()?.parent);
+    said().or_else(found)
 }
 
 /// Sets a task's shim going if it was stopped.

@@ -22,8 +22,8 @@ pub(crate) struct App {
     pub(crate) settings: Option<Arc<Settings>>,
 }
 
-/// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a submit
-/// dropped between its commit and its launch would be left to the reconcile pass.
+/// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a stop
+/// dropped between its record and its message would be sent only when the task is adopted anew.
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, homing_engine::Error>> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -145,7 +145,7 @@ pub enum ToShim {
     /// Write this to the input.
     #[n(4)]
     Input(#[n(0)] Input),
-    /// Say once when the output is longer than this.
+    /// Say once when the output is longer than this, or than what was said before and not answered yet.
     #[n(6)]
     Watch(#[n(0)] u64),
     /// The end is durable in the ledger; the shim may leave.
@@ -197,6 +197,9 @@ pub struct Standing {
     /// The shim's own process.
     #[n(8)]
     pub shim: Option<u32>,
+    /// Whether its tree is being ended; a shim of the first release does not say.
+    #[n(9)]
+    pub stopping: Option<bool>,
 }
 
 /// From a shim to the daemon.

@@ -38,6 +38,23 @@ pub struct Started {
     pub at: Timestamp,
 }
 
+/// What somebody asked for who asked for an end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stop {
+    /// Who.
+    pub by: String,
+    /// The polite signal, if it is not the usual one.
+    pub signal: Option<i32>,
+    /// How long before the last signal, if it is not the task's own.
+    pub grace_ms: Option<u64>,
+}
+
+impl From<&str> for Stop {
+    fn from(by: &str) -> Self {
+        Self { by: by.to_owned(), ..Self::default() }
+    }
+}
+
 /// A task as it is kept. For a forgotten one, `spec` is reduced to what a tombstone holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
@@ -81,8 +98,8 @@ pub struct Record {
     pub duration_ms: Option<u64>,
     /// How it ended.
     pub outcome: Option<Outcome>,
-    /// Who asked for its end, if anybody did.
-    pub stop_requested_by: Option<String>,
+    /// How its end was asked for, if it was.
+    pub stop: Option<Stop>,
     /// Bytes of output at the end.
     pub output_bytes: u64,
     /// Of those, bytes no longer kept.

@@ -13,7 +13,7 @@ use homing_model::{
 };
 
 use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
-use crate::record::{NewTask, Record, Started};
+use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
 pub type Op<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
@@ -197,7 +197,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
     /// A task that waits in the queue ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
-    fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied>;
+    fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied>;
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use homing_store::Record;
 use tokio::sync::oneshot;
@@ -13,6 +14,10 @@ use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
 use crate::live::Attendance;
+
+/// Between two looks at an attempt that cannot be launched now: longer each time, up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How an attendance begins.
 pub(crate) enum Begin {
@@ -33,6 +38,8 @@ pub(super) struct Attendant {
     pub(super) launches: usize,
     /// Why the last launch that the keeper could not carry out failed.
     pub(super) launch_failure: Option<io::Error>,
+    /// Before the next look at an attempt that cannot be launched now.
+    pause: Duration,
     pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
     pub(super) signal_waiting: VecDeque<oneshot::Sender<bool>>,
     /// Told once the task's state is known for certain.
@@ -56,6 +63,7 @@ pub(crate) async fn attend(
         nonce: 0,
         launches: 0,
         launch_failure: None,
+        pause: FIRST_PAUSE,
         input_waiting: HashMap::new(),
         signal_waiting: VecDeque::new(),
         settled,
@@ -99,16 +107,34 @@ impl Attendant {
                     link = self.launch_again(folder).await;
                     // What is launched now is ours; how long its command takes to begin is not.
                     self.settle();
-                    if link.is_none() {
+                    if link.is_none() && !self.hold_on().await {
                         break;
                     }
                 }
                 Judged::Unclear(why) => {
                     tracing::warn!(task = %self.record.id, %why, "the state of a task cannot be told; the next pass looks again");
                     crate::reconcile::note_error(&self.inner, &self.record.id, "unclear", &why);
-                    break;
+                    self.settle();
+                    if !self.hold_on().await {
+                        break;
+                    }
                 }
             }
+        }
+    }
+
+    /// An attempt that cannot be launched for a shortage of this process's (descriptors, mostly) is not given up while its values are here:
+    /// secrets may be nowhere else. False if there is nothing to hold on to, or the engine ends.
+    async fn hold_on(&mut self) -> bool {
+        if self.values.is_none() {
+            return false;
+        }
+        let mut shutdown = self.inner.shutdown.clone();
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        tokio::select! {
+            () = shutdown.over() => false,
+            () = tokio::time::sleep(pause) => true,
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
+use crate::ancestry;
 use crate::live::Command;
 
 /// A connection to a shim.
@@ -92,7 +93,7 @@ impl Attendant {
     pub(super) async fn hear(&mut self, message: FromShim, stream: &mut UnixStream) -> io::Result<bool> {
         match message {
             FromShim::Started(pid, at, shim) => {
-                self.inner.live.set_shim(&self.record.id, shim);
+                self.inner.live.set_shim(&self.record.id, shim.and_then(ancestry::shim));
                 self.started(pid, at);
                 // An attempt that the last daemon accepted and this one began: it may run for days.
                 self.settle();
@@ -104,7 +105,7 @@ impl Attendant {
                 Ok(true)
             }
             FromShim::Standing(standing) => {
-                self.inner.live.set_shim(&self.record.id, standing.shim);
+                self.inner.live.set_shim(&self.record.id, standing.shim.and_then(ancestry::shim));
                 self.values = None;
                 if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
                     self.started(pid, at);
@@ -114,13 +115,11 @@ impl Attendant {
                     self.settle();
                     return Ok(true);
                 }
-                if self.record.status == Status::Stopping {
-                    // The stop was recorded, and perhaps never sent: a second one never slows the first.
-                    let stop = wire::Stop {
-                        grace_ms: None,
-                        signal: None,
-                        by: self.record.stop_requested_by.clone(),
-                    };
+                if self.record.status == Status::Stopping && standing.stopping != Some(true) {
+                    // The stop was recorded and never sent. (A shim of the first release does not say; a second one does not slow the first.)
+                    let asked = self.record.stop.clone().unwrap_or_default();
+                    let stop =
+                        wire::Stop { grace_ms: asked.grace_ms, signal: asked.signal, by: Some(asked.by) };
                     stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
                 }
                 self.settle();

@@ -1,5 +1,6 @@
 //! Handing an attempt to the keeper, and again if nothing came of it. Keeps P10.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -25,11 +26,18 @@ const RELAUNCH: [Duration; 5] = [
     Duration::from_millis(2000),
 ];
 
+/// A socket for us, and its other end for the shim.
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
+}
+
 impl Attendant {
     /// Hands the attempt to the keeper. The shim's side of the socket exists before the shim does, so the launch can be sent at once.
     pub(super) async fn launch(&mut self, folder: OwnedFd) -> Option<Link> {
         let values = self.values.as_ref()?;
-        let (ours, theirs) = match std::os::unix::net::UnixStream::pair() {
+        let (stream, theirs) = match pair() {
             Ok(pair) => pair,
             Err(error) => {
                 tracing::warn!(task = %self.record.id, %error, "no socket for a shim");
@@ -49,9 +57,7 @@ impl Attendant {
             revive: self.inner.revive,
         };
         let message = launch::message(&self.record, self.nonce, values, &around);
-        self.inner.keeper.launch(self.nonce, theirs.into(), folder).await;
-        ours.set_nonblocking(true).ok()?;
-        let stream = UnixStream::from_std(ours).ok()?;
+        self.inner.keeper.launch(self.nonce, theirs, folder).await;
         let mut link = Link { stream, frames: Frames::default() };
         // A shim that is not there is noticed by the conversation, which reads the end of the file.
         let _ = link.stream.write_all(&wire::frame(&ToShim::Launch(Box::new(message)))).await;

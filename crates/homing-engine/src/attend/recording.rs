@@ -14,8 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
-use crate::ending::ending;
-use crate::report;
+use crate::{ending, report};
 
 /// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
 const RECORD_RETRY: Duration = Duration::from_millis(500);
@@ -46,12 +45,11 @@ impl Attendant {
 
     /// Records what a shim says of the end, and only then tells it so: it may leave after that.
     pub(super) async fn record_exit(&mut self, bytes: &[u8], stream: &mut UnixStream) -> io::Result<()> {
-        self.values = None;
         let ending = match ExitRecord::decode(bytes) {
-            Ok(record) => ending(record),
+            Ok(record) => ending::ending(record),
             Err(error) => {
                 tracing::error!(task = %self.record.id, %error, "a shim sent an exit record that cannot be read");
-                Ending::lost("its exit record cannot be read", Vec::new(), self.inner.now())
+                ending::lost(&self.inner, &self.record, "its exit record cannot be read", Vec::new())
             }
         };
         if !self.finish(ending).await {
@@ -63,6 +61,7 @@ impl Attendant {
     /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the
     /// engine ends first.
     pub(super) async fn finish(&mut self, ending: Ending) -> bool {
+        self.values = None;
         let mut shutdown = self.inner.shutdown.clone();
         let mut pause = RECORD_RETRY;
         let mut troubled = false;

@@ -21,6 +21,8 @@ const SMALL: usize = 8 * 1024;
 const LARGE: usize = 256 * 1024;
 /// A round of this much earns the large buffer, one of less gives it back; two such reads earn the pipe more room.
 const BUSY: u64 = 60 * 1024;
+/// What is taken at most of a source that does not say how much it holds (of a terminal, part is still on its way to us).
+const REST: u64 = 1 << 20;
 /// How long the large buffer outlives the last output.
 pub(super) const REST_MS: i64 = 50;
 
@@ -95,6 +97,27 @@ impl Service {
             if let Phase::Draining { last_output, .. } = &mut self.phase {
                 *last_output = clock::monotonic();
             }
+            self.tell_growth();
+        }
+    }
+
+    /// Takes what is still to be read once the tree is gone: nobody of it can add to that. A stranger who was handed a pipe may go on
+    /// writing for ever, so no more is taken than the pipe can hold.
+    pub(super) fn take_rest(&mut self) {
+        let now = self.wall.now();
+        let before = self.output.total();
+        let mut buffer = [0; SMALL];
+        for source in &self.sources {
+            let held = rustix::io::ioctl_fionread(&source.fd).unwrap_or(0).max(REST);
+            let mut taken = 0;
+            while taken < held {
+                match self.output.take(source.fd.as_fd(), source.stream, &mut buffer, now) {
+                    Taken::Bytes(count) => taken += count,
+                    Taken::Nothing | Taken::HangUp | Taken::End => break,
+                }
+            }
+        }
+        if self.output.total() > before {
             self.tell_growth();
         }
     }

@@ -8,7 +8,6 @@ use std::path::Path;
 use minicbor::bytes::ByteVec;
 use rustix::event::PollFlags;
 
-use super::orders::RETRY_MS;
 use super::revive;
 use super::service::Service;
 use super::stop::{self, Cause};
@@ -112,6 +111,9 @@ impl Service {
     /// Tells the daemon and puts the record in place. With a daemon there, its ledger is what makes the end durable, and it confirms that;
     /// with none, or one that does not confirm soon, the record is synced. Whoever dies from here on, the end is not lost.
     pub(super) fn finish(&mut self) {
+        if self.tree_gone {
+            self.take_rest();
+        }
         let record = self.exit_record().encode();
         self.tell(&FromShim::Exited(ByteVec::from(record.clone())));
         let folder = self.folder.as_fd();
@@ -123,10 +125,8 @@ impl Service {
             Some(marker) if record::commit(folder, marker, &record).is_ok() => Safety::Record,
             Some(_) | None => Safety::Memory,
         };
-        if safety == Safety::Memory {
-            self.retry_at = Some(clock::monotonic() + RETRY_MS);
-        }
         self.phase = Phase::Told { record, safety };
+        self.plan_retry();
     }
 
     /// Tries again what the disk or the system would not give, while no daemon is there that could take it from us.
@@ -143,11 +143,8 @@ impl Service {
             .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, record).is_ok());
         if kept {
             self.settle(Safety::Record);
-        } else {
-            self.retry_at = Some(clock::monotonic() + RETRY_MS);
-            if self.tree_gone {
-                self.revive();
-            }
+        } else if self.tree_gone {
+            self.revive();
         }
     }
 
@@ -170,6 +167,7 @@ impl Service {
         if let Phase::Told { safety, .. } = &mut self.phase {
             *safety = now;
         }
+        self.plan_retry();
     }
 
     pub(super) fn exit_record(&self) -> ExitRecord {

@@ -20,7 +20,7 @@ use crate::{clock, confine};
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
 /// Between two tries at what the disk or the system would not give: a socket, a record.
-pub(super) const RETRY_MS: i64 = 2_000;
+const RETRY_MS: i64 = 2_000;
 
 impl Service {
     pub(super) fn accept(&mut self) {
@@ -61,7 +61,14 @@ impl Service {
         if self.listener.is_none() {
             self.listener = launch::listen(&self.folder).ok();
         }
-        self.retry_at = self.listener.is_none().then(|| clock::monotonic() + RETRY_MS);
+        self.plan_retry();
+    }
+
+    /// With no daemon there, what the disk or the system would not give is tried again: a socket, the record of the end.
+    pub(super) fn plan_retry(&mut self) {
+        let unsafe_end = matches!(self.phase, Phase::Told { safety: Safety::Memory, .. });
+        let needed = self.channel.is_none() && (self.listener.is_none() || unsafe_end);
+        self.retry_at = needed.then(|| clock::monotonic() + RETRY_MS);
     }
 
     pub(super) fn hear(&mut self) {
@@ -110,7 +117,8 @@ impl Service {
                 self.tell_all(&answers);
             }
             ToShim::Watch(seen) => {
-                self.watch = Some(seen);
+                // Several may follow: all of them are told at once, so whoever has seen least decides.
+                self.watch = Some(self.watch.map_or(seen, |least| least.min(seen)));
                 self.tell_growth();
             }
             ToShim::Recorded => {
@@ -156,6 +164,7 @@ impl Service {
             output_bytes: self.output.total(),
             output_dropped: self.output.dropped(),
             shim: Some(std::process::id()),
+            stopping: Some(self.stop.is_some()),
         }
     }
 }

@@ -176,6 +176,7 @@ impl Service {
         loop {
             self.advance();
             if self.is_done() {
+                self.take_rest();
                 return;
             }
             self.poll_once();
@@ -287,7 +288,7 @@ impl Service {
             }
         }
         self.status = None;
-        if let Some(stop) = &mut self.stop {
+        if let Some(stop) = &self.stop {
             // Until its exec the child ignored what we ignore, so a polite signal that came so early was not heard.
             stop.repeat(self.group.as_ref(), clock::monotonic());
         }

@@ -42,32 +42,49 @@ pub(super) fn members(group: Option<&Group>) -> Vec<Process> {
     members
 }
 
+/// When the last signal is due.
+fn deadline(signal: i32, grace_ms: u64, now: i64) -> i64 {
+    let grace = if signal == libc::SIGKILL { 0 } else { i64::try_from(grace_ms).unwrap_or(i64::MAX / 4) };
+    now.saturating_add(grace)
+}
+
+fn say(signal: i32, group: Option<&Group>) {
+    for process in members(group) {
+        process::signal(&process, signal);
+        // A frozen process hears nothing until it is thawed.
+        process::signal(&process, libc::SIGCONT);
+    }
+}
+
 impl Stop {
     /// Sends the polite signal to everybody.
     pub(super) fn begin(cause: Cause, signal: i32, grace_ms: u64, group: Option<&Group>, now: i64) -> Self {
-        if signal != libc::SIGKILL && grace_ms > 0 {
-            for process in members(group) {
-                process::signal(&process, signal);
-                // A frozen process hears nothing until it is thawed.
-                process::signal(&process, libc::SIGCONT);
-            }
+        let escalate_at = deadline(signal, grace_ms, now);
+        if escalate_at > now {
+            say(signal, group);
         }
-        let grace = if signal == libc::SIGKILL { 0 } else { i64::try_from(grace_ms).unwrap_or(i64::MAX / 4) };
-        let escalate_at = now.saturating_add(grace);
         Self { cause, signal, escalate_at, next_look: escalate_at, pause: RETRY_MS, killed: false }
     }
 
-    /// A second request: never slower than the first.
+    /// A second request: never slower than the first. One that asks for nothing new (a client that had to ask twice) is no second signal:
+    /// many programs take that for impatience.
     pub(super) fn hasten(&mut self, signal: i32, grace_ms: u64, group: Option<&Group>, now: i64) {
-        let again = Self::begin(self.cause, signal, grace_ms, group, now);
-        self.escalate_at = self.escalate_at.min(again.escalate_at);
+        let escalate_at = deadline(signal, grace_ms, now);
+        let news = signal != self.signal || escalate_at < self.escalate_at;
+        if news && escalate_at > now {
+            say(signal, group);
+            self.signal = signal;
+        }
+        self.escalate_at = self.escalate_at.min(escalate_at);
         self.next_look = self.next_look.min(now.max(self.escalate_at));
         self.pause = RETRY_MS;
     }
 
     /// Sends the polite signal once more, with no more time than before.
-    pub(super) fn repeat(&mut self, group: Option<&Group>, now: i64) {
-        self.hasten(self.signal, u64::MAX, group, now);
+    pub(super) fn repeat(&self, group: Option<&Group>, now: i64) {
+        if self.escalate_at > now {
+            say(self.signal, group);
+        }
     }
 
     /// When to be asked again.

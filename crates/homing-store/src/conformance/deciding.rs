@@ -5,7 +5,7 @@ use homing_model::{Attempt, Ending, Status, Verdict};
 use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, done, ending, finish, first, get, id, rejected, start, submit};
-use crate::record::Started;
+use crate::record::{Started, Stop};
 use crate::store::Applied;
 
 /// The second is told what the first said.
@@ -88,8 +88,9 @@ pub async fn p1_an_end_may_overtake_the_start(store: Ledger) {
 /// The first who asks is recorded.
 pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger) {
     create(&store, submit(1), 0).await;
-    let stopping = done(store.stop_requested(id(1), "ann".into(), 1, at(1)).await.expect("taken"));
-    assert_eq!((stopping.status, stopping.stop_requested_by.as_deref()), (Status::Stopping, Some("ann")));
+    let asked = Stop { by: "ann".into(), signal: Some(2), grace_ms: Some(40_000) };
+    let stopping = done(store.stop_requested(id(1), asked.clone(), 1, at(1)).await.expect("taken"));
+    assert_eq!((stopping.status, &stopping.stop), (Status::Stopping, &Some(asked.clone())));
     assert_eq!(
         store.stop_requested(id(1), "bob".into(), 1, at(2)).await,
         Ok(Applied::Rejected(stopping.clone())),
@@ -102,7 +103,7 @@ pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger)
         done(store.finish(first(1), stopped, Report::default()).await.expect("taken")).status,
         Status::Stopped
     );
-    assert_eq!(get(&store, 1).await.stop_requested_by.as_deref(), Some("ann"));
+    assert_eq!(get(&store, 1).await.stop, Some(asked));
 }
 
 /// And not an error.

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::{deliveries, events, notices, row, schema};
 use crate::outbox::Report;
-use crate::record::{Record, Started};
+use crate::record::{Record, Started, Stop};
 use crate::store::{Applied, Error};
 
 /// The attempt's command was executed.
@@ -52,7 +52,7 @@ pub(super) fn started(conn: &Connection, attempt: &Attempt, started: &Started) -
 pub(super) fn stop_requested(
     conn: &Connection,
     task: &TaskId,
-    by: String,
+    stop: Stop,
     entropy: u64,
     now: Timestamp,
 ) -> Result<Applied, Error> {
@@ -61,22 +61,32 @@ pub(super) fn stop_requested(
         return Ok(Applied::Rejected(record));
     };
     let before = record.status;
-    record.stop_requested_by = Some(by.clone());
     if status.is_terminal() {
         // Nothing ran, so there is nothing to wait for.
         let mut ending = Ending::never_started(Verdict::Stopped, "stopped before it started", now);
-        ending.outcome.stopped_by = Some(by);
+        record.stop = Some(stop.by.as_str().into());
+        ending.outcome.stopped_by = Some(stop.by);
         let report = Report { entropy, ..Report::default() };
         return end(conn, record, status, ending, report).map(Applied::Done);
     }
     record.status = status;
     let changed = conn
         .prepare_cached(
-            "UPDATE tasks SET status = ?4, stop_requested_by = ?5 WHERE seq = ?1 AND attempt = ?2 AND status = ?3",
+            "UPDATE tasks SET status = ?4, stop_requested_by = ?5, stop_signal = ?6, stop_grace_ms = ?7 \
+             WHERE seq = ?1 AND attempt = ?2 AND status = ?3",
         )?
-        .execute(params![row::signed(record.seq), record.attempt, before.as_str(), status.as_str(), by])?;
+        .execute(params![
+            row::signed(record.seq),
+            record.attempt,
+            before.as_str(),
+            status.as_str(),
+            stop.by,
+            stop.signal,
+            stop.grace_ms.map(row::signed)
+        ])?;
     expect_one(changed, &record)?;
-    events::append(conn, EventKind::TaskStopping, now, &record, &json!({ "by": by }))?;
+    events::append(conn, EventKind::TaskStopping, now, &record, &json!({ "by": stop.by }))?;
+    record.stop = Some(stop);
     Ok(Applied::Done(record))
 }
 
@@ -197,7 +207,7 @@ fn end(
             record.duration_ms.map(row::signed),
             record.pid,
             outcome_text,
-            record.stop_requested_by,
+            record.stop.as_ref().map(|stop| &stop.by),
             row::signed(record.output_bytes),
             row::signed(record.output_dropped),
         ])?;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::record::Record;
+use crate::record::{Record, Stop};
 use crate::store::Error;
 
 /// `SELECT` of all that [`decode`] reads, and the rest of the statement.
@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms FROM tasks ",
             $rest
         )
     };
@@ -60,7 +60,14 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         ended_at: cells.get::<Option<i64>>(16)?.map(Timestamp::from_millis),
         duration_ms: cells.get::<Option<i64>>(17)?.map(unsigned),
         outcome: cells.get::<Option<String>>(18)?.map(|text| cells.read(&text)).transpose()?,
-        stop_requested_by: cells.get(19)?,
+        stop: match cells.get(19)? {
+            Some(by) => Some(Stop {
+                by,
+                signal: cells.get(25)?,
+                grace_ms: cells.get::<Option<i64>>(26)?.map(unsigned),
+            }),
+            None => None,
+        },
         output_bytes: cells.count(20)?,
         output_dropped: cells.count(21)?,
         forgotten: cells.get(22)?,

@@ -99,6 +99,8 @@ ALTER TABLE tasks ADD COLUMN progress TEXT;
 ALTER TABLE tasks ADD COLUMN lease_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN heard_at INTEGER;
 ALTER TABLE tasks ADD COLUMN watch TEXT;
+ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
+ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
 
 CREATE INDEX tasks_hooks ON tasks (seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
 

@@ -19,7 +19,7 @@ use super::{
     check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
 };
 use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
-use crate::record::{NewTask, Record, Started};
+use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
 };
@@ -72,10 +72,10 @@ impl Store for SqliteStore {
         self.writer.run_essential(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
-    fn stop_requested(&self, task: TaskId, by: String, entropy: u64, now: Timestamp) -> Op<Applied> {
+    fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
         self.writer
-            .run_essential(Full, move |conn| life::stop_requested(conn, &task, by.clone(), entropy, now))
+            .run_essential(Full, move |conn| life::stop_requested(conn, &task, stop.clone(), entropy, now))
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {

@@ -127,7 +127,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         ended_at: None,
         duration_ms: None,
         outcome: None,
-        stop_requested_by: None,
+        stop: None,
         output_bytes: 0,
         output_dropped: 0,
         progress: None,

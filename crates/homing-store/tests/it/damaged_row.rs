@@ -55,7 +55,7 @@ async fn an_operation_on_a_damaged_row_undoes_nothing_of_its_batch() {
     }
     assert!(matches!(answers[1], Err(Error::BadRow { .. })));
     for n in [0, 2] {
-        assert_eq!(get(&ledger(&store), n).await.stop_requested_by.as_deref(), Some("ann"));
+        assert_eq!(get(&ledger(&store), n).await.stop, Some("ann".into()));
     }
 }
 

@@ -57,7 +57,7 @@ async fn a_database_of_version_1_is_read_and_carried_on() {
     let nightly = get(&ledger, 2).await;
     assert_eq!(nightly.spec.labels["colour"], "grün");
     assert_eq!(nightly.outcome.unwrap().exit_code, Some(0));
-    assert_eq!(get(&ledger, 4).await.stop_requested_by.as_deref(), Some("bob"));
+    assert_eq!(get(&ledger, 4).await.stop, Some("bob".into()));
     let listed = store.list(Filter { limit: 10, ..Filter::default() }).await.unwrap();
     assert_eq!(listed.records.iter().map(|r| r.id.clone()).collect::<Vec<_>>(), [id(5), id(4), id(3), id(2)]);
     assert!(matches!(store.submit(requested(9, "r", "body"), at(100)).await, Ok(Submitted::Joined(_))));

@@ -50,6 +50,23 @@ fn p2_a_killed_shim_is_lost_and_its_whole_tree_is_gone() {
 }
 
 #[test]
+fn p7_what_a_lost_task_printed_is_counted_and_told_and_makes_room_in_its_time() {
+    let home = home();
+    let id = home.submit(&[], "head -c 3000000 /dev/zero; echo last words; sleep 300");
+    wait_for("its output", || (home.task(&id)["output"]["bytes"] == 3_000_011).then_some(()));
+    home.kill_at_once(&[home.shim_pid(&id)]);
+    let task = home.ended(&id);
+    assert_eq!(task["status"], "lost", "{task}");
+    assert_eq!((&task["output"]["bytes"], &task["output"]["dropped"]), (&3_000_011.into(), &0.into()));
+    let notices = home.cli(["inbox", "--json"]).ok().text();
+    assert!(notices.contains("last words"), "{notices}");
+    std::fs::write(home.path().join("config.toml"), "[retention]\nbytes = \"1MB\"\n").unwrap();
+    home.does(["daemon", "restart"]);
+    home.does(["gc"]);
+    assert_eq!(home.task(&id)["forgotten"], true);
+}
+
+#[test]
 fn p8_orphans_that_no_keeper_inherited_are_ended_all_the_same() {
     let home = home();
     let (id, pids) = plant(&home);

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use homing_engine::{Caller, Clock, Engine, SystemClock, WaitMode};
 use homing_model::{Spec, Status, Timestamp};
-use homing_testkit::{Home, Output, freeze, left_out, wait_for};
+use homing_testkit::{Home, Output, alive, drift, freeze, gate, left_out, thaw, wait_for};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::json;
 
@@ -92,7 +93,7 @@ fn p2_a_daemon_killed_while_the_disk_is_full_still_gives_the_exit_code() {
     std::fs::remove_file(home.path().join("ballast")).unwrap();
     let task = home.ended(&id);
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&json!("failed"), &json!(7)), "{task}");
-    wait_for("the shim to leave", || (!homing_testkit::alive(shim)).then_some(()));
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn p2_a_task_whose_folder_is_taken_away_ends_with_the_truth() {
             let _ = home.kill_daemon();
         }
         let _ = home.cli(["input", &id, "go", "--enter"]);
-        wait_for("the shim's end", || (!homing_testkit::alive(shim)).then_some(()));
+        wait_for("the shim's end", || (!alive(shim)).then_some(()));
         let task = home.ended(&id);
         let honest = match task["status"].as_str().unwrap() {
             "failed" => task["outcome"]["exit_code"] == 7,
@@ -365,4 +366,55 @@ async fn p2_a_clock_that_jumps_changes_no_outcome_and_no_duration() {
         }
         assert_eq!(ended[0].outcome.as_ref().unwrap().exit_code, Some(5));
     }
+}
+
+#[test]
+fn p10_a_shortage_of_descriptors_costs_an_accepted_task_none_of_its_secrets() {
+    let home = super::home();
+    let started =
+        home.command().env("HOMING_RECONCILE_INTERVAL", "200ms").args(["daemon", "start"]).status().unwrap();
+    assert!(started.success());
+    let daemon = home.daemon_pid();
+    let pid = Pid::from_raw(i32::try_from(daemon).unwrap());
+    let own = rustix::process::getrlimit(Resource::Nofile);
+    let open = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
+    let mut accepted = Vec::new();
+    // At some of these the task can be accepted, and not be handed to a shim.
+    for more in 1..=8 {
+        prlimit(pid, Resource::Nofile, Rlimit { current: Some(open + more), ..own }).unwrap();
+        let answer = home.cli(["run", "--secret", "CODE=3", "-c", "exit $CODE"]);
+        if answer.code == 0 {
+            accepted.push(answer.text());
+        }
+        drift(Duration::from_millis(300));
+    }
+    prlimit(pid, Resource::Nofile, own).unwrap();
+    assert!(!accepted.is_empty());
+    for id in accepted {
+        let task = home.ended(&id);
+        assert_eq!(task["outcome"]["exit_code"], 3, "{task}");
+    }
+}
+
+#[test]
+fn p2_a_record_that_could_not_be_written_is_written_when_it_can_be_and_nobody_else_is_there() {
+    let home = super::home();
+    let id = home.submit(&[], &format!("{}; exit 7", gate("go")));
+    let _ = home.until_status(&id, "running");
+    let (shim, daemon, keeper) = (home.shim_pid(&id), home.daemon_pid(), home.keeper_pid());
+    // The record is a second name of the marker; while that is elsewhere it cannot be made.
+    let folder = home.path().join("tasks").join(&id);
+    std::fs::rename(folder.join("started"), folder.join("elsewhere")).unwrap();
+    for pid in [keeper, daemon] {
+        freeze(pid);
+    }
+    home.open("go");
+    wait_for("the end of the task", || home.task_processes().is_empty().then_some(()));
+    drift(Duration::from_millis(300));
+    home.kill_at_once(&[daemon]);
+    std::fs::rename(folder.join("elsewhere"), folder.join("started")).unwrap();
+    wait_for("the record", || folder.join("exit").exists().then_some(()));
+    thaw(keeper);
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 7);
 }

@@ -43,22 +43,29 @@ fn p8_a_stop_reaches_a_shim_that_was_frozen_when_the_daemon_started() {
 #[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
 fn p8_a_shim_that_is_kept_frozen_is_killed_and_its_tree_ended_and_the_task_is_lost() {
     let home = home();
-    let id = home.submit(&[], LINE);
-    let (child, shim) = (home.told_pid("child"), home.shim_pid(&id));
-    let frozen = Freezer::new(shim);
-    let began = Instant::now();
-    home.does(["stop", &id, "--grace", "200ms"]);
-    let took = began.elapsed();
-    drop(frozen);
-    assert!(took < Duration::from_secs(15), "{took:?}");
-    let task = home.task(&id);
-    // The freezer may have been too slow to keep it from its work; what is said is true either way.
-    match task["status"].as_str().unwrap() {
-        "lost" => assert!(task["outcome"]["exit_code"].is_null(), "{task}"),
-        status => assert_eq!(status, "stopped", "{task}"),
+    // A stop continues the shim; what keeps it where it is may be too slow for once, and then it does its work.
+    for round in 0..20 {
+        let id = home.submit(&[], &LINE.replace("child", &format!("child{round}")));
+        let (child, shim) = (home.told_pid(&format!("child{round}")), home.shim_pid(&id));
+        let frozen = Freezer::new(shim);
+        let began = Instant::now();
+        home.does(["stop", &id, "--grace", "200ms"]);
+        let took = began.elapsed();
+        drop(frozen);
+        assert!(took < Duration::from_secs(15), "{took:?}");
+        assert!(!alive(child) && !alive(shim));
+        let task = home.task(&id);
+        if task["status"] == "stopped" {
+            continue;
+        }
+        assert_eq!(task["status"], "lost", "{task}");
+        let outcome = &task["outcome"];
+        assert!(outcome["exit_code"].is_null() && outcome["signal"].is_null(), "{task}");
+        assert!(outcome["reason"].as_str().unwrap().contains("supervisor killed"), "{task}");
+        home.nothing_left();
+        return;
     }
-    assert!(!alive(child) && !alive(shim));
-    home.nothing_left();
+    panic!("the shim could not be kept frozen");
 }
 
 #[test]

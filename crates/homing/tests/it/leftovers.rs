@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use homing_testkit::{Home, alive, wait_for};
+use homing_shim::process;
+use homing_testkit::{Home, alive, freeze, gate, thaw, wait_for};
 
 use super::home;
 
@@ -173,4 +174,28 @@ fn a_folder_that_a_crash_left_after_its_task_was_forgotten_is_removed_by_the_nex
     wait_for("the folder to go", || (!folder(&home, &id).exists()).then_some(()));
     assert_eq!(home.output(&kept), b"others\n");
     assert!(unknown.exists());
+}
+
+#[test]
+fn p7_the_last_words_of_a_leftover_are_kept_however_little_time_its_shim_had() {
+    const LOUD: usize = 30_000_000;
+    const LAST: usize = 900_000;
+    let home = home();
+    // What is printed first earns the pipe its room: the last words fit into it, and more than one round of reading.
+    let line = format!(
+        "(head -c {LOUD} /dev/zero; echo $BASHPID > quiet; {}; exec head -c {LAST} /dev/zero) & exit 0",
+        gate("say")
+    );
+    let id = home.submit(&[], &line);
+    let child = home.told_pid("quiet");
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    wait_for("all of the first", || (home.task(&id)["output"]["bytes"] == LOUD).then_some(()));
+    let shim = process::stat(child).unwrap().parent;
+    freeze(shim);
+    home.open("say");
+    wait_for("the child's end", || (!alive(child)).then_some(()));
+    thaw(shim);
+    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
+    assert_eq!(home.task(&id)["output"]["bytes"], LOUD + LAST);
+    assert_eq!(home.output(&id).len(), LOUD + LAST);
 }

@@ -8,8 +8,11 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use homing_testkit::{Home, wait_for};
+use homing_engine::{Caller, Engine, OutputQuery};
+use homing_model::Spec;
+use homing_testkit::{Home, PATIENCE, drift, gate, wait_for};
 
 const MIB: usize = 1 << 20;
 
@@ -321,4 +324,28 @@ fn a_progress_bar_rewrites_its_line_on_a_terminal_but_never_the_time_before_it()
         assert!(state.len() == 25 + text.len() && state.ends_with(&format!("Z {text}")), "{timed:?}");
     }
     assert_eq!(home.cli(["output", &id]).ok().stdout, b"10%\r100%\r\ndone\r", "a program gets it as it is");
+}
+
+#[tokio::test]
+async fn a_follower_far_ahead_does_not_keep_another_waiting() {
+    let home = super::home();
+    let engine = Engine::builder(home.path()).helper(home.program().into()).open().await.unwrap();
+    let line = format!("cd {}; {}; echo first; sleep 300", home.scratch().display(), gate("say"));
+    let spec = Spec { shell: Some(line.into()), ..Spec::default() };
+    let id = engine.submit(spec, Caller::default(), None).await.unwrap().task.id;
+    let follow = |offset| {
+        let (engine, id) = (engine.clone(), id.clone());
+        let wait = Some(Duration::from_secs(3_600));
+        let query = OutputQuery { offset: Some(offset), limit: 100, wait, ..OutputQuery::default() };
+        tokio::spawn(async move { engine.read_output(&id, query).await })
+    };
+    let near = follow(0);
+    tokio::task::spawn_blocking(|| drift(Duration::from_millis(100))).await.unwrap();
+    let far = follow(1 << 20);
+    tokio::task::spawn_blocking(|| drift(Duration::from_millis(200))).await.unwrap();
+    home.open("say");
+    let part =
+        tokio::time::timeout(PATIENCE, near).await.expect("what was printed is seen").unwrap().unwrap();
+    assert_eq!(part.bytes, b"first\n");
+    far.abort();
 }

@@ -39,8 +39,10 @@ fn p2_a_task_that_ran_when_the_machine_went_down_is_lost_to_the_reboot() {
     let id = home.submit(&[], "echo run >> ran; echo before; sleep 300");
     assert_eq!(home.told("ran"), "run");
     let _ = home.until_status(&id, "running");
+    wait_for("its words", || (home.output(&id) == b"before\n").then_some(()));
     cut_power(&home);
     let task = after_boot(&home, &id);
+    assert_eq!((task.output.bytes, task.output.dropped), (7, 0));
     let outcome = task.outcome.unwrap();
     assert_eq!(task.status, Status::Lost);
     assert!(outcome.reason.unwrap().contains("reboot"));

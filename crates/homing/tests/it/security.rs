@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use homing_testkit::{Home, Output, alive, left_out, wait_for};
+use homing_testkit::{Home, Output, alive, gate, left_out, wait_for};
 
 const NOBODY: u32 = 65534;
 
@@ -341,4 +341,23 @@ fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
             .any(|window| window == secret.as_bytes() || window == value.as_bytes());
         assert!(!ours, "{}", String::from_utf8_lossy(&line));
     }
+}
+
+#[test]
+fn p11_what_a_task_left_is_still_inside_of_it_after_a_daemon_restart() {
+    let home = super::home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[nested]\ndepth = 0\n").unwrap();
+    let line =
+        format!("({}; \"$HOMING\" run -- true 2> refusal; echo $? > code) & echo left > left", gate("say"));
+    let mut command = home.command();
+    command.env("HOMING", home.program()).args(["run", "-c", &line]);
+    let id = String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned();
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    let killed = home.kill_daemon();
+    let _ = home.next_daemon(killed);
+    home.open("say");
+    assert_ne!(home.told("code"), "0", "a task was nested beyond the limit");
+    assert!(home.truth("refusal").contains("HM0033"), "{}", home.truth("refusal"));
 }

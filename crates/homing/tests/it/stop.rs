@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use homing_engine::{Caller, Engine};
 use homing_model::api::StopRequest;
-use homing_model::{Spec, Status};
+use homing_model::{Spec, Status, Timestamp};
+use homing_store::{SqliteStore, Stop, Store};
 use homing_testkit::{Freezer, alive, drift, freeze, gate, thaw, wait_for};
 
 use super::home;
@@ -219,4 +220,65 @@ fn a_stop_reaches_a_task_that_the_next_daemon_adopted() {
     home.does(["stop", &id]);
     assert_eq!(home.task(&id)["status"], "stopped");
     home.nothing_left();
+}
+
+/// Says which signals it heard, and ends when the gate is opened.
+fn listening() -> String {
+    let ears = "trap 'echo INT >> heard' INT; trap 'echo TERM >> heard' TERM; echo up > up";
+    format!("{ears}; {}; exit 17", gate("go"))
+}
+
+#[test]
+fn p3_a_stop_under_way_keeps_its_signal_and_its_grace_when_the_daemon_is_killed() {
+    let home = home();
+    let id = home.submit(&["--grace", "200ms"], &listening());
+    let _ = home.told("up");
+    let stopping = home.spawn(["stop", "--grace", "60s", "--signal", "INT", &id]);
+    assert_eq!(home.told("heard"), "INT");
+    let killed = home.kill_daemon();
+    let _ = home.next_daemon(killed);
+    assert_eq!(home.task(&id)["status"], "stopping");
+    // Longer than the task's own grace, which is not the one that was asked for.
+    drift(Duration::from_millis(600));
+    home.open("go");
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &17.into()), "{task}");
+    assert_eq!(home.truth("heard"), "INT\n");
+    assert!(stopping.wait_with_output().unwrap().status.success());
+}
+
+#[tokio::test]
+async fn p8_a_stop_that_was_only_recorded_is_sent_with_its_signal_and_its_grace() {
+    let home = home();
+    let id = home.submit(&["--grace", "200ms"], &listening());
+    let _ = home.told("up");
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    freeze(keeper);
+    home.kill_at_once(&[daemon]);
+    // What a daemon does that dies before it comes to tell the shim.
+    let store = SqliteStore::open(&home.path().join("homing.db")).unwrap();
+    let stop = Stop { by: "user".into(), signal: Some(2), grace_ms: Some(60_000) };
+    store.stop_requested(id.parse().unwrap(), stop, 1, Timestamp::from_millis(1)).await.unwrap();
+    store.close().await.unwrap();
+    thaw(keeper);
+    assert_eq!(home.told("heard"), "INT");
+    drift(Duration::from_millis(600));
+    home.open("go");
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &17.into()), "{task}");
+    assert_eq!(home.truth("heard"), "INT\n");
+}
+
+#[test]
+fn p8_stop_waits_for_the_end_through_the_whole_of_the_tasks_own_grace() {
+    let home = home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[stop]\ngrace = \"100ms\"\n").unwrap();
+    let id = home.submit(&["--grace", "7s"], "trap '' TERM; echo $$ > main; while :; do sleep 0.05; done");
+    let main = home.told_pid("main");
+    home.does(["stop", &id]);
+    assert!(!alive(main), "stop returned before the end");
+    let task = home.task(&id);
+    assert_eq!((&task["status"], &task["outcome"]["signal"]), (&"stopped".into(), &9.into()), "{task}");
 }

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use homing_engine::{Caller, Engine, WaitMode};
+use homing_model::{Spec, Status};
+use homing_store::store::Filter;
 use homing_testkit::{drift, wait_for};
 
 use super::home;
@@ -66,4 +69,22 @@ fn p9_an_acknowledged_submit_survives_the_death_of_everybody() {
         assert_eq!(home.ended(&id)["status"], "succeeded");
         assert_eq!(home.truth(&format!("ran{round}")), "run\n");
     }
+}
+
+#[tokio::test]
+async fn p4_a_task_whose_submitter_lost_interest_in_the_middle_is_started_all_the_same() {
+    let home = home();
+    let engine = Engine::builder(home.path()).helper(home.program().into()).open().await.unwrap();
+    for round in 0..10 {
+        let spec = Spec { shell: Some("exit 3".into()), key: Some(format!("k{round}")), ..Spec::default() };
+        // Given up after its first step, or somewhere on its way.
+        let submitting = engine.submit(spec.clone(), Caller::default(), None);
+        let _ = tokio::time::timeout(Duration::from_micros(round * 300), submitting).await;
+        // A key that is in use joins, so this is the same task if there is one, and another if it has ended.
+        let again = engine.submit(spec, Caller::default(), None).await.unwrap().task.id;
+        let ended = engine.wait(&[again], WaitMode::All, Some(Duration::from_secs(30))).await.unwrap();
+        assert_eq!(ended.items[0].status, Status::Failed, "round {round}: {ended:?}");
+    }
+    let left = engine.list(Filter { limit: 100, ..Filter::default() }).await.unwrap();
+    assert!(left.items.iter().all(|task| task.status == Status::Failed), "{left:?}");
 }
