@@ -65,13 +65,9 @@ Example:
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     match options.what {
         What::Run => {
-            return Ok(
-                if entry::run_daemon_in_foreground(&context.home) == std::process::ExitCode::SUCCESS {
-                    exit_code::DONE
-                } else {
-                    exit_code::FAILED
-                },
-            );
+            let served = entry::run_daemon_in_foreground(&context.home)?;
+            let well = served == std::process::ExitCode::SUCCESS;
+            return Ok(if well { exit_code::DONE } else { exit_code::FAILED });
         }
         What::Start | What::Stop | What::Restart | What::Status => {}
     }
