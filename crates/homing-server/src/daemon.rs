@@ -9,6 +9,7 @@ use std::time::Duration;
 use homing_deliver::{Dispatcher, Webhooks};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
 use homing_model::{Code, Problem};
+use homing_shim::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -105,8 +106,18 @@ async fn serve(options: &Options) -> Result<(), StartError> {
     let webhooks = Arc::new(Webhooks::new(&options.home, config.webhook.clone()));
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config);
     let engine = engine.routes(Arc::clone(&webhooks) as Arc<dyn Routes>).open().await?;
+    if options.foreground {
+        // Whoever runs one by hand, or by a service manager, wants it: an earlier stop is over.
+        let _ = std::fs::remove_file(options.home.join(home::STOPPED));
+    }
     tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
     let server = Server::bind(engine.clone())?.with_settings(Arc::clone(&settings));
+    // A stop that found nobody, since this one was still on its way, left a mark. One that comes now finds the socket.
+    if home::is_stopped(&options.home) {
+        tracing::info!("stopped while it started; tasks run on");
+        engine.leave(true).await;
+        return Ok(());
+    }
     engine.ready().await;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
     let ended = server.serve(signals.until_told(&settings, &engine, &webhooks)).await;

@@ -80,12 +80,12 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 let text = if was {
                     "stopped until a command needs it; tasks run on"
                 } else {
-                    "no daemon was running"
+                    "no daemon was running; none comes back until a command needs it"
                 };
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
             What::Restart => {
-                stop(&client, context).await?;
+                leave(&client, context).await?;
                 start(&client, context).await
             }
             What::Status => look(&client, context).await,
@@ -135,8 +135,23 @@ fn tell_of_broken_configuration(context: &Context) {
     }
 }
 
-/// Asks it to leave and waits until it has. False if there was none.
+/// Stops it, and whichever may be on its way: one that died is started again by the keeper, after a pause. False if there was none.
 async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
+    if leave(client, context).await? {
+        return Ok(true);
+    }
+    match std::fs::write(context.home.join(home::STOPPED), b"") {
+        Ok(()) => {}
+        // There is no home, and so nothing that could start a daemon for it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(home::unusable(&context.home, &error).into()),
+    }
+    // One that looked for the mark before it was there listens by now.
+    leave(client, context).await
+}
+
+/// Asks it to leave and waits until it has. False if there was none.
+async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     match client.stop_daemon().await {
         Ok(()) => {}
         Err(error) if error.is_nobody_there() => return Ok(false),
