@@ -22,6 +22,7 @@ impl Engine {
         match self.inner.store.find(reference, owner.to_owned()).await? {
             Found::One(id) => Ok(id),
             Found::Several(candidates) => Err(Error::Ambiguous { reference: text.to_owned(), candidates }),
+            Found::Expired(id) => Err(Error::Expired(id)),
             Found::None => Err(Error::Unknown(text.to_owned())),
         }
     }

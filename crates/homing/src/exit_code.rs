@@ -92,7 +92,7 @@ pub(crate) fn of_any(answer: &WaitAnswer) -> u8 {
 pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
     match (manner, problem.known()) {
         (Manner::Task, _) => HOMING_FAILED,
-        (Manner::Plain, Some(Code::UnknownTask)) => NO_SUCH_TASK,
+        (Manner::Plain, Some(Code::UnknownTask | Code::RecordExpired)) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
         (Manner::Plain, _) => FAILED,
@@ -180,6 +180,7 @@ mod tests {
     fn problems_have_the_codes_of_their_manner() {
         let code = |manner, code| of_problem(manner, &Problem::new(code, "x"));
         assert_eq!(code(Manner::Plain, Code::UnknownTask), 4);
+        assert_eq!(code(Manner::Plain, Code::RecordExpired), 4);
         assert_eq!(code(Manner::Plain, Code::DaemonUnreachable), 69);
         assert_eq!(code(Manner::Plain, Code::TaskLive), 1);
         assert_eq!(code(Manner::Plain, Code::InvalidRequest), 2);
