@@ -1,7 +1,7 @@
 //! What the process returns. Two manners: a task's own code, or the plain code of a command.
 
 use homing_model::api::WaitAnswer;
-use homing_model::{Code, Problem, Status, Task};
+use homing_model::{Code, Problem, StartError, Status, Task};
 
 /// All is well.
 pub(crate) const DONE: u8 = 0;
@@ -58,15 +58,10 @@ pub(crate) fn of_task(task: &Task) -> u8 {
         }
         Status::Stopped => STOPPED,
         Status::TimedOut => TIMED_OUT,
-        Status::StartFailed => {
-            let reason =
-                outcome.and_then(|outcome| outcome.reason.as_deref()).unwrap_or_default().to_lowercase();
-            if reason.contains("no such file") || reason.contains("not found") {
-                NO_SUCH_PROGRAM
-            } else {
-                CANNOT_EXECUTE
-            }
-        }
+        Status::StartFailed => match outcome.and_then(|outcome| outcome.start_error) {
+            Some(StartError::NotFound) => NO_SUCH_PROGRAM,
+            Some(StartError::NotExecutable | StartError::Other) | None => CANNOT_EXECUTE,
+        },
         Status::Lost => LOST,
     }
 }
@@ -135,9 +130,14 @@ mod tests {
             ("stopped", json!({ "signal": 15 }), 122),
             ("stopped", json!({ "exit_code": 0 }), 122),
             ("timed_out", json!({ "signal": 15 }), 124),
-            ("start_failed", json!({ "reason": "No such file or directory: x" }), 127),
-            ("start_failed", json!({ "reason": "x: not found in PATH" }), 127),
-            ("start_failed", json!({ "reason": "permission denied: x" }), 126),
+            ("start_failed", json!({ "reason": "x", "start_error": "not_found" }), 127),
+            ("start_failed", json!({ "reason": "x", "start_error": "not_executable" }), 126),
+            (
+                "start_failed",
+                json!({ "reason": "no such file or directory: x", "start_error": "other" }),
+                126,
+            ),
+            ("start_failed", json!({ "reason": "x", "start_error": "of a later release" }), 126),
             ("start_failed", json!({ "reason": null }), 126),
         ];
         for (status, outcome, code) in cases {
