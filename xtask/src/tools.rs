@@ -73,7 +73,8 @@ fn install(packages: &[&str]) {
     }
 }
 
-fn is_there(program: &str) -> bool {
+/// Whether a program is in the PATH.
+pub(crate) fn is_there(program: &str) -> bool {
     let Some(path) = std::env::vars_os().find_map(|(name, value)| (name == "PATH").then_some(value)) else {
         return false;
     };
