@@ -11,6 +11,7 @@ use homing_model::{Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
+use rustix::io::Errno;
 
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
@@ -189,7 +190,9 @@ fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::o
 fn folder_error(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
-        _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
+        _ if matches!(Errno::from_io_error(error), Some(Errno::NFILE | Errno::MFILE)) => {
+            Error::Limit(error.to_string())
+        }
         _ => Error::Folder(error.to_string()),
     }
 }
