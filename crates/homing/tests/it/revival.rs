@@ -106,9 +106,10 @@ fn p4_a_daemon_stopped_on_purpose_stays_so_though_the_keeper_is_killed_and_tasks
 fn instead(home: &Home, script: &str) {
     let path = home.scratch().join("instead");
     let text = format!("#!/bin/sh\nHOMING={}\n{script}\n", home.program().display());
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
-    std::fs::write(home.path().join("program"), path.as_os_str().as_encoded_bytes()).unwrap();
+    std::fs::write(&path, text).expect("the script takes its place");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("the script takes its place");
+    std::fs::write(home.path().join("program"), path.as_os_str().as_encoded_bytes())
+        .expect("the script takes its place");
 }
 
 #[test]
