@@ -3,13 +3,13 @@
 use std::sync::PoisonError;
 
 use homing_model::api::{DaemonInfo, Page, StatusAnswer};
+use homing_model::units::millis;
 use homing_model::{Reference, Task, TaskId};
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::launch::millis;
 use crate::view;
 
 impl Engine {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_shim::process;
 use homing_store::store::{Idempotency, Submit, Submitted};
@@ -75,7 +76,7 @@ async fn submit(
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
     spec.validate()?;
-    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| "user".to_owned());
+    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     for target in &notify.targets {

@@ -193,8 +193,8 @@ pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<C
     fcntl_setfl(&status, OFlags::NONBLOCK)
         .map_err(|error| StartFailure::new("its pipes could not be made", &error.into()))?;
     match sys::clone(cgroup).map_err(|error| StartFailure::new("no process could be made", &error))? {
-        sys::Clone::Parent(pid) => Ok(Child { pid, status: Some(status), sources, input }),
-        sys::Clone::Child => {
+        sys::Fork::Parent(pid) => Ok(Child { pid, status: Some(status), sources, input }),
+        sys::Fork::Child => {
             let (step, error) = become_command(launch, &ends, &cwd, &paths, &argv, &env, &mut script);
             let mut bytes = [0; 8];
             bytes[..4].copy_from_slice(&(step as i32).to_le_bytes());

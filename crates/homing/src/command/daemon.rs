@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use homing_client::Client;
 use homing_model::api::StatusAnswer;
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -161,7 +162,7 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     }
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        match timeout(PATIENCE, Client::new(client.home(), "user").healthy()).await {
+        match timeout(PATIENCE, Client::new(client.home(), DEFAULT_OWNER).healthy()).await {
             Ok(Err(error)) if error.is_nobody_there() => return Ok(true),
             _ => sleep(Duration::from_millis(10)).await,
         }
