@@ -1,7 +1,8 @@
 //! Measures homing against baselines in the same run.
 //!
 //! `cargo xtask bench` builds the release binary and calls this with its path. Absolute times move from machine to machine, so every
-//! figure stands beside a baseline that was measured in the same run. Nothing here is a test: a missed figure is printed, not failed.
+//! figure stands beside a baseline that was measured in the same run. A missed figure is printed, not failed; soak and sweep fail on a
+//! violation, and `cargo xtask test` runs a short piece of each.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and waits in real time")]

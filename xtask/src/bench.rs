@@ -1,10 +1,34 @@
-//! Figures and wear: all of it runs the release binary, and none of it is a test.
+//! Figures and wear, of the release binary. A short piece of the wear, of the debug binary, is one of the tests.
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use crate::step;
+use crate::{step, tools};
+
+/// The short soak: kills, and the seed, always the same so that a failure can be had again.
+const SHORT_SOAK: [&str; 2] = ["20", "7"];
+
+/// The short sweep: system calls that are few in a task's life and each the edge of something durable or of a process.
+const SHORT_SWEEP: [&str; 6] = ["mkdir", "socketpair", "fdatasync", "fallocate", "clone3", "linkat"];
+
+/// A short soak and a short sweep, judged: an error if homing lost, doubled or made up anything.
+pub(crate) fn short() -> Result<()> {
+    // Built as the tests are, so that nothing is built twice.
+    step::run(&mut step::cargo(&["build", "--workspace", "--bins", "--tests"]))?;
+    let target = step::target()?.join("debug");
+    let judge = |kind: &str, rest: &[&str]| {
+        let mut bench = std::process::Command::new(target.join("homing-bench"));
+        let status = step::status(bench.arg(kind).arg(target.join("homing")).args(rest))?;
+        ensure!(status.success(), "the {kind} found a violation");
+        Ok(())
+    };
+    judge("soak", &SHORT_SOAK)?;
+    if tools::is_there("strace") {
+        judge("sweep", &SHORT_SWEEP)?;
+    }
+    Ok(())
+}
 
 /// Builds the release binaries and hands over to the benchmark's program.
 fn hand_over(arguments: &[&str], rest: &[String]) -> Result<ExitCode> {

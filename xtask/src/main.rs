@@ -25,7 +25,11 @@ struct Task {
 }
 
 const TASKS: &[Task] = &[
-    Task { name: "test", about: "formatting, lints, generated files, all tests", run: test::run },
+    Task {
+        name: "test",
+        about: "formatting, lints, generated files, a short soak and sweep, all tests",
+        run: test::run,
+    },
     Task {
         name: "generate",
         about: "write what docs/ says of the code: openapi.json, errors.md, the lists in guarantees.md",

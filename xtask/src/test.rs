@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::{generate, step, tools, verifiers};
+use crate::{bench, generate, step, tools, verifiers};
 
 /// Arguments are passed on to `cargo test`.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
@@ -20,6 +20,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         step::run(&mut step::cargo(&lints))
     })?;
     step::timed("generated files", generate::check)?;
+    // Who names tests wants those.
+    if arguments.is_empty() {
+        step::timed("short soak and sweep", bench::short)?;
+    }
     step::announce("cargo test");
     let mut tests = step::cargo(&["test", "--workspace", "--no-fail-fast"]);
     let status = step::status(tests.args(arguments))?;

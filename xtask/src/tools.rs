@@ -23,6 +23,7 @@ const TOOLS: &[Tool] = &[
         without: "callers under no_new_privs and of other users",
     },
     Tool { program: "script", package: "util-linux", without: "the command line on a terminal" },
+    Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "power cuts" },
     Tool { program: "zsh", package: "zsh", without: "completions in zsh" },
     Tool { program: "fish", package: "fish", without: "completions in fish" },
     Tool {
@@ -72,7 +73,8 @@ fn install(packages: &[&str]) {
     }
 }
 
-fn is_there(program: &str) -> bool {
+/// Whether a program is in the PATH.
+pub(crate) fn is_there(program: &str) -> bool {
     let Some(path) = std::env::vars_os().find_map(|(name, value)| (name == "PATH").then_some(value)) else {
         return false;
     };

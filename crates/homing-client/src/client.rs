@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use homing_model::Problem;
+use homing_model::environment::DEFAULT_OWNER;
 use http::header::HeaderValue;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -83,7 +84,8 @@ impl Client {
 
     fn build(home: PathBuf, owner: &str, revive: Option<Revive>) -> Self {
         // An owner that no header can carry is refused by name when a spec with it is submitted.
-        let owner = HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static("user"));
+        let owner =
+            HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER));
         let inner = Inner {
             home,
             owner,

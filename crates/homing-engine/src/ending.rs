@@ -1,6 +1,6 @@
 //! From a shim's exit record to the ledger's words.
 
-use homing_model::{Ending, Outcome, Survivor, Timestamp, Verdict};
+use homing_model::{Ending, Outcome, StartError, Survivor, Timestamp, Verdict};
 use homing_shim::record::{self, ExitRecord};
 use homing_shim::{folder, output};
 use homing_store::Record;
@@ -27,6 +27,11 @@ pub(crate) fn ending(record: ExitRecord) -> Ending {
             survivors: record.survivors.into_iter().map(|s| Survivor { pid: s.pid, name: s.name }).collect(),
             max_rss_bytes: record.max_rss_bytes,
             cpu_ms: record.cpu_ms,
+            start_error: record.start_error.map(|error| match error {
+                record::StartError::NotFound => StartError::NotFound,
+                record::StartError::NotExecutable => StartError::NotExecutable,
+                record::StartError::Other => StartError::Other,
+            }),
         },
         started_at,
         ended_at: Timestamp::from_millis(record.ended_at),
@@ -75,5 +80,6 @@ pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
         cpu_ms: 0,
         output_bytes: 0,
         output_dropped: 0,
+        start_error: (verdict == record::Verdict::StartFailed).then_some(record::StartError::Other),
     }
 }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
-use homing_model::{Kind, OsText, Target, TaskId, Timestamp};
+use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
+use homing_store::store::Found;
 use homing_store::{Record, Store};
 use tokio::sync::watch;
 
@@ -118,7 +119,19 @@ impl Inner {
 
     /// One task's record.
     pub(crate) async fn record(&self, id: &TaskId) -> Result<Record, Error> {
-        self.store.get(id.clone()).await?.ok_or_else(|| Error::Unknown(id.to_string()))
+        match self.store.get(id.clone()).await? {
+            Some(record) => Ok(record),
+            None => Err(self.absent(id).await),
+        }
+    }
+
+    /// What is to be said of an id without a record (P12).
+    pub(crate) async fn absent(&self, id: &TaskId) -> Error {
+        match self.store.find(Reference::Id(id.clone()), String::new()).await {
+            Ok(Found::Expired(id)) => Error::Expired(id),
+            Ok(_) => Error::Unknown(id.to_string()),
+            Err(error) => error.into(),
+        }
     }
 }
 

@@ -9,6 +9,9 @@ pub enum Error {
     /// Nothing by that id, start, or name.
     #[error("there is no task `{0}`")]
     Unknown(String),
+    /// It was issued, and even its tombstone is gone.
+    #[error("task {0} existed, and its record has expired")]
+    Expired(TaskId),
     /// No delivery by that id.
     #[error("there is no delivery `{0}`")]
     UnknownDelivery(String),
@@ -95,6 +98,7 @@ impl Error {
     pub const fn code(&self) -> Code {
         match self {
             Self::Unknown(_) => Code::UnknownTask,
+            Self::Expired(_) => Code::RecordExpired,
             Self::Ambiguous { .. } => Code::AmbiguousTask,
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } => Code::InvalidRequest,
             Self::Target(_) => Code::BadTarget,

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::{folder, wire};
 use homing_store::Record;
@@ -134,11 +135,6 @@ pub(crate) fn message(
         cgroup: around.cgroups.map(bytes),
         revive: around.revive.then(|| bytes(around.home)),
     }
-}
-
-/// Milliseconds of a duration.
-pub(crate) fn millis(duration: std::time::Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What of a spec may be written to disk: no environment values, no secret values. Beside it, the names of what is missing.

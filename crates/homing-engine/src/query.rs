@@ -3,13 +3,13 @@
 use std::sync::PoisonError;
 
 use homing_model::api::{DaemonInfo, Page, StatusAnswer};
+use homing_model::units::millis;
 use homing_model::{Kind, Reference, Task, TaskId};
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::launch::millis;
 use crate::view;
 
 impl Engine {
@@ -22,6 +22,7 @@ impl Engine {
         match self.inner.store.find(reference, owner.to_owned()).await? {
             Found::One(id) => Ok(id),
             Found::Several(candidates) => Err(Error::Ambiguous { reference: text.to_owned(), candidates }),
+            Found::Expired(id) => Err(Error::Expired(id)),
             Found::None => Err(Error::Unknown(text.to_owned())),
         }
     }

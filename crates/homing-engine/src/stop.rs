@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::api::{StopAnswer, StopRequest};
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Task, TaskId};
 use homing_shim::wire::{self, ToShim};
 use homing_shim::{folder, process};
@@ -29,7 +30,7 @@ impl Engine {
         let inner = &self.inner;
         let signal = request.signal.as_deref().map(process::signal_number).transpose();
         let signal = signal.map_err(|error| Error::BadParameter(error.to_string()))?;
-        let by = request.by.unwrap_or_else(|| "user".to_owned());
+        let by = request.by.unwrap_or_else(|| DEFAULT_OWNER.to_owned());
         if by.len() > 200 || by.chars().any(char::is_control) {
             return Err(Error::BadParameter("`by` is too long or contains control characters".into()));
         }

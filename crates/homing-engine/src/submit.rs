@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Kind, Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
+use rustix::io::Errno;
 
 use crate::ancestry;
 use crate::attend::{self, Begin};
@@ -75,7 +77,7 @@ async fn submit(
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
     spec.validate()?;
-    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| "user".to_owned());
+    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     for target in &notify.targets {
@@ -194,7 +196,9 @@ pub(crate) fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Re
 pub(crate) fn folder_error(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
-        _ if matches!(error.raw_os_error(), Some(23 | 24)) => Error::Limit(error.to_string()),
+        _ if matches!(Errno::from_io_error(error), Some(Errno::NFILE | Errno::MFILE)) => {
+            Error::Limit(error.to_string())
+        }
         _ => Error::Folder(error.to_string()),
     }
 }

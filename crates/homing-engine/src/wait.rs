@@ -39,7 +39,10 @@ impl Engine {
         let mut ends: Vec<_> = ids.iter().map(|id| inner.ends.subscribe(id)).collect();
         let mut records = Vec::with_capacity(ids.len());
         for (id, found) in ids.iter().zip(inner.store.get_many(ids.to_vec()).await?) {
-            records.push(found.ok_or_else(|| Error::Unknown(id.to_string()))?);
+            match found {
+                Some(record) => records.push(record),
+                None => return Err(inner.absent(id).await),
+            }
         }
         let first = match timeout {
             Some(timeout) => {

@@ -50,6 +50,9 @@ pub fn is_agent_session(owner: &str) -> bool {
         .is_some_and(|(agent, _)| matches!(agent, "claude" | "codex" | "opencode" | "gemini"))
 }
 
+/// Whose a task is that nobody claims.
+pub const DEFAULT_OWNER: &str = "user";
+
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
 pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
     let session = |agent: &str, name: &str| lookup(name).map(|id| format!("{agent}:{id}"));
@@ -59,7 +62,7 @@ pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
         .or_else(|| session("opencode", "OPENCODE_SESSION_ID"))
         .or_else(|| session("gemini", "GEMINI_SESSION_ID"))
         .filter(|owner| !owner.trim().is_empty())
-        .unwrap_or_else(|| "user".to_owned())
+        .unwrap_or_else(|| DEFAULT_OWNER.to_owned())
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};
 pub use notice::Notice;
 pub use notify::{Notify, Target};
-pub use outcome::{Ending, Outcome, Survivor, Verdict};
+pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};
 pub use problem::{Code, Problem};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;

@@ -43,6 +43,19 @@ impl Verdict {
     }
 }
 
+/// What a start failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StartError {
+    /// There is no such program.
+    NotFound,
+    /// It is there, and cannot be executed.
+    NotExecutable,
+    /// Something else: the folder, the input, a secret, a limit.
+    #[serde(other)]
+    Other,
+}
+
 /// A process that outlived the task's main process, or that could not be ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Survivor {
@@ -72,6 +85,9 @@ pub struct Outcome {
     /// Processor time, user and system, of the main process and the children it waited for.
     #[serde(default)]
     pub cpu_ms: u64,
+    /// For `start_failed`: what the start failed at; not there for ends that earlier releases recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_error: Option<StartError>,
 }
 
 /// All that is known when an attempt ends; what the one transaction of an end records.
@@ -114,7 +130,8 @@ impl Ending {
     /// An attempt that never ran and never will.
     #[must_use]
     pub fn never_started(verdict: Verdict, reason: impl Into<String>, now: Timestamp) -> Self {
-        let outcome = Outcome { reason: Some(reason.into()), ..Outcome::default() };
+        let start_error = (verdict == Verdict::StartFailed).then_some(StartError::Other);
+        let outcome = Outcome { reason: Some(reason.into()), start_error, ..Outcome::default() };
         Self { verdict, outcome, ..Self::lost("", Vec::new(), now) }
     }
 }

@@ -143,6 +143,9 @@ catalogue! {
     /// A delivery that does not exist.
     UnknownDelivery = "HM0036", "unknown_delivery", 404, "there is no such delivery",
         "`homing deliveries` lists them.";
+    /// An id that was issued, and of which nothing else is known any more.
+    RecordExpired = "HM0037", "record_expired", 410, "the task existed, and its record has expired",
+        "It ended, and was forgotten longer ago than `[retention] tombstones` in config.toml keeps outcomes (90 days by default). The id is never issued again; a longer time keeps what is forgotten from now on.";
 }
 
 impl Code {

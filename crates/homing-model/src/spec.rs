@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::id::Reference;
 use crate::notify::Notify;
 use crate::text::OsText;
 
@@ -197,6 +198,16 @@ pub enum Invalid {
 /// The smallest output cap: head and tail need a page each.
 pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
 
+/// Whether a name would never be found by: `@last`, an id, or the start of one with its `t-`.
+fn is_taken_for_an_id(name: &str) -> bool {
+    match Reference::parse(name) {
+        Reference::Id(_) | Reference::Last => true,
+        Reference::PrefixOrName { prefix, .. } => {
+            prefix.is_some_and(|prefix| prefix == name.to_ascii_lowercase())
+        }
+    }
+}
+
 impl Spec {
     /// Checks all that can be checked without looking at the world.
     ///
@@ -247,6 +258,10 @@ impl Spec {
             if text.chars().any(char::is_control) {
                 return Err(Invalid::Text { field, problem: "contains control characters" });
             }
+        }
+        if self.name.as_deref().is_some_and(is_taken_for_an_id) {
+            let problem = "reads as an id or as `@last` wherever a task is named, so it could never be used: choose another";
+            return Err(Invalid::Text { field: "name", problem });
         }
         for (name, value) in &self.labels {
             if name.is_empty() || name.len() > 100 || value.len() > 1_000 {
@@ -339,6 +354,17 @@ mod tests {
         assert!(matches!(odd.validate(), Err(Invalid::VariableName(_))));
         let bell = Spec { name: Some("a\u{7}b".into()), ..argv(&["true"]) };
         assert!(matches!(bell.validate(), Err(Invalid::Text { field: "name", .. })));
+    }
+
+    #[test]
+    fn a_name_that_could_never_be_used_is_refused() {
+        let named = |name: &str| Spec { name: Some(name.into()), ..argv(&["true"]) }.validate();
+        for name in ["@last", "t-2222222222", "t-22", "T-2222222222"] {
+            assert!(matches!(named(name), Err(Invalid::Text { field: "name", .. })), "{name}");
+        }
+        for name in ["last", "@latest", "build", "t-", "t-shirt", "2222222222", "bc", "t-22222222222"] {
+            assert_eq!(named(name), Ok(()), "{name}");
+        }
     }
 
     #[test]

@@ -13,6 +13,12 @@ pub enum Malformed {
     Size(String),
 }
 
+/// Milliseconds of a duration, as JSON has them.
+#[must_use]
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn split(text: &str) -> Option<(f64, &str)> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text.get(..at)?.parse().ok()?;

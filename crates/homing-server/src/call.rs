@@ -3,6 +3,7 @@
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use homing_engine::Caller;
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, TaskId};
 use serde::de::DeserializeOwned;
 
@@ -32,9 +33,6 @@ pub(crate) const LAST_EVENT_ID: Parameter = Parameter::new(
     Kind::ANY_NUMBER,
     "The id of the last event seen: the stream goes on after it.",
 );
-
-/// Whose tasks are meant where nobody says.
-const DEFAULT_OWNER: &str = "user";
 
 /// One request.
 pub(crate) struct Call {

@@ -1,7 +1,7 @@
 //! The daemon: an engine that serves its home until it is told to end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use homing_deliver::{Dispatcher, Webhooks};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
 use homing_model::{Code, Problem};
+use homing_shim::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -103,10 +104,27 @@ async fn serve(options: &Options) -> Result<(), StartError> {
     }
     let config = settings.begin()?;
     let webhooks = Arc::new(Webhooks::new(&options.home, config.webhook.clone()));
+    let strangers = strangers(&options.home);
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config);
     let engine = engine.routes(Arc::clone(&webhooks) as Arc<dyn Routes>).open().await?;
+    if strangers > 0 {
+        tracing::warn!(
+            tasks = strangers,
+            "there was no ledger, though there are folders of tasks: their ids are not known any more; their output is left where it is"
+        );
+    }
+    if options.foreground {
+        // Whoever runs one by hand, or by a service manager, wants it: an earlier stop is over.
+        let _ = std::fs::remove_file(options.home.join(home::STOPPED));
+    }
     tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
     let server = Server::bind(engine.clone())?.with_settings(Arc::clone(&settings));
+    // A stop that found nobody, since this one was still on its way, left a mark. One that comes now finds the socket.
+    if home::is_stopped(&options.home) {
+        tracing::info!("stopped while it started; tasks run on");
+        engine.leave(true).await;
+        return Ok(());
+    }
     engine.ready().await;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
     let ended = server.serve(signals.until_told(&settings, &engine, &webhooks)).await;
@@ -114,6 +132,15 @@ async fn serve(options: &Options) -> Result<(), StartError> {
     tracing::info!(on_purpose, "leaving; tasks run on");
     engine.leave(on_purpose).await;
     Ok(())
+}
+
+/// Tasks that began in this home, where no ledger is there that could know them: it was deleted, or replaced by nothing.
+fn strangers(path: &Path) -> usize {
+    if std::fs::metadata(path.join(home::DATABASE)).is_ok_and(|found| found.len() > 0) {
+        return 0;
+    }
+    let Ok(entries) = std::fs::read_dir(path.join(home::TASKS)) else { return 0 };
+    entries.flatten().filter(|entry| entry.path().join(homing_shim::folder::MARKER).exists()).count()
 }
 
 /// Many connections and shims need many descriptors; a core file would hold environments; what is made is for us alone.

@@ -132,14 +132,13 @@ mod tests {
 
     #[test]
     fn p11_a_folder_of_another_user_is_refused() {
-        if rustix::process::geteuid().is_root() {
-            let dir = tempfile::tempdir().unwrap();
-            std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
-            assert!(matches!(
-                bind(dir.path()),
-                Err(BindError::Hostile { why: "belongs to another user", .. })
-            ));
+        if !rustix::process::geteuid().is_root() {
+            homing_testkit::left_out("only root can try a folder of another user");
+            return;
         }
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
+        assert!(matches!(bind(dir.path()), Err(BindError::Hostile { why: "belongs to another user", .. })));
     }
 
     #[test]

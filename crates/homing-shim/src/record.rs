@@ -45,6 +45,20 @@ pub enum Verdict {
     StartFailed,
 }
 
+/// What a start failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum StartError {
+    /// There is no such program.
+    #[n(0)]
+    NotFound,
+    /// It is there, and the kernel does not execute it.
+    #[n(1)]
+    NotExecutable,
+    /// Something else: the folder, the input, a limit.
+    #[n(2)]
+    Other,
+}
+
 /// A process that was alive at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Survivor {
@@ -113,6 +127,9 @@ pub struct ExitRecord {
     /// Of those, bytes no longer kept.
     #[n(17)]
     pub output_dropped: u64,
+    /// Why it was never executed; records of earlier releases do not say.
+    #[n(18)]
+    pub start_error: Option<StartError>,
 }
 
 /// Why bytes are not a record.
@@ -261,6 +278,15 @@ mod tests {
             cpu_ms: 5,
             output_bytes: 6,
             output_dropped: 0,
+            start_error: None,
+        }
+    }
+
+    #[test]
+    fn what_a_start_failed_at_reads_back() {
+        for why in [StartError::NotFound, StartError::NotExecutable, StartError::Other] {
+            let failed = ExitRecord { verdict: Verdict::StartFailed, start_error: Some(why), ..sample() };
+            assert_eq!(ExitRecord::decode(&failed.encode()).unwrap(), failed);
         }
     }
 

@@ -125,6 +125,8 @@ pub enum Found {
     One(TaskId),
     /// Several; a few of them.
     Several(Vec<TaskId>),
+    /// An id that was issued here, and whose tombstone was dropped in its time.
+    Expired(TaskId),
     /// None.
     None,
 }
@@ -265,7 +267,7 @@ pub trait Store: Send + Sync + 'static {
     fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>>;
 
     /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
-    /// name, else a unique start of an id (tombstones included).
+    /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
 
     /// A page of tasks.

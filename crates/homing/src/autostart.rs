@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_client::{Absence, Client, Revive};
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -95,6 +96,6 @@ pub(crate) fn is_stopped(home: &Path) -> bool {
 }
 
 async fn answers(home: &Path) -> bool {
-    let healthy = timeout(Duration::from_secs(2), async { Client::new(home, "user").healthy().await });
+    let healthy = timeout(Duration::from_secs(2), async { Client::new(home, DEFAULT_OWNER).healthy().await });
     matches!(healthy.await, Ok(Ok(())))
 }

@@ -32,17 +32,29 @@ pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
         HomeError::Io { path, source } => home::unusable(&path, &source),
         error => Problem::from(OpenError::Home(error)),
     })?;
-    let allowed = configuration_of(home, &Surroundings::of_this_process())
-        .is_ok_and(|path| Config::load(&path).is_ok_and(|config| config.confined.allow));
-    if !allowed && let Some(reason) = confine::beyond_origin() {
-        let detail = format!("a confined process never starts the daemon: {reason}");
-        return Err(Problem::new(Code::Confined, detail));
-    }
+    may_start(home)?;
     // Whoever starts it decides what is started: after an upgrade, the new binary, though an older keeper does the starting.
     if let Err(error) = homing_shim::home::record_program(home, program) {
         return Err(home::unusable(home, &error));
     }
     keeper::request_start(home, Some(program), START_PATIENCE).map_err(|error| why_not(&error.to_string()))
+}
+
+/// Whether this process may start the daemon, in whatever way: none that is in a sandbox, unless a person allows it, and none in a task.
+fn may_start(home: &Path) -> Result<(), Problem> {
+    if inside_task() {
+        let detail = format!("no daemon is started for {} from inside a task", home.display());
+        return Err(Problem::new(Code::NestedStart, detail));
+    }
+    let allowed = configuration_of(home, &Surroundings::of_this_process())
+        .is_ok_and(|path| Config::load(&path).is_ok_and(|config| config.confined.allow));
+    match confine::beyond_origin() {
+        Some(reason) if !allowed => {
+            let detail = format!("a confined process never starts the daemon: {reason}");
+            Err(Problem::new(Code::Confined, detail))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Why no daemon could be started. One that knows says its own code at the end, and the advice is that code's.
@@ -54,8 +66,9 @@ fn why_not(reason: &str) -> Problem {
 }
 
 /// `homing daemon run`: serves until it is told to end.
-pub(crate) fn run_daemon_in_foreground(home: &Path) -> ExitCode {
-    run_daemon(home, true)
+pub(crate) fn run_daemon_in_foreground(home: &Path) -> Result<ExitCode, Problem> {
+    may_start(home)?;
+    Ok(run_daemon(home, true))
 }
 
 fn run_daemon(home: &Path, foreground: bool) -> ExitCode {

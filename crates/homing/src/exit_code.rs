@@ -1,7 +1,7 @@
 //! What the process returns. Two manners: a task's own code, or the plain code of a command.
 
 use homing_model::api::WaitAnswer;
-use homing_model::{Code, Problem, Status, Task};
+use homing_model::{Code, Problem, StartError, Status, Task};
 
 /// All is well.
 pub(crate) const DONE: u8 = 0;
@@ -58,15 +58,10 @@ pub(crate) fn of_task(task: &Task) -> u8 {
         }
         Status::Stopped => STOPPED,
         Status::TimedOut => TIMED_OUT,
-        Status::StartFailed => {
-            let reason =
-                outcome.and_then(|outcome| outcome.reason.as_deref()).unwrap_or_default().to_lowercase();
-            if reason.contains("no such file") || reason.contains("not found") {
-                NO_SUCH_PROGRAM
-            } else {
-                CANNOT_EXECUTE
-            }
-        }
+        Status::StartFailed => match outcome.and_then(|outcome| outcome.start_error) {
+            Some(StartError::NotFound) => NO_SUCH_PROGRAM,
+            Some(StartError::NotExecutable | StartError::Other) | None => CANNOT_EXECUTE,
+        },
         Status::Lost => LOST,
     }
 }
@@ -92,7 +87,7 @@ pub(crate) fn of_any(answer: &WaitAnswer) -> u8 {
 pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
     match (manner, problem.known()) {
         (Manner::Task, _) => HOMING_FAILED,
-        (Manner::Plain, Some(Code::UnknownTask)) => NO_SUCH_TASK,
+        (Manner::Plain, Some(Code::UnknownTask | Code::RecordExpired)) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
         (Manner::Plain, _) => FAILED,
@@ -135,9 +130,14 @@ mod tests {
             ("stopped", json!({ "signal": 15 }), 122),
             ("stopped", json!({ "exit_code": 0 }), 122),
             ("timed_out", json!({ "signal": 15 }), 124),
-            ("start_failed", json!({ "reason": "No such file or directory: x" }), 127),
-            ("start_failed", json!({ "reason": "x: not found in PATH" }), 127),
-            ("start_failed", json!({ "reason": "permission denied: x" }), 126),
+            ("start_failed", json!({ "reason": "x", "start_error": "not_found" }), 127),
+            ("start_failed", json!({ "reason": "x", "start_error": "not_executable" }), 126),
+            (
+                "start_failed",
+                json!({ "reason": "no such file or directory: x", "start_error": "other" }),
+                126,
+            ),
+            ("start_failed", json!({ "reason": "x", "start_error": "of a later release" }), 126),
             ("start_failed", json!({ "reason": null }), 126),
         ];
         for (status, outcome, code) in cases {
@@ -180,6 +180,7 @@ mod tests {
     fn problems_have_the_codes_of_their_manner() {
         let code = |manner, code| of_problem(manner, &Problem::new(code, "x"));
         assert_eq!(code(Manner::Plain, Code::UnknownTask), 4);
+        assert_eq!(code(Manner::Plain, Code::RecordExpired), 4);
         assert_eq!(code(Manner::Plain, Code::DaemonUnreachable), 69);
         assert_eq!(code(Manner::Plain, Code::TaskLive), 1);
         assert_eq!(code(Manner::Plain, Code::InvalidRequest), 2);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use homing_model::notify::{SigningKey, When};
+use homing_model::units::millis;
 use homing_model::{Notify, OnDuplicate, OnExit, OsText, Spec, Stdin, Target, units};
 
 use crate::context::Context;
@@ -202,11 +203,6 @@ impl Submission {
             Some(file) => Stdin::File(variables::absolute(file)),
         }
     }
-}
-
-/// Durations in JSON.
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -34,8 +34,24 @@ impl Keeper {
             Some(_) => {}
             None => {
                 self.restart.forgive();
-                self.start_daemon();
+                self.start_as_asked();
             }
+        }
+    }
+
+    /// Somebody asked for a daemon: an earlier stop is over. Nothing else undoes one.
+    fn start_as_asked(&mut self) {
+        let _ = folder::remove(&self.folder, home::STOPPED);
+        self.start_daemon();
+    }
+
+    /// The pause before another try is over, unless the daemon was stopped meanwhile.
+    pub(super) fn restart_daemon(&mut self) {
+        if home::is_stopped(&self.home) {
+            self.restart_at = None;
+            self.answer_waiting(&FromKeeper::NotRunning("it was stopped meanwhile".into()));
+        } else {
+            self.start_daemon();
         }
     }
 
@@ -51,13 +67,12 @@ impl Keeper {
         }
     }
 
-    pub(super) fn start_daemon(&mut self) {
+    fn start_daemon(&mut self) {
         self.restart_at = None;
         if !self.folder_is_there() {
             self.answer_waiting(&FromKeeper::NotRunning("the home folder is gone".into()));
             return;
         }
-        let _ = folder::remove(&self.folder, home::STOPPED);
         match self.spawn_daemon() {
             Ok(pid) => {
                 let since = clock::monotonic();
@@ -93,7 +108,7 @@ impl Keeper {
         if daemon.leaving {
             // Stopped on purpose, unless somebody has asked for it again meanwhile.
             if waiting {
-                self.start_daemon();
+                self.start_as_asked();
             }
             return;
         }

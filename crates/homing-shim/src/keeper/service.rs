@@ -138,7 +138,7 @@ impl Keeper {
             }
             self.poll_once();
             if self.restart_at.is_some_and(|at| clock::monotonic() >= at) {
-                self.start_daemon();
+                self.restart_daemon();
             }
             if self.look_at.is_some_and(|at| clock::monotonic() >= at) {
                 self.look_at_names();

@@ -9,6 +9,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::output::Stream;
+use crate::record::StartError;
 use crate::sys;
 use crate::wire::{Launch, Stdin};
 
@@ -40,11 +41,17 @@ pub(super) struct Child {
 #[derive(Debug)]
 pub(super) struct StartFailure {
     pub(super) reason: String,
+    pub(super) kind: StartError,
 }
 
 impl StartFailure {
+    /// Something around the command went wrong.
+    pub(super) fn other(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), kind: StartError::Other }
+    }
+
     fn new(what: &str, error: &io::Error) -> Self {
-        Self { reason: format!("{what}: {}", describe(error)) }
+        Self::other(format!("{what}: {}", describe(error)))
     }
 }
 
@@ -65,8 +72,12 @@ pub(super) fn start_failure(report: &[u8], launch_program: &str, cwd: &str) -> S
     match number(0) {
         1 => StartFailure::new("the terminal could not be set up", &error),
         2 => StartFailure::new("the caller's limits could not be set", &error),
-        3 => StartFailure { reason: format!("{}: {cwd}", describe(&error)) },
-        _ => StartFailure { reason: format!("{}: {launch_program}", describe(&error)) },
+        3 => StartFailure::other(format!("{}: {cwd}", describe(&error))),
+        _ => {
+            let missing = error.raw_os_error() == Some(libc::ENOENT);
+            let kind = if missing { StartError::NotFound } else { StartError::NotExecutable };
+            StartFailure { reason: format!("{}: {launch_program}", describe(&error)), kind }
+        }
     }
 }
 
@@ -79,8 +90,7 @@ struct Strings {
 impl Strings {
     fn new<'a>(texts: impl Iterator<Item = &'a [u8]>) -> Result<Self, StartFailure> {
         let owned = texts.map(CString::new).collect::<Result<Vec<_>, _>>();
-        let owned = owned
-            .map_err(|_| StartFailure { reason: "a NUL byte in the command or its environment".into() })?;
+        let owned = owned.map_err(|_| StartFailure::other("a NUL byte in the command or its environment"))?;
         let mut pointers: Vec<_> = owned.iter().map(|text| text.as_ptr()).collect();
         pointers.push(std::ptr::null());
         Ok(Self { pointers, _owned: owned })
@@ -150,10 +160,10 @@ fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
         Stdin::File(path) => {
             // Opening a fifo must not hang the shim: it is opened without waiting for its writer.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-            let file =
-                rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| StartFailure {
-                    reason: format!("{}: {}", describe(&error.into()), String::from_utf8_lossy(path)),
-                })?;
+            let file = rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| {
+                let path = String::from_utf8_lossy(path);
+                StartFailure::other(format!("{}: {path}", describe(&error.into())))
+            })?;
             let _ = fcntl_setfl(&file, OFlags::empty());
             (file, None)
         }
@@ -168,8 +178,7 @@ fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
 pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<Child, StartFailure> {
     let argv = Strings::new(launch.argv.iter().map(|text| text.as_slice()))?;
     let env = Strings::new(launch.env.iter().map(|text| text.as_slice()))?;
-    let cwd = CString::new(launch.cwd.as_slice())
-        .map_err(|_| StartFailure { reason: "a NUL byte in cwd".into() })?;
+    let cwd = CString::new(launch.cwd.as_slice()).map_err(|_| StartFailure::other("a NUL byte in cwd"))?;
     let paths = candidates(launch);
     // For a script without `#!`, as execvp does: sh, the script, and the arguments behind it.
     let mut script = vec![SHELL.as_ptr(), std::ptr::null()];
@@ -184,8 +193,8 @@ pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<C
     fcntl_setfl(&status, OFlags::NONBLOCK)
         .map_err(|error| StartFailure::new("its pipes could not be made", &error.into()))?;
     match sys::clone(cgroup).map_err(|error| StartFailure::new("no process could be made", &error))? {
-        sys::Clone::Parent(pid) => Ok(Child { pid, status: Some(status), sources, input }),
-        sys::Clone::Child => {
+        sys::Fork::Parent(pid) => Ok(Child { pid, status: Some(status), sources, input }),
+        sys::Fork::Child => {
             let (step, error) = become_command(launch, &ends, &cwd, &paths, &argv, &env, &mut script);
             let mut bytes = [0; 8];
             bytes[..4].copy_from_slice(&(step as i32).to_le_bytes());

@@ -212,6 +212,7 @@ impl Service {
             cpu_ms: self.ended.as_ref().map_or(0, |ended| ended.cpu_ms),
             output_bytes: self.output.total(),
             output_dropped: self.output.dropped(),
+            start_error: self.failure.as_ref().map(|failure| failure.kind),
         }
     }
 

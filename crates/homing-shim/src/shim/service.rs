@@ -76,7 +76,7 @@ pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
             return;
         }
         Err(error) => {
-            let failure = StartFailure { reason: format!("the attempt's folder could not be used: {error}") };
+            let failure = StartFailure::other(format!("the attempt's folder could not be used: {error}"));
             Service::new(means, launch, None, boot_id).serve_failed(failure);
             return;
         }

@@ -8,18 +8,9 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Which side of a fork one is on.
+/// Which side of a fork or clone one is on.
 #[derive(Debug)]
 pub(crate) enum Fork {
-    /// The new process.
-    Child,
-    /// The old one, with the child's pid.
-    Parent(u32),
-}
-
-/// Which side of a clone one is on.
-#[derive(Debug)]
-pub(crate) enum Clone {
     /// The new process.
     Child,
     /// The old one, with the child's pid.
@@ -82,7 +73,7 @@ pub(crate) fn fork_sibling() -> io::Result<Fork> {
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Like fork, but born inside a cgroup if one is given: joining one later takes a lock that stalls every fork on the machine.
-pub(crate) fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
+pub(crate) fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
     // SAFETY: all zero is a valid clone_args.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.exit_signal = libc::SIGCHLD as u64;
@@ -94,8 +85,8 @@ pub(crate) fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Clone> {
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Clone::Child),
-        pid => Ok(Clone::Parent(u32::try_from(pid).unwrap_or(0))),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(u32::try_from(pid).unwrap_or(0))),
     }
 }
 

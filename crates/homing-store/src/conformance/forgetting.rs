@@ -137,6 +137,24 @@ pub async fn p12_an_id_is_never_reused_even_after_its_tombstone(store: Ledger) {
     assert!(create(&store, submit(3), 7_000).await.seq > last, "the order of acceptance never starts over");
 }
 
+/// Nothing but the id is left, and that is told apart from one that never was.
+pub async fn p12_an_id_whose_tombstone_is_gone_is_told_from_one_that_never_was(store: Ledger) {
+    finished(&store, 1, 0, 0).await;
+    done(store.forget(id(1), at(0)).await.expect("taken"));
+    let policy = Policy { tombstones: Duration::ZERO, ..keep_all() };
+    assert_eq!(store.trim(policy, at(1), 100).await, Ok(1));
+    let find = |text: &str| store.find(Reference::parse(text), "ann".into());
+    assert_eq!(find(id(1).as_str()).await, Ok(Found::Expired(id(1))));
+    assert_eq!(find(&id(1).as_str()[..8]).await, Ok(Found::Expired(id(1))));
+    assert_eq!(find(id(2).as_str()).await, Ok(Found::None));
+    create(&store, named(3, id(1).as_str().trim_start_matches("t-")), 2).await;
+    assert_eq!(
+        find(id(1).as_str().trim_start_matches("t-")).await,
+        Ok(Found::One(id(3))),
+        "a name comes first"
+    );
+}
+
 /// Only a beginning of the log goes, and the log says how much.
 pub async fn trimmed_events_are_owned_up_to(store: Ledger) {
     create(&store, submit(1), 0).await;

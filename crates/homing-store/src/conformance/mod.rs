@@ -65,6 +65,7 @@ macro_rules! store_conformance_cases {
             retention_by_bytes_counts_what_is_kept
             retention_is_paced_by_its_limit
             p12_an_id_is_never_reused_even_after_its_tombstone
+            p12_an_id_whose_tombstone_is_gone_is_told_from_one_that_never_was
             trimmed_events_are_owned_up_to
             expired_request_keys_are_dropped
             p5_an_end_its_notice_its_entry_and_its_deliveries_are_one

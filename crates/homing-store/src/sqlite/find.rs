@@ -15,7 +15,10 @@ const FEW: usize = 5;
 /// start of an id can always write its `t-`.
 pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
     match reference {
-        Reference::Id(id) => found(conn, "SELECT id FROM tasks WHERE id = ?1", [id.as_str()]),
+        Reference::Id(id) => {
+            let known = found(conn, "SELECT id FROM tasks WHERE id = ?1", [id.as_str()])?;
+            or_expired(known, || found(conn, "SELECT id FROM issued WHERE id = ?1", [id.as_str()]))
+        }
         Reference::Last => last_of(conn, owner),
         Reference::PrefixOrName { prefix, name } => {
             let live = found(
@@ -44,7 +47,22 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
 /// A range of the index, since `LIKE` would not use it. `~` is above every character of an id.
 fn starting_with(conn: &Connection, prefix: &str) -> Result<Found, Error> {
     let above = format!("{prefix}~");
-    found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])
+    let known =
+        found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])?;
+    or_expired(known, || {
+        found(conn, "SELECT id FROM issued WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])
+    })
+}
+
+/// Where there is no task and no tombstone: an id of which only that is left.
+fn or_expired(known: Found, issued: impl FnOnce() -> Result<Found, Error>) -> Result<Found, Error> {
+    match known {
+        Found::None => Ok(match issued()? {
+            Found::One(id) => Found::Expired(id),
+            other => other,
+        }),
+        known => Ok(known),
+    }
 }
 
 fn last_of(conn: &Connection, owner: &str) -> Result<Found, Error> {

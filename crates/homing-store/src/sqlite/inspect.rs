@@ -30,10 +30,16 @@ pub(super) enum Found {
 
 /// Looks, and refuses what is not ours to open.
 pub(super) fn inspect(path: &Path) -> Result<Found, Error> {
-    let Some(header) = Header::read(path)? else { return Ok(Found::Nothing) };
-    header.judge(path)?;
     // A clean shutdown removes the write-ahead log: one with content is left by a crash.
     let unclean = std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() > 0);
+    let Some(header) = Header::read(path)? else {
+        // Nothing of ours leaves this behind, and the log may be all that is left of the ledger.
+        if unclean && path.exists() {
+            return Err(Error::Corrupt(format!("{} is empty, but its log is not", path.display())));
+        }
+        return Ok(Found::Nothing);
+    };
+    header.judge(path)?;
     let conn = if unclean { open_read_only(path)? } else { open_immutable(path)? };
     judge_through(&conn, path)?;
     if unclean && header.file_bytes <= CHECKED_AT_START {

@@ -34,4 +34,5 @@ mod store;
 mod submit;
 mod writer;
 
+pub use reserve::WHOLE as RESERVE;
 pub use store::SqliteStore;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::inspect;
 
 /// All of it: the ends of some hundred tasks.
-const WHOLE: u64 = 1 << 20;
+pub const WHOLE: u64 = 1 << 20;
 /// Given up at a time: a few commits.
 const PIECE: u64 = 32 << 10;
 

@@ -59,10 +59,14 @@ async fn an_empty_file_becomes_a_database_and_a_stray_log_is_not_taken_for_its_o
     let first_store = home.open();
     create(&ledger(&first_store), submit(1), 0).await;
     let stray = home.as_after_a_kill();
-    std::fs::write(stray.database(), "").unwrap();
-    let store = stray.open();
-    assert_eq!(store.get(id(1)).await, Ok(None));
-    assert_eq!(store.check().await, Ok(()));
+    std::fs::remove_file(stray.database()).unwrap();
+    let empty = Home::new();
+    std::fs::write(empty.database(), "").unwrap();
+    for home in [stray, empty] {
+        let store = home.open();
+        assert_eq!(store.get(id(1)).await, Ok(None));
+        assert_eq!(store.check().await, Ok(()));
+    }
 }
 
 #[tokio::test]

@@ -54,6 +54,17 @@ fn garbage_is_refused() {
 }
 
 #[tokio::test]
+async fn an_empty_file_whose_log_is_not_empty_is_refused() {
+    let home = Home::new();
+    let store = home.open();
+    create(&ledger(&store), submit(1), 0).await;
+    let killed = home.as_after_a_kill();
+    std::fs::write(killed.database(), "").unwrap();
+    let error = refused(&killed);
+    assert!(matches!(&error, Error::Corrupt(why) if why.contains("its log is not")), "{error}");
+}
+
+#[tokio::test]
 async fn a_truncated_file_is_refused() {
     let home = sound().await;
     rewrite(&home, |bytes| bytes.truncate(bytes.len() / 2));

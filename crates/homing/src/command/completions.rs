@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
+use homing_model::shell::quote;
 use homing_model::{Code, Problem};
 
 use crate::completion::VARIABLE;
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     shell: Shell,
 }
 
+/// Stands for the program's path until that is quoted as the script's place for it needs; a word that nobody quotes.
+const PROGRAM: &str = "HOMING_PROGRAM_PATH";
+
 /// Prints the script, which calls this program back for every answer.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let name = options.shell.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
@@ -53,14 +57,44 @@ fn script(shell: &str, program: &str) -> Result<String, Problem> {
     let shells = Shells::builtins();
     let completer = shells.completer(shell).ok_or_else(|| internal("unknown shell".to_owned()))?;
     let mut script = Vec::new();
+    // What comes with the scripts quotes in one manner for all, also where the place is within double quotes.
+    let quoted = quoted(shell, program);
+    let given = if quoted.is_some() { PROGRAM } else { program };
     completer
-        .write_registration(VARIABLE, "homing", "homing", program, &mut script)
+        .write_registration(VARIABLE, "homing", "homing", given, &mut script)
         .map_err(|error| internal(error.to_string()))?;
     let mut script = String::from_utf8(script).map_err(|error| internal(error.to_string()))?;
+    if let Some(quoted) = quoted {
+        script = script.replace(PROGRAM, &quoted);
+    }
     if shell == "zsh" {
         script.push_str(FIRST_CALL);
     }
     Ok(script)
+}
+
+/// The path as it has to be written in the script of this shell; none where that is left to the script's maker.
+fn quoted(shell: &str, program: &str) -> Option<String> {
+    let escaped = |text: &str, special: &[char]| {
+        text.chars().fold(String::new(), |mut text, c| {
+            if special.contains(&c) {
+                text.push('\\');
+            }
+            text.push(c);
+            text
+        })
+    };
+    match shell {
+        // It is within double quotes.
+        "bash" => Some(escaped(program, &['\\', '"', '$', '`'])),
+        "zsh" => Some(quote(program).into_owned()),
+        // It is within double quotes, and what they hold is read once more.
+        "fish" => {
+            let word = format!("'{}'", escaped(program, &['\\', '\'']));
+            Some(escaped(&word, &['\\', '"', '$']))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +107,7 @@ mod tests {
             let name = shell.to_possible_value().unwrap().get_name().to_owned();
             let script = script(&name, "/usr/bin/homing").unwrap();
             assert!(script.contains(VARIABLE) && script.contains("/usr/bin/homing"), "{name}");
+            assert!(!script.contains(PROGRAM), "{name}");
         }
     }
 }

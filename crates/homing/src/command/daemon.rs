@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use homing_client::Client;
 use homing_model::api::StatusAnswer;
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -65,13 +66,9 @@ Example:
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     match options.what {
         What::Run => {
-            return Ok(
-                if entry::run_daemon_in_foreground(&context.home) == std::process::ExitCode::SUCCESS {
-                    exit_code::DONE
-                } else {
-                    exit_code::FAILED
-                },
-            );
+            let served = entry::run_daemon_in_foreground(&context.home)?;
+            let well = served == std::process::ExitCode::SUCCESS;
+            return Ok(if well { exit_code::DONE } else { exit_code::FAILED });
         }
         What::Start | What::Stop | What::Restart | What::Status => {}
     }
@@ -84,12 +81,12 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 let text = if was {
                     "stopped until a command needs it; tasks run on"
                 } else {
-                    "no daemon was running"
+                    "no daemon was running; none comes back until a command needs it"
                 };
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
             What::Restart => {
-                stop(&client, context).await?;
+                leave(&client, context).await?;
                 start(&client, context).await
             }
             What::Status => look(&client, context).await,
@@ -139,8 +136,23 @@ fn tell_of_broken_configuration(context: &Context) {
     }
 }
 
-/// Asks it to leave and waits until it has. False if there was none.
+/// Stops it, and whichever may be on its way: one that died is started again by the keeper, after a pause. False if there was none.
 async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
+    if leave(client, context).await? {
+        return Ok(true);
+    }
+    match std::fs::write(context.home.join(home::STOPPED), b"") {
+        Ok(()) => {}
+        // There is no home, and so nothing that could start a daemon for it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(home::unusable(&context.home, &error).into()),
+    }
+    // One that looked for the mark before it was there listens by now.
+    leave(client, context).await
+}
+
+/// Asks it to leave and waits until it has. False if there was none.
+async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     match client.stop_daemon().await {
         Ok(()) => {}
         Err(error) if error.is_nobody_there() => return Ok(false),
@@ -150,7 +162,7 @@ async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
     }
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        match timeout(PATIENCE, Client::new(client.home(), "user").healthy()).await {
+        match timeout(PATIENCE, Client::new(client.home(), DEFAULT_OWNER).healthy()).await {
             Ok(Err(error)) if error.is_nobody_there() => return Ok(true),
             _ => sleep(Duration::from_millis(10)).await,
         }

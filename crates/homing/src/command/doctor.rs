@@ -5,6 +5,7 @@ mod checks;
 use std::time::Duration;
 
 use clap::Args;
+use homing_model::Code;
 use serde::Serialize;
 
 use crate::console::{Console, Tint};
@@ -60,6 +61,8 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::socket(&context.home));
     list.push(checks::configuration(context));
     list.push(daemon(context)?);
+    list.push(checks::reserve(&context.home));
+    list.push(ledger(context)?);
     list.push(checks::cgroup(&context.home));
     list.push(checks::lingering(&context.surroundings));
     let failed = list.iter().any(|check| check.state == State::Fail);
@@ -103,6 +106,25 @@ fn daemon(context: &Context) -> Result<Check, Failure> {
             "`homing daemon restart`; daemon.log in the home may say why.",
         ),
     })
+}
+
+/// Whether the ledger knows the tasks whose folders are here: one that was deleted or replaced does not, and says nothing of it.
+fn ledger(context: &Context) -> Result<Check, Failure> {
+    let ids = checks::latest_folders(&context.home);
+    let client = context.quiet_client();
+    let unknown = context.block_on(async {
+        let mut unknown = 0;
+        for id in &ids {
+            match tokio::time::timeout(Duration::from_secs(5), client.task(id.as_str())).await {
+                Ok(Err(error)) if error.code() == Some(Code::UnknownTask) => unknown += 1,
+                Ok(Err(error)) if error.is_nobody_there() => return Ok(None),
+                Ok(_) => {}
+                Err(_) => return Ok(None),
+            }
+        }
+        Ok(Some(unknown))
+    })?;
+    Ok(checks::ledger(&context.home, unknown, ids.len()))
 }
 
 fn render(check: &Check, console: &Console) -> String {

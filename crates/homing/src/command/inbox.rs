@@ -6,10 +6,10 @@ use clap::Args;
 use homing_model::Notice;
 use homing_model::api::{InboxAnswer, TakeRequest};
 use homing_model::units;
+use homing_model::units::millis;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::submission::millis;
 use crate::{exit_code, notice, wording};
 
 #[derive(Debug, Args)]

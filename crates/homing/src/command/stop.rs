@@ -7,12 +7,12 @@ use clap_complete::ArgValueCompleter;
 use homing_client::{Client, Error};
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::units;
+use homing_model::units::millis;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
-use crate::submission::millis;
 use crate::{completion, leftover, symbol, wording};
 
 /// How many are stopped at once.

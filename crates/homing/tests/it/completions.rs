@@ -20,8 +20,15 @@ fn shell(home: &Home, words: &[&str], script: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Writes the script of a program in a place with an odd name, which it has to quote.
 fn script(home: &Home, name: &str, file: &str) {
-    std::fs::write(home.scratch().join(file), home.cli(["completions", name]).ok().stdout).expect("a file");
+    let folder = home.scratch().join("it's a \"$HOME\" \\ (of) `sorts`");
+    std::fs::create_dir(&folder).expect("a folder");
+    let program = folder.join("homing");
+    std::fs::copy(home.program(), &program).expect("a copy");
+    let output = Command::new(program).args(["completions", name]).output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    std::fs::write(home.scratch().join(file), output.stdout).expect("a file");
 }
 
 /// What is typed, and the words that must and must not be offered.

@@ -137,7 +137,10 @@ fn p2_every_end_has_its_exit_code() {
     assert_eq!(of(&["--timeout", "50ms", "--", "sleep", "300"]), [124, 124]);
     assert_eq!(of(&["--", "./not-there"]), [127, 127]);
     assert_eq!(of(&["--", "./plain"]), [126, 126]);
-    assert_eq!(of(&["--cwd", "/not/there", "--", "true"]), [127, 127]);
+    assert_eq!(of(&["--", "no-such-program-anywhere"]), [127, 127]);
+    // Not found is said of the program alone.
+    assert_eq!(of(&["--cwd", "/not/there", "--", "true"]), [126, 126]);
+    assert_eq!(of(&["--stdin", "/not/there", "--", "true"]), [126, 126]);
     assert_eq!(home.cli(["exec", "--no-such-flag"]).code, 125);
     assert_eq!(home.cli(["wait", "t-zzzzzzzzzz"]).code, 125);
     assert_eq!(home.cli(["show", "t-zzzzzzzzzz"]).code, 4);

@@ -51,7 +51,7 @@ fn a_file_is_read_byte_for_byte() {
 fn a_file_that_is_not_there_is_a_start_failure() {
     let home = home();
     let output = home.cli(["run", "--wait", "--stdin", "missing", "-c", "echo run >> ran"]);
-    assert!(output.code == 127 && output.stderr.contains("missing"), "{} {}", output.code, output.stderr);
+    assert!(output.code == 126 && output.stderr.contains("missing"), "{} {}", output.code, output.stderr);
     assert_eq!(home.truth("ran"), "");
 }
 

@@ -56,6 +56,27 @@ fn p12_a_forgotten_task_is_answered_by_every_surface() {
 }
 
 #[test]
+fn p12_an_id_past_even_its_tombstone_is_told_as_expired_and_not_as_unknown() {
+    let home = keeping("age = \"0s\"\ntombstones = \"0s\"");
+    let id = home.submit(&[], "true");
+    let show = wait_for("its record to go", || {
+        let show = home.cli(["show", &id]);
+        (show.code != 0).then_some(show)
+    });
+    assert!(show.code == 4 && show.stderr.contains("HM0037"), "{show:?}");
+    for arguments in [vec!["show", &id[..8]], vec!["output", &id], vec!["stop", &id], vec!["forget", &id]] {
+        let answer = home.cli(&arguments);
+        assert!(answer.code == 4 && answer.stderr.contains("HM0037"), "{arguments:?}: {answer:?}");
+    }
+    assert_eq!(home.cli(["wait", &id]).code, 125);
+    for address in [format!("/v1/tasks/{id}"), format!("/v1/tasks/{id}/output"), format!("/v1/wait?ids={id}")]
+    {
+        let answer = home.get(&address);
+        assert_eq!((answer.status, answer.json()["code"].as_str()), (410, Some("HM0037")), "{address}");
+    }
+}
+
+#[test]
 fn a_live_task_is_not_forgotten_and_one_never_issued_is_unknown() {
     let home = super::home();
     let id = home.submit(&[], "sleep 1000");

@@ -1,9 +1,10 @@
 //! Keeper and daemon are killed, whatever the timing, while nothing ends: the daemon is back by itself.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
-use homing_testkit::{alive, drift, gate, wait_for};
+use homing_testkit::{Home, alive, drift, gate, wait_for};
 
 use super::home;
 
@@ -99,4 +100,64 @@ fn p4_a_daemon_stopped_on_purpose_stays_so_though_the_keeper_is_killed_and_tasks
     wait_for("the shim to leave", || (!alive(shim)).then_some(()));
     assert!(home.all_processes().is_empty(), "{:?}", home.all_processes());
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 8);
+}
+
+/// What the keeper starts as the daemon from now on: this script, with the real program as `$HOMING`.
+fn instead(home: &Home, script: &str) {
+    let path = home.scratch().join("instead");
+    let text = format!("#!/bin/sh\nHOMING={}\n{script}\n", home.program().display());
+    std::fs::write(&path, text).expect("the script takes its place");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("the script takes its place");
+    std::fs::write(home.path().join("program"), path.as_os_str().as_encoded_bytes())
+        .expect("the script takes its place");
+}
+
+#[test]
+fn p4_a_stop_between_two_lives_of_the_daemon_is_remembered() {
+    let home = home();
+    let daemon = home.daemon_pid();
+    let tried = home.scratch().join("tried");
+    instead(&home, &format!("echo >> {}; exit 1", tried.display()));
+    home.kill_at_once(&[daemon]);
+    // The pause before the fifth try is long enough to come in between.
+    wait_for("tries that fail", || (std::fs::read(&tried).ok()?.len() >= 4).then_some(()));
+    assert_eq!(home.cli(["daemon", "stop", "--json"]).ok().json()["was_running"], false);
+    assert_eq!(home.cli(["daemon", "status", "--json"]).json()["stopped"], true);
+    std::fs::write(home.path().join("program"), home.program().as_os_str().as_encoded_bytes()).unwrap();
+    wait_for("the keeper to leave", || home.all_processes().is_empty().then_some(()));
+    assert!(home.path().join("stopped").exists());
+    home.does(["daemon", "start"]);
+    assert!(!home.path().join("stopped").exists());
+}
+
+#[test]
+fn p4_a_stop_while_the_daemon_starts_is_remembered() {
+    let home = home();
+    let daemon = home.daemon_pid();
+    let (begun, go) = (home.scratch().join("begun"), home.scratch().join("go"));
+    let wait = format!("while ! test -e {}; do sleep 0.01; done", go.display());
+    instead(&home, &format!("echo >> {}; {wait}; exec \"$HOMING\" \"$@\"", begun.display()));
+    home.kill_at_once(&[daemon]);
+    wait_for("its start", || begun.exists().then_some(()));
+    let _ = home.cli(["daemon", "stop"]).ok();
+    home.open("go");
+    wait_for("daemon and keeper to leave", || {
+        let left = std::fs::read_to_string(home.path().join("daemon.log")).unwrap();
+        (left.contains("stopped while it started") && home.all_processes().is_empty()).then_some(())
+    });
+    assert!(home.path().join("stopped").exists());
+    assert_eq!(home.cli(["run", "--wait", "--", "true"]).code, 0);
+}
+
+#[test]
+fn p4_a_daemon_in_the_foreground_ends_an_earlier_stop() {
+    let home = home();
+    let _ = home.daemon_pid();
+    home.stop_daemon();
+    let mut foreground = home.spawn(["daemon", "run"]);
+    wait_for("it to serve", || (home.cli(["daemon", "status"]).code == 0).then_some(()));
+    assert!(!home.path().join("stopped").exists());
+    let _ = home.cli(["daemon", "stop"]).ok();
+    assert!(foreground.wait().unwrap().success());
+    assert!(home.path().join("stopped").exists());
 }

@@ -185,8 +185,27 @@ fn p11_a_confined_process_never_starts_the_daemon() {
             assert!(refused.code != 0 && refused.stderr.contains("HM0016"), "{arguments:?}: {refused:?}");
             assert!(refused.stderr.contains("never starts the daemon"), "{arguments:?}: {refused:?}");
         }
+        // In the foreground as well; bounded, since one that did start would serve for ever.
+        let refused = behind(&home, &[&["timeout", "20"], &words[..]].concat(), &["daemon", "run"]);
+        assert!(refused.code == 1 && refused.stderr.contains("HM0016"), "{refused:?}");
     }
     assert_eq!(home.all_processes(), []);
+    assert!(!home.path().join("homing.db").exists());
+}
+
+#[test]
+fn p11_a_task_never_starts_a_daemon_in_the_background_or_in_the_foreground() {
+    let (home, other) = (super::home(), super::home());
+    for arguments in ["daemon start", "daemon run", "list"] {
+        let (program, path) = (home.program().display(), other.path().display());
+        let line = format!("HOMING_HOME={path} timeout 20 {program} {arguments} 2>&1; echo code $?");
+        let id = home.submit(&[], &line);
+        let _ = home.ended(&id);
+        let said = String::from_utf8(home.output(&id)).unwrap();
+        assert!(said.contains("HM0021") && said.contains("code 69"), "{arguments}: {said}");
+    }
+    assert_eq!(other.all_processes(), []);
+    assert!(!other.path().exists(), "nothing is made of a home that is not served");
 }
 
 #[test]

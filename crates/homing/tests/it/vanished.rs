@@ -119,6 +119,54 @@ fn a_ledger_that_was_replaced_is_left_alone_and_nothing_new_is_accepted() {
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 5);
 }
 
+/// What the doctor says of one thing: its state and its words.
+fn diagnosis(home: &homing_testkit::Home, name: &str) -> (String, String) {
+    let answer = home.cli(["doctor", "--json"]).json();
+    let mut checks = answer["checks"].as_array().into_iter().flatten();
+    let check = checks.find(|check| check["name"] == name).expect("a check of this name");
+    let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("detail"))
+}
+
+#[test]
+fn a_ledger_that_is_gone_while_nobody_serves_is_told_in_the_log_and_by_the_doctor() {
+    let home = home();
+    let id = home.submit(&[], "echo words");
+    let _ = home.ended(&id);
+    for name in ["ledger", "reserve"] {
+        assert_eq!(diagnosis(&home, name).0, "ok", "{:?}", diagnosis(&home, name));
+    }
+    home.stop_daemon();
+    std::fs::remove_file(home.path().join("homing.db")).unwrap();
+    let (state, detail) = diagnosis(&home, "ledger");
+    assert!(state == "warn" && detail.contains("there is none"), "{detail}");
+    home.does(["daemon", "start"]);
+    let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap();
+    assert!(log.contains("there was no ledger") && log.contains("\"tasks\":1"), "{log}");
+    let (state, detail) = diagnosis(&home, "ledger");
+    assert!(state == "warn" && detail.contains("does not know 1 of the last 1 tasks"), "{detail}");
+    assert_eq!(std::fs::read(home.path().join("tasks").join(&id).join("output.log")).unwrap(), b"words\n");
+    std::fs::write(home.path().join("homing.db.displaced"), "").unwrap();
+    assert!(diagnosis(&home, "ledger").1.contains("homing.db.displaced"));
+}
+
+#[test]
+fn p9_an_emptied_ledger_whose_log_is_left_is_refused_and_left_alone() {
+    let home = home();
+    let id = home.submit(&[], &gate("go"));
+    let _ = home.until_status(&id, "running");
+    // Emptied in the moment of a crash: under a running daemon it would be put back.
+    home.stop_daemon();
+    let (database, log) = (home.path().join("homing.db"), home.path().join("homing.db-wal"));
+    std::fs::write(&database, "").unwrap();
+    std::fs::write(&log, "what was committed last").unwrap();
+    let refused = home.cli(["list"]);
+    assert!(refused.stderr.contains("HM0014") && refused.stderr.contains("its log is not"), "{refused:?}");
+    assert!(refused.stderr.contains("aside"), "{refused:?}");
+    assert_eq!(std::fs::read(&log).unwrap(), b"what was committed last");
+    assert_eq!(std::fs::metadata(&database).unwrap().len(), 0);
+}
+
 #[test]
 fn a_home_that_is_deleted_is_not_brought_back() {
     let home = home();

@@ -5,8 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use homing_client::SOCKET;
+use homing_model::TaskId;
 use homing_model::shell::quote;
 use homing_model::units::show_size;
+use homing_shim::folder::MARKER;
+use homing_shim::home::{DATABASE, TASKS};
+use homing_store::sqlite::RESERVE;
 use homing_store::sqlite::filesystem::network;
 
 use super::Check;
@@ -106,6 +110,68 @@ pub(super) fn socket(home: &Path) -> Check {
         );
     }
     Check::ok("socket", path.display().to_string())
+}
+
+/// So many folders are compared with the ledger.
+const COMPARED: usize = 20;
+
+/// The tasks that began last, by their folders.
+pub(super) fn latest_folders(home: &Path) -> Vec<TaskId> {
+    let entries = std::fs::read_dir(home.join(TASKS)).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let id = entry.file_name().to_str()?.parse().ok()?;
+            let began = std::fs::metadata(entry.path().join(MARKER)).ok()?.modified().ok()?;
+            Some((began, id))
+        })
+        .collect();
+    found.sort_unstable_by_key(|(began, _)| std::cmp::Reverse(*began));
+    found.into_iter().take(COMPARED).map(|(_, id)| id).collect()
+}
+
+/// The ledger: there, and the one that the folders belong to. `unknown` of `looked_at` tasks it does not know; none if nobody could be asked.
+pub(super) fn ledger(home: &Path, unknown: Option<usize>, looked_at: usize) -> Check {
+    const NAME: &str = "ledger";
+    let path = home.join(DATABASE);
+    let size = std::fs::metadata(&path).map_or(0, |found| found.len());
+    let displaced = home.join(format!("{DATABASE}.displaced"));
+    let folders = "Their output is in tasks/ID/output.log; with a copy of the database, stop the daemon and put it back as homing.db.";
+    if displaced.exists() {
+        let detail = format!("{} is a ledger that another file took the place of", displaced.display());
+        return Check::warn(NAME, detail, "Stop the daemon and put it back as homing.db, or delete it.");
+    }
+    match unknown {
+        Some(unknown) if unknown > 0 => {
+            let detail =
+                format!("it does not know {unknown} of the last {looked_at} tasks whose folders are here");
+            Check::warn(NAME, detail, folders)
+        }
+        None if size == 0 && looked_at > 0 => {
+            Check::warn(NAME, "there is none, though there are folders of tasks", folders)
+        }
+        _ if size == 0 => Check::ok(NAME, "none yet; the daemon makes it"),
+        _ => Check::ok(NAME, format!("{}, {}", path.display(), show_size(size))),
+    }
+}
+
+/// The room that is held for ends on a full disk.
+pub(super) fn reserve(home: &Path) -> Check {
+    const NAME: &str = "reserve";
+    let there = home.join(DATABASE).exists();
+    match std::fs::metadata(home.join(format!("{DATABASE}.reserve"))).map(|found| found.len()) {
+        Ok(held) if held >= RESERVE => {
+            Check::ok(NAME, format!("{} for ends on a full disk", show_size(held)))
+        }
+        Ok(held) if there => Check::warn(
+            NAME,
+            format!("only {} of {} for ends on a full disk are left", show_size(held), show_size(RESERVE)),
+            "Free some space: it is taken again by itself.",
+        ),
+        Err(_) if there => {
+            Check::warn(NAME, "no room is held for ends on a full disk", "`homing daemon restart` takes it.")
+        }
+        Ok(_) | Err(_) => Check::ok(NAME, "none yet; the daemon takes it"),
+    }
 }
 
 /// The configuration file.
