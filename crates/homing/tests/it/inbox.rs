@@ -44,12 +44,12 @@ fn p5_entries_survive_the_daemon_and_whoever_waits_hears_of_the_next_end() {
     let home = super::home();
     let id = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
     let waiter = home.spawn(["inbox", "--owner", "ann", "--wait", "60s", "--json"]);
-    home.kill(home.daemon_pid());
+    home.kill_at_once(&[home.daemon_pid()]);
     let _ = home.cli(["input", &id, "--eof"]).ok();
     let output = waiter.wait_with_output().expect("the waiter ends");
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(answer["items"][0]["task"]["id"], id.as_str());
-    home.kill(home.daemon_pid());
+    home.kill_at_once(&[home.daemon_pid()]);
     assert_eq!(tasks(&items(&home, "ann")), [id.as_str()]);
 }
 
