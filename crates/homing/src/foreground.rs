@@ -85,7 +85,7 @@ impl Foreground<'_> {
         if self.keyboard.is_some() {
             pump = Some(Box::pin(async { pump::keys(client, &task, &typed).await }));
         } else if self.pump {
-            pump = Some(Box::pin(async { pump::stdin(client, &task, true).await }));
+            pump = Some(Box::pin(async { Ok(pump::stdin(client, &task, true).await?.written) }));
         }
         let (mut pressed, mut typed_before) = (0, 0);
         loop {

@@ -43,6 +43,44 @@ async fn output_with_times_and_of_one_stream() {
 }
 
 #[tokio::test]
+async fn what_is_piped_in_and_not_taken_is_an_error_that_says_how_much_was() {
+    let home = tempfile::tempdir().unwrap();
+    for code in [Code::NoInput, Code::TaskEnded] {
+        let _fake = Fake::serve(home.path(), move |request| match request.is("POST", "/v1/tasks/") {
+            true => Reply::problem(&Problem::new(code, "it takes none")),
+            false => one_task("running", None, b"")(request),
+        });
+        for (words, input) in [
+            (&["input", "x"][..], &b"hi\n"[..]),
+            (&["input", "x", "--eof"], b"hi\n"),
+            (&["input", "x", "--eof"], b""),
+        ] {
+            let ran = run_with(home.path(), words, input).await;
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words:?}: {ran:?}");
+            assert!(
+                ran.stderr.starts_with(&format!("homing: it takes none ({})", code.code())),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let _fake = Fake::serve(home.path(), move |request| match request.is("POST", "/v1/tasks/") {
+        true if asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 => {
+            Reply::json(200, "{\"written\":3}")
+        }
+        true => Reply::problem(&Problem::new(Code::TaskEnded, "it is over")),
+        false => one_task("running", None, b"")(request),
+    });
+    let ran = run_with(home.path(), &["input", "x"], b"abcdef").await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("homing: the task took only 3 bytes of the input: it is over (HM0006)"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
 async fn problems_are_a_sentence_a_code_and_a_next_step() {
     let home = tempfile::tempdir().unwrap();
     let _fake = Fake::serve(home.path(), |_| {
