@@ -81,6 +81,36 @@ async fn what_is_piped_in_and_not_taken_is_an_error_that_says_how_much_was() {
 }
 
 #[tokio::test]
+async fn the_last_lines_of_one_stream_are_counted_in_it_and_say_where_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let text = b"e1\ne2\ne3\no1\no2\no3\n";
+    let _fake = Fake::serve(home.path(), move |request| {
+        if request.target.contains("/output/index") {
+            let span = |offset: u32, stream: &str| serde_json::json!({ "offset": offset, "stream": stream, "at": "2026-01-01T00:00:00.000Z" });
+            let spans = serde_json::json!({ "spans": [span(0, "stderr"), span(9, "stdout")] });
+            return Reply::json(200, spans.to_string());
+        }
+        if request.target.contains("/output") && request.target.contains("stream=stderr") {
+            let from = parameter(request, "offset").unwrap_or(0);
+            let reply = Reply::bytes(200, &text[from.min(9)..9]).header("Homing-Offset", from);
+            return reply.header("Homing-End", text.len()).header("Homing-Complete", "true");
+        }
+        one_task("succeeded", Some(0), text)(request)
+    });
+    let ran = run(home.path(), &["output", "--stderr", "-n", "2", "x"]).await;
+    assert_eq!(ran.stdout, "e2\ne3\n");
+    let ran = run(home.path(), &["output", "-t", "--stderr", "-n", "2", "x"]).await;
+    assert_eq!(ran.stdout, "2026-01-01T00:00:00.000Z e2\n2026-01-01T00:00:00.000Z e3\n");
+    let ran = run(home.path(), &["output", "--json", "--stderr", "-n", "2", "x"]).await;
+    let expected = "{\"type\":\"output\",\"offset\":3,\"bytes\":6,\"text\":\"e2\\ne3\\n\"}\n\
+                    {\"type\":\"end\",\"offset\":18,\"complete\":true}\n";
+    assert_eq!(ran.stdout, expected);
+    let ran = run(home.path(), &["output", "--json", "-t", "x"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("`--timestamps` would be lost (HM"), "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn problems_are_a_sentence_a_code_and_a_next_step() {
     let home = tempfile::tempdir().unwrap();
     let _fake = Fake::serve(home.path(), |_| {
