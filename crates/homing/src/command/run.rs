@@ -53,9 +53,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
             let id = &submitted.task.id;
             let why = sanitize::line(&why);
-            context
-                .console
-                .note(&format!("homing: it can hardly start: {why}; `homing wait {id}` says whether it did"));
+            context.console.note(&format!(
+                "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
+            ));
         }
         if context.json {
             unless_closed(context.console.json(&submitted.task))?;
@@ -135,6 +135,16 @@ pub(crate) async fn conclude(
 ) -> Result<u8, Failure> {
     let task: Task = match attended {
         Attended::LeftRunning(code) => return Ok(code),
+        Attended::InBackground(id) => {
+            if context.json {
+                // It runs, whether it can be asked about or not: the code must say so.
+                match client.task(id.as_str()).await {
+                    Ok(task) => unless_closed(context.console.json(&task))?,
+                    Err(error) => context.report(&error.into_problem()),
+                }
+            }
+            return Ok(exit_code::STILL_RUNNING);
+        }
         Attended::Ended(task) => *task,
     };
     if context.json {
