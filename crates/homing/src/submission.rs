@@ -76,10 +76,10 @@ pub(crate) struct Submission {
     #[arg(long)]
     pty: bool,
     /// End it this long after its start
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     timeout: Option<Duration>,
     /// Between the polite signal and the last one [default: 5s, or what config.toml says]
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     grace: Option<Duration>,
     /// Children that outlive the main process [default: leave]
     #[arg(long, value_name = "WHAT")]

@@ -224,6 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_and_durations_that_make_no_sense_are_told_with_what_would() {
+        for line in ["homing list -n 0", "homing list -n abc", "homing list -n -3"] {
+            assert!(told(line).contains("write a whole number, 1 or above"), "{}", told(line));
+        }
+        for line in
+            ["homing run --timeout -5s -- x", "homing wait --timeout -5s x", "homing stop --grace -1s x"]
+        {
+            assert!(told(line).contains("is not a duration: write 500ms"), "{}", told(line));
+        }
+    }
+
+    #[test]
     fn all_help_is_asked_for_in_either_order() {
         assert!(wants_all_help(&words("homing --help --all")));
         assert!(wants_all_help(&words("homing --all -h")));

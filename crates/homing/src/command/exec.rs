@@ -37,7 +37,7 @@ Without it the id of a task in the background is told on stderr."
 )]
 pub(crate) struct Options {
     /// Leave it to the background after this long
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     bg_after: Option<Duration>,
     #[command(flatten)]
     submission: Submission,

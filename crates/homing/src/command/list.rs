@@ -44,7 +44,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K=V", value_parser = wording::label)]
     label: Vec<String>,
     /// At most so many [default: 20]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", allow_negative_numbers = true, value_parser = wording::count)]
     limit: Option<u32>,
 }
 
