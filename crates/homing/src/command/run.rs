@@ -113,13 +113,22 @@ fn joined(spec: &Spec, task: &Task) -> String {
     let id = &task.id;
     let mut text = format!("homing: joined {id}, which is live with this key");
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().to_string_lossy());
+    let mut differs = false;
     if task.command != spec.command_line() {
+        differs = true;
         text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
     } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)
         && *theirs != ours
     {
+        differs = true;
         text.push_str(&format!("; its folder differs: {}", sanitize::line(theirs)));
-    } else {
+    }
+    if spec.name.is_some() && task.name != spec.name {
+        differs = true;
+        let theirs = task.name.as_deref().map_or_else(|| "none".to_owned(), sanitize::line);
+        text.push_str(&format!("; its name differs: {theirs}"));
+    }
+    if !differs {
         return text;
     }
     text + "\n  next: `--on-duplicate refuse` refuses instead; another `--key` starts another task"
