@@ -10,7 +10,7 @@ use homing_model::{Status, Task};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{exit_code, table, wording};
+use crate::{exit_code, home, table, wording};
 
 /// What a screen holds.
 const SCREEN: u32 = 20;
@@ -63,6 +63,14 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         limit: None,
         cursor: None,
     };
+    if home::is_missing(&context.home) {
+        let missing = home::missing(&context.home);
+        context.console.note(&format!("homing: {}; {}", missing.detail, missing.advice));
+        if context.json {
+            context.console.json(&Page::<Task> { items: Vec::new(), next_cursor: None })?;
+        }
+        return Ok(exit_code::DONE);
+    }
     let page = context.block_on(async { Ok(fetch(&context.client(), query, limit).await?) })?;
     if context.json {
         context.console.json(&page)?;

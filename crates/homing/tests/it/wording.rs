@@ -17,6 +17,26 @@ const FOREIGN: &[&str] = &[
 ];
 
 #[test]
+fn a_home_that_is_not_there_is_not_made_to_look_into_it() {
+    let home = super::home();
+    for words in
+        [&["show", "x"][..], &["output", "x"], &["stop", "x"], &["forget", "x"], &["input", "x", "y"]]
+    {
+        let ran = home.cli(words);
+        assert_eq!(ran.code, 4, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("homing: there is no home at /"), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("(HM0001)\n  next: "), "{}", ran.stderr);
+    }
+    assert_eq!(home.cli(["wait", "x"]).code, 125);
+    assert_eq!(
+        home.cli(["list", "--json"]).ok().json(),
+        serde_json::json!({ "items": [], "next_cursor": null })
+    );
+    assert!(home.cli(["list"]).ok().stderr.contains("there is no home at /"));
+    assert!(!home.path().exists());
+}
+
+#[test]
 fn nothing_typed_is_answered_in_the_words_of_http() {
     let home = super::home();
     let live = home.submit(&["--name", "live"], "exec sleep 1000");
