@@ -37,6 +37,33 @@ fn a_home_that_is_not_there_is_not_made_to_look_into_it() {
 }
 
 #[test]
+fn what_fits_several_tasks_is_told_by_what_was_typed() {
+    let home = super::home();
+    for _ in 0..6 {
+        let _ = home.submit(&["--name", "twin"], "exec sleep 1000");
+    }
+    let named = home.cli(["show", "twin"]);
+    assert!(named.stderr.contains("`twin` fits several tasks: t-"), "{}", named.stderr);
+    assert!(named.stderr.contains(" and more (HM0002)"), "{}", named.stderr);
+    assert!(
+        named.stderr.contains("\n  next: Several live tasks have this name: give an id"),
+        "{}",
+        named.stderr
+    );
+    // Of so many ids two begin alike.
+    let mut ids: Vec<String> = Vec::new();
+    let start = loop {
+        let id = home.submit(&[], "true");
+        if ids.iter().any(|other| other[..3] == id[..3]) {
+            break id[..3].to_owned();
+        }
+        ids.push(id);
+    };
+    let started = home.cli(["show", &start]);
+    assert!(started.stderr.contains("\n  next: Give more characters of the id"), "{}", started.stderr);
+}
+
+#[test]
 fn nothing_typed_is_answered_in_the_words_of_http() {
     let home = super::home();
     let live = home.submit(&["--name", "live"], "exec sleep 1000");
