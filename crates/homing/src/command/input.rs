@@ -35,7 +35,7 @@ Examples:
   make data | homing input t-k3m --eof   all of it, then no more")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks_with_input))]
     id: String,
     /// What to write
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
