@@ -83,6 +83,14 @@ pub enum Source {
     Mixed,
 }
 
+impl Source {
+    /// Whether its bytes belong to a stream. Those of a terminal, or of a stretch that is mixed, belong to both.
+    #[must_use]
+    pub fn is_of(self, stream: Self) -> bool {
+        self == stream || matches!(self, Self::Pty | Self::Mixed)
+    }
+}
+
 /// Bytes of one source, from `offset` to the next span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Span {

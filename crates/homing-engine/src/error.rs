@@ -16,7 +16,7 @@ pub enum Error {
     #[error("there is no delivery `{0}`")]
     UnknownDelivery(String),
     /// Several by that start or name.
-    #[error("`{reference}` fits several tasks: {}", candidates.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
+    #[error("`{reference}` fits several tasks: {}", few(candidates))]
     Ambiguous {
         /// What was given.
         reference: String,
@@ -124,6 +124,29 @@ impl Error {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        Self::new(error.code(), error.to_string())
+        let mut problem = Self::new(error.code(), error.to_string());
+        if let Error::Ambiguous { reference, candidates } = &error
+            && !candidates.iter().all(|id| starts_with(id, reference))
+        {
+            problem.advice =
+                "Several live tasks have this name: give an id; `homing show ID` tells them apart."
+                    .to_owned();
+        }
+        problem
     }
+}
+
+/// How many of several tasks are named.
+const NAMED: usize = 5;
+
+fn few(candidates: &[TaskId]) -> String {
+    let named: Vec<_> = candidates.iter().take(NAMED).map(TaskId::as_str).collect();
+    let more = if candidates.len() > NAMED { " and more" } else { "" };
+    named.join(", ") + more
+}
+
+/// Whether this is the start of the id, with or without its `t-`.
+fn starts_with(id: &TaskId, text: &str) -> bool {
+    let (id, text) = (id.as_str(), text.to_ascii_lowercase());
+    id.starts_with(&text) || id.trim_start_matches("t-").starts_with(&text)
 }

@@ -1,9 +1,10 @@
 //! Output made safe for a terminal.
 //!
 //! A task may print anything; a terminal obeys much of it. Everything that could move the cursor, hide text, change
-//! titles, reorder lines or answer back is shown as a visible glyph instead. Line feeds and tabs stay; carriage returns
-//! directly before a line feed, the line ends of a terminal, vanish, others show, or pass where the reader lets a task
-//! rewrite its own line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are
+//! titles, reorder lines or answer back is removed (escape sequences) or shown as a visible glyph (control characters).
+//! Line feeds and tabs stay; carriage returns directly before a line feed, the line ends of a terminal, vanish, others
+//! show, or pass where the reader lets a task rewrite its own line. Backspaces show or pass alike, but never beyond what
+//! the task has written on that line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are
 //! dropped where not.
 
 /// Whether simple colour sequences survive.
@@ -15,7 +16,7 @@ pub enum Colour {
     Strip,
 }
 
-/// What becomes of carriage returns that no line feed follows, as progress bars use them.
+/// What becomes of carriage returns that no line feed follows, as progress bars use them, and of backspaces, as spinners do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Return {
     /// They show as a glyph.
@@ -24,6 +25,8 @@ pub enum Return {
     /// line, or puts it there anew.
     Rewrite,
 }
+
+const BACKSPACE: u8 = 0x08;
 
 /// The longest colour sequence that is let through.
 const MAX_SEQUENCE: usize = 32;
@@ -36,6 +39,10 @@ pub struct Sanitizer {
     pending: Vec<u8>,
     /// Carriage returns that are held back until it is known whether a line feed follows.
     returns: usize,
+    /// Backspaces that are held back until it is known that something of the task's own follows.
+    backs: usize,
+    /// Columns of this line that the task has surely filled, and may go back over.
+    filled: usize,
     state: State,
 }
 
@@ -53,7 +60,15 @@ impl Sanitizer {
     /// A filter at the start of a stream.
     #[must_use]
     pub fn new(colour: Colour) -> Self {
-        Self { colour, lone: Return::Show, pending: Vec::new(), returns: 0, state: State::Text }
+        Self {
+            colour,
+            lone: Return::Show,
+            pending: Vec::new(),
+            returns: 0,
+            backs: 0,
+            filled: 0,
+            state: State::Text,
+        }
     }
 
     /// The same, with carriage returns treated like this.
@@ -81,7 +96,7 @@ impl Sanitizer {
                 self.show_returns(&mut out);
             }
         }
-        self.returns = 0;
+        (self.returns, self.backs, self.filled) = (0, 0, 0);
         self.pending.clear();
         self.state = State::Text;
         out
@@ -130,6 +145,7 @@ impl Sanitizer {
                 // An unterminated string must not swallow the rest of the output.
                 b'\n' => {
                     self.state = State::Text;
+                    (self.backs, self.filled) = (0, 0);
                     out.push('\n');
                 }
                 _ => {}
@@ -143,9 +159,13 @@ impl Sanitizer {
             b'\r' => {
                 self.flush_text(out, true);
                 self.returns += 1;
+                self.backs = 0;
                 return;
             }
-            b'\n' => self.returns = 0,
+            b'\n' => {
+                self.flush_text(out, true);
+                (self.returns, self.backs, self.filled) = (0, 0, 0);
+            }
             _ => self.show_returns(out),
         }
         match byte {
@@ -153,11 +173,18 @@ impl Sanitizer {
                 self.flush_text(out, true);
                 self.state = State::Escape;
             }
+            BACKSPACE if self.lone == Return::Rewrite => {
+                self.flush_text(out, true);
+                self.backs = (self.backs + 1).min(self.filled);
+            }
             0x00..=0x7f => {
                 self.flush_text(out, true);
+                self.go_back(out);
                 push_ascii(byte, out);
+                self.filled += usize::from(matches!(byte, b' '..=b'~'));
             }
             0x80..=0xff => {
+                self.go_back(out);
                 self.pending.push(byte);
                 self.flush_text(out, false);
             }
@@ -169,9 +196,19 @@ impl Sanitizer {
         let count = std::mem::take(&mut self.returns);
         match self.lone {
             Return::Show => (0..count).for_each(|_| push_ascii(b'\r', out)),
-            Return::Rewrite if count > 0 => out.push('\r'),
+            Return::Rewrite if count > 0 => {
+                out.push('\r');
+                self.filled = 0;
+            }
             Return::Rewrite => {}
         }
+    }
+
+    /// Passes on the backspaces that something followed.
+    fn go_back(&mut self, out: &mut String) {
+        let count = std::mem::take(&mut self.backs);
+        self.filled -= count;
+        out.extend(std::iter::repeat_n(char::from(BACKSPACE), count));
     }
 
     /// Decodes what is pending; an incomplete character waits for more unless `all`.
@@ -179,13 +216,13 @@ impl Sanitizer {
         while !self.pending.is_empty() {
             match std::str::from_utf8(&self.pending) {
                 Ok(text) => {
-                    text.chars().for_each(|c| push_char(c, out));
+                    text.chars().for_each(|c| self.filled += push_char(c, out));
                     self.pending.clear();
                 }
                 Err(error) => {
                     let valid = error.valid_up_to();
                     if let Ok(text) = std::str::from_utf8(&self.pending[..valid]) {
-                        text.chars().for_each(|c| push_char(c, out));
+                        text.chars().for_each(|c| self.filled += push_char(c, out));
                     }
                     match error.error_len() {
                         Some(bad) => {
@@ -217,7 +254,9 @@ fn push_ascii(byte: u8, out: &mut String) {
     }
 }
 
-fn push_char(c: char, out: &mut String) {
+/// Passes a character on; answers how many columns it surely fills. Letters, frames, blocks and braille fill one at least; of others
+/// that is not sure.
+fn push_char(c: char, out: &mut String) -> usize {
     match c {
         // C1 controls act like escapes on some terminals.
         '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
@@ -234,6 +273,7 @@ fn push_char(c: char, out: &mut String) {
         | '\u{e0000}'..='\u{e007f}' => out.push(char::REPLACEMENT_CHARACTER),
         _ => out.push(c),
     }
+    usize::from(matches!(c, '\u{c0}'..='\u{24f}' | '\u{2500}'..='\u{28ff}'))
 }
 
 /// A whole text on one line: what `list` shows of a command.
@@ -303,6 +343,34 @@ mod tests {
         }
     }
 
+    fn rewritten(chunks: &[&[u8]]) -> String {
+        let mut sanitizer = Sanitizer::new(Colour::Strip).with_returns(Return::Rewrite);
+        let mut out: String = chunks.iter().map(|chunk| sanitizer.push(chunk)).collect();
+        out.push_str(&sanitizer.finish());
+        out
+    }
+
+    #[test]
+    fn a_spinner_turns_but_never_beyond_what_the_task_wrote_on_its_line() {
+        for (text, shown) in [
+            (&b"|\x08/\x08-\x08"[..], "|\x08/\x08-"),
+            ("⠋\x08⠙\x08".as_bytes(), "⠋\x08⠙"),
+            (b"ab\x08\x08\x08\x08EVIL", "ab\x08\x08EVIL"),
+            (b"ab\x08\x08X\x08\x08\x08Y", "ab\x08\x08X\x08Y"),
+            (b"one\n\x08\x08two", "one\ntwo"),
+            (b"one\r\x08\x08two", "one\rtwo"),
+            (b"one\x08\x08\r\ntwo", "one\ntwo"),
+            (b"one\x1b]0;t\n\x08two", "one\ntwo"),
+            // Marks take no column of their own: to go back over them would be to go back over what is not the task's.
+            ("e\u{301}\u{301}\x08\x08\x08x".as_bytes(), "e\u{301}\u{301}\x08x"),
+        ] {
+            for cut in 0..text.len() {
+                assert_eq!(rewritten(&[&text[..cut], &text[cut..]]), shown, "cut at {cut}");
+            }
+        }
+        assert_eq!(clean(Colour::Strip, &[b"a\x08b"]), "a\u{2408}b");
+    }
+
     #[test]
     fn an_unterminated_title_swallows_no_later_line() {
         assert_eq!(clean(Colour::Strip, &[b"\x1b]0;never ends\nnext"]), "\nnext");
@@ -314,6 +382,23 @@ mod tests {
             let cut = cut.min(bytes.len());
             let out = clean(Colour::Strip, &[&bytes[..cut], &bytes[cut..]]);
             prop_assert!(out.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
+        }
+
+        #[test]
+        fn a_line_that_may_be_rewritten_never_goes_back_before_its_start(bytes: Vec<u8>, cut in 0usize..64) {
+            let cut = cut.min(bytes.len());
+            let out = rewritten(&[&bytes[..cut], &bytes[cut..]]);
+            prop_assert_eq!(&out, &rewritten(&[&bytes]));
+            let mut column = 0_i64;
+            for c in out.chars() {
+                match c {
+                    '\r' | '\n' => column = 0,
+                    '\x08' => column -= 1,
+                    _ => column += 1,
+                }
+                prop_assert!(column >= 0);
+                prop_assert!(!c.is_control() || matches!(c, '\n' | '\t' | '\r' | '\x08'));
+            }
         }
 
         #[test]

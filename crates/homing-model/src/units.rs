@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Not a duration.
-    #[error("`{0}` is not a duration: write 500ms, 30s, 10m, 2h or 7d")]
+    #[error("`{0}` is not a duration: write 500ms, 30s, 10m, 2h, 1h30m or 7d")]
     Duration(String),
     /// Not a size.
     #[error("`{0}` is not a size: write 4096, 64KiB, 64MiB or 4GiB")]
@@ -25,23 +25,32 @@ fn split(text: &str) -> Option<(f64, &str)> {
     Some((number, text.get(at..)?.trim()))
 }
 
-/// Reads a duration; a bare `0` needs no unit.
+/// Reads a duration; a bare `0` needs no unit. Several units are added up, each smaller than the one before: `1h30m`.
 ///
 /// # Errors
 /// If the text is no duration, or too long a one.
 pub fn duration(text: &str) -> Result<Duration, Malformed> {
     let malformed = || Malformed::Duration(text.to_owned());
-    let (number, unit) = split(text.trim()).ok_or_else(malformed)?;
-    let scale = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3_600.0,
-        "d" => 86_400.0,
-        "" if number == 0.0 => 1.0,
-        _ => return Err(malformed()),
-    };
-    let seconds = number * scale;
+    let (mut rest, mut seconds, mut before) = (text.trim(), 0.0, f64::INFINITY);
+    while !rest.is_empty() || before == f64::INFINITY {
+        let (number, tail) = split(rest).ok_or_else(malformed)?;
+        let unit = tail.find(|c: char| !c.is_ascii_alphabetic()).map_or(tail, |at| &tail[..at]);
+        let scale = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3_600.0,
+            "d" => 86_400.0,
+            "" if number == 0.0 && tail.is_empty() && before == f64::INFINITY => 1.0,
+            _ => return Err(malformed()),
+        };
+        if scale >= before {
+            return Err(malformed());
+        }
+        seconds += number * scale;
+        before = scale;
+        rest = tail[unit.len()..].trim_start();
+    }
     if seconds > 100.0 * 365.0 * 86_400.0 {
         return Err(malformed());
     }
@@ -121,7 +130,23 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for text in ["", "10", "-1s", "1 fortnight", "s", "1e9h", "99999999h"] {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("3m 05s"), Ok(Duration::from_secs(185)), "as it is shown");
+        for text in [
+            "",
+            "10",
+            "-1s",
+            "1 fortnight",
+            "s",
+            "1e9h",
+            "99999999h",
+            "1h30",
+            "30m1h",
+            "1h1h",
+            "1h-5m",
+            "1h,",
+            "0 0s",
+        ] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

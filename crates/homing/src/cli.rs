@@ -137,6 +137,9 @@ pub(crate) fn run() -> ExitCode {
     let context = Context { surroundings, console, home_flag, home, json: cli.global.json };
     let result = match located {
         Err(problem) if cli.command.needs_home() => Err(Failure::from(problem)),
+        Ok(_) if cli.command.names_a_task() && home::is_missing(&context.home) => {
+            Err(home::missing(&context.home).into())
+        }
         _ => cli.command.run(&context),
     };
     match result {
@@ -152,6 +155,19 @@ pub(crate) fn run() -> ExitCode {
 impl Command {
     fn needs_home(&self) -> bool {
         !matches!(self, Self::Explain(_) | Self::Completions(_) | Self::Help(_))
+    }
+
+    /// Whether it is about tasks that exist: where there is no home there are none.
+    fn names_a_task(&self) -> bool {
+        matches!(
+            self,
+            Self::Show(_)
+                | Self::Output(_)
+                | Self::Wait(_)
+                | Self::Stop(_)
+                | Self::Input(_)
+                | Self::Forget(_)
+        )
     }
 
     fn run(self, context: &Context) -> Result<u8, Failure> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
+use clap_complete::engine::{PathCompleter, ValueCompleter as _};
 use clap_complete::env::CompleteEnv;
 use homing_client::{Client, ListQuery};
 use homing_model::{Code, Status, Task, environment};
@@ -20,6 +21,10 @@ pub(crate) const VARIABLE: &str = "HOMING_COMPLETE";
 
 /// A shell waits while its user types: nothing is worth longer.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Statuses of tasks that have not ended.
+const LIVE: [Status; 5] =
+    [Status::Queued, Status::Starting, Status::Running, Status::Paused, Status::Stopping];
 
 /// Answers the shell and leaves, if it is the shell that asks.
 pub(crate) fn answer_shell() {
@@ -57,19 +62,45 @@ pub(crate) fn codes() -> Vec<CompletionCandidate> {
 
 /// Every task.
 pub(crate) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
-    candidates(current, &[])
+    candidates(current, &[], |_| true)
+}
+
+/// Tasks that have ended.
+pub(crate) fn ended_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    let ended: Vec<_> = Status::ALL.into_iter().filter(|status| status.is_terminal()).collect();
+    candidates(current, &ended, |_| true)
+}
+
+/// Tasks that take input.
+pub(crate) fn tasks_with_input(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, &LIVE, |task| task.accepts_input)
+}
+
+/// The signals that people send.
+pub(crate) fn signals() -> Vec<CompletionCandidate> {
+    ["TERM", "INT", "HUP", "QUIT", "KILL", "USR1", "USR2"].into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The file behind `NAME=@`.
+pub(crate) fn secret(current: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = current.as_bytes();
+    let Some(at) = typed.windows(2).position(|pair| pair == b"=@") else { return Vec::new() };
+    let (name, file) = typed.split_at(at + 2);
+    let files = PathCompleter::any().complete(OsStr::from_bytes(file));
+    files.into_iter().map(|candidate| candidate.add_prefix(OsStr::from_bytes(name))).collect()
 }
 
 /// Tasks that have not ended.
 pub(crate) fn live_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
-    candidates(
-        current,
-        &[Status::Queued, Status::Starting, Status::Running, Status::Paused, Status::Stopping],
-    )
+    candidates(current, &LIVE, |_| true)
 }
 
 /// Asks a daemon that runs, and says nothing about one that does not.
-fn candidates(current: &OsStr, statuses: &[Status]) -> Vec<CompletionCandidate> {
+fn candidates(
+    current: &OsStr,
+    statuses: &[Status],
+    wanted: impl Fn(&Task) -> bool,
+) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     let surroundings = Surroundings::of_this_process();
     let typed: Vec<_> = std::env::args_os().collect();
@@ -84,7 +115,9 @@ fn candidates(current: &OsStr, statuses: &[Status]) -> Vec<CompletionCandidate> 
         tokio::time::timeout(PATIENCE, client.list(&query)).await
     });
     match asked {
-        Ok(Ok(page)) => page.items.iter().filter_map(|task| candidate(task, current)).collect(),
+        Ok(Ok(page)) => {
+            page.items.iter().filter(|task| wanted(task)).flat_map(|task| words(task, current)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -99,17 +132,18 @@ fn home_flag(typed: &[OsString]) -> Option<&OsStr> {
     })
 }
 
-/// The name where that was begun, else the id; with or without its `t-`.
-fn candidate(task: &Task, current: &str) -> Option<CompletionCandidate> {
+/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet.
+fn words(task: &Task, current: &str) -> Vec<CompletionCandidate> {
     let id = task.id.as_str();
-    let named = task.name.as_deref().filter(|name| !current.is_empty() && name.starts_with(current));
-    let word = match named {
-        Some(name) => name,
-        None if id.starts_with(current) => id,
-        None => id.strip_prefix("t-").filter(|bare| bare.starts_with(current))?,
+    let named = task.name.as_deref().filter(|name| name.starts_with(current));
+    let by_id = match named {
+        Some(_) if !current.is_empty() => None,
+        _ if id.starts_with(current) => Some(id),
+        _ => id.strip_prefix("t-").filter(|bare| bare.starts_with(current)),
     };
     let help = format!("{}  {}", task.status, table::title(task));
-    Some(CompletionCandidate::new(word).help(Some(help.into())))
+    let candidate = |word: &str| CompletionCandidate::new(word).help(Some(help.clone().into()));
+    named.into_iter().chain(by_id).map(candidate).collect()
 }
 
 #[cfg(test)]
@@ -118,20 +152,21 @@ mod tests {
 
     use super::*;
 
-    fn completed(current: &str) -> Option<String> {
+    fn completed(current: &str) -> Vec<String> {
         let mut json = sample_task("running");
         json["name"] = "build".into();
         let task: Task = serde_json::from_value(json).unwrap();
-        candidate(&task, current).map(|candidate| candidate.get_value().to_string_lossy().into_owned())
+        let words = words(&task, current);
+        words.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
 
     #[test]
     fn a_task_is_completed_from_its_id_or_its_name() {
-        assert_eq!(completed("").as_deref(), Some("t-bcdfghjkmn"));
-        assert_eq!(completed("t-bc").as_deref(), Some("t-bcdfghjkmn"));
-        assert_eq!(completed("bcd").as_deref(), Some("bcdfghjkmn"));
-        assert_eq!(completed("bui").as_deref(), Some("build"));
-        assert_eq!(completed("x"), None);
+        assert_eq!(completed(""), ["build", "t-bcdfghjkmn"]);
+        assert_eq!(completed("t-bc"), ["t-bcdfghjkmn"]);
+        assert_eq!(completed("bcd"), ["bcdfghjkmn"]);
+        assert_eq!(completed("bui"), ["build"]);
+        assert!(completed("x").is_empty());
     }
 
     #[test]

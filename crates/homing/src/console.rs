@@ -108,6 +108,13 @@ impl Console {
         }
     }
 
+    /// JSON to stderr as one line.
+    pub(crate) fn json_note(&self, value: &impl Serialize) {
+        if let Ok(text) = serde_json::to_string(value) {
+            self.note(&text);
+        }
+    }
+
     /// A line to stderr; where that is closed there is nobody to tell.
     pub(crate) fn note(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{text}");

@@ -66,8 +66,12 @@ impl Context {
         Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Tells of a problem: one sentence with its code, then what to do.
+    /// Tells of a problem: one sentence with its code, then what to do; with `--json`, as an object on one line.
     pub(crate) fn report(&self, problem: &Problem) {
+        if self.json {
+            let advice = wording::advice(problem).to_owned();
+            return self.console.json_note(&Problem { advice, ..problem.clone() });
+        }
         let detail = homing_model::sanitize::line(&problem.detail);
         let head = self.console.tint_note(Tint::Red, "homing:");
         self.console.note(&format!(

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::keyboard::{self, Keyboard};
 use crate::printer::Printer;
-use crate::{exit_code, pump, stamp};
+use crate::{pump, stamp};
 
 /// What 128+SIGINT is to a shell: this process left because of Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -39,6 +39,8 @@ pub(crate) enum Attended {
     Ended(Box<Task>),
     /// This process left first, with this code; the user was told.
     LeftRunning(u8),
+    /// It took too long and was left to the background; the user was told.
+    InBackground(TaskId),
 }
 
 /// Catches Ctrl-C from now on.
@@ -85,7 +87,7 @@ impl Foreground<'_> {
         if self.keyboard.is_some() {
             pump = Some(Box::pin(async { pump::keys(client, &task, &typed).await }));
         } else if self.pump {
-            pump = Some(Box::pin(async { pump::stdin(client, &task, true).await }));
+            pump = Some(Box::pin(async { Ok(pump::stdin(client, &task, true).await?.written) }));
         }
         let (mut pressed, mut typed_before) = (0, 0);
         loop {
@@ -236,7 +238,7 @@ impl Foreground<'_> {
             "homing: {id} goes on in the background\n  next: `homing output -f {id}{from}` shows the rest, \
              `homing wait {id}` waits, `homing stop {id}` ends it"
         ));
-        Attended::LeftRunning(exit_code::STILL_RUNNING)
+        Attended::InBackground(self.task.clone())
     }
 }
 

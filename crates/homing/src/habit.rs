@@ -6,6 +6,7 @@ type Habit = (&'static str, &'static str);
 /// What `kill`, `docker`, `systemctl` and their like have taught.
 const COMMANDS: &[Habit] = &[
     ("abort", "stop"),
+    ("add", "run"),
     ("attach", "output -f"),
     ("background", "run"),
     ("bg", "run"),
@@ -19,6 +20,7 @@ const COMMANDS: &[Habit] = &[
     ("describe", "show"),
     ("drop", "forget"),
     ("end", "stop"),
+    ("enqueue", "run"),
     ("error", "explain"),
     ("errors", "explain"),
     ("fg", "output -f"),
@@ -41,10 +43,10 @@ const COMMANDS: &[Habit] = &[
     ("print", "output"),
     ("prune", "gc"),
     ("purge", "forget"),
+    ("queue", "run"),
     ("quit", "stop"),
     ("reload", "daemon restart"),
     ("remove", "forget"),
-    ("restart", "daemon restart"),
     ("rm", "forget"),
     ("serve", "daemon run"),
     ("settings", "config"),
@@ -81,6 +83,30 @@ const DAEMON: &[Habit] = &[
     ("up", "start"),
 ];
 
+const AGAIN: &str = "no command runs a task again yet: `homing show ID` has its command line for `homing run`; `homing daemon restart` restarts the daemon";
+const PAUSE: &str = "tasks cannot be paused yet; `homing stop ID` ends one";
+const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal S ID` sends one and ends the task after the grace; \
+    `kill -s S PID`, with the pid that `homing show ID` tells, sends it to the main process";
+
+/// What others have and homing has not, with what comes nearest.
+const ABSENT: &[Habit] = &[
+    ("continue", PAUSE),
+    ("pause", PAUSE),
+    ("rerun", AGAIN),
+    ("restart", AGAIN),
+    ("resume", PAUSE),
+    ("retry", AGAIN),
+    ("signal", SIGNAL),
+    ("suspend", PAUSE),
+    ("unpause", PAUSE),
+];
+
+/// The way out for somebody who looks for what is not there.
+pub(crate) fn absent(above: &str, word: &str) -> Option<&'static str> {
+    let found = ABSENT.iter().find(|(habit, _)| above != "daemon" && habit.eq_ignore_ascii_case(word));
+    found.map(|(_, way)| *way)
+}
+
 /// What somebody with this habit means.
 pub(crate) fn meant(above: &str, word: &str) -> Option<&'static str> {
     let habits = if above == "daemon" { DAEMON } else { COMMANDS };
@@ -109,6 +135,18 @@ mod tests {
                 assert_ne!(kind(meant), Some(clap::error::ErrorKind::UnknownArgument), "{meant}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_absent_is_no_command() {
+        assert!(ABSENT.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
+        for (habit, _) in ABSENT {
+            let kind = Cli::try_parse_from(["homing", habit]).unwrap_err().kind();
+            assert_eq!(kind, clap::error::ErrorKind::InvalidSubcommand, "{habit}");
+            assert_eq!(meant("homing", habit), None, "{habit}");
+        }
+        assert_eq!(absent("homing", "Restart"), Some(AGAIN));
+        assert_eq!(absent("daemon", "pause"), None);
     }
 
     #[test]

@@ -79,6 +79,21 @@ pub(crate) fn check(home: &Path) -> Result<(), Problem> {
     check_socket(home)
 }
 
+/// Whether nothing was ever run here: then there is nothing to look at, and looking makes no folder.
+pub(crate) fn is_missing(home: &Path) -> bool {
+    let missing =
+        matches!(std::fs::symlink_metadata(home), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    missing && check(home).is_ok()
+}
+
+/// What to say of it.
+pub(crate) fn missing(home: &Path) -> Problem {
+    let mut problem =
+        Problem::new(Code::UnknownTask, format!("there is no home at {}, and so no task", home.display()));
+    problem.advice = format!("The first `homing run` makes it. {ANOTHER}");
+    problem
+}
+
 /// A folder where the socket should be is the one thing that a new socket cannot take the place of.
 fn check_socket(home: &Path) -> Result<(), Problem> {
     let socket = home.join(SOCKET);

@@ -66,7 +66,7 @@ impl Printer {
         // Between two files there is no order to keep, so each gets its part of the chunk at once.
         let (mut out, mut err) = (Vec::new(), Vec::new());
         for piece in pieces(chunk, spans) {
-            if self.only.is_some_and(|only| piece.source != only && piece.source != Source::Mixed) {
+            if self.only.is_some_and(|only| !piece.source.is_of(only)) {
                 continue;
             }
             let safe = self.safe.as_mut().map(|safe| safe.push(piece.bytes).into_bytes());

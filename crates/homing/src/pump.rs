@@ -46,51 +46,61 @@ fn reader() -> mpsc::Receiver<Bytes> {
     rx
 }
 
+/// What became of an input.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// Bytes that the task took.
+    pub(crate) written: u64,
+    /// Why it took no more, if there was more.
+    pub(crate) refused: Option<Error>,
+}
+
 /// Sends what is typed until nobody types any more, and counts it.
 pub(crate) async fn keys(client: &Client, task: &TaskId, typed: &Cell<u64>) -> Result<u64, Error> {
     let mut pieces = reader();
     while let Some(piece) = pieces.recv().await {
         typed.set(typed.get() + piece.len() as u64);
-        let whole = piece.len() as u64;
-        if send(client, task, piece).await? < whole {
+        if send(client, task, piece).await?.refused.is_some() {
             break;
         }
     }
     Ok(typed.get())
 }
 
-/// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough.
-pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result<u64, Error> {
+/// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough;
+/// whether that matters is for the caller to say.
+pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result<Sent, Error> {
     let mut pieces = reader();
-    let mut sent = 0;
+    let mut written = 0;
     while let Some(piece) = pieces.recv().await {
-        let whole = piece.len() as u64;
-        let written = send(client, task, piece).await?;
-        sent += written;
-        if written < whole {
-            return Ok(sent);
+        let sent = send(client, task, piece).await?;
+        written += sent.written;
+        if sent.refused.is_some() {
+            return Ok(Sent { written, ..sent });
         }
     }
+    let mut refused = None;
     if close {
         match client.input(task.as_str(), Bytes::new(), true).await {
-            Err(error) if had_enough(&error) => {}
+            // It took everything and went its way: there is nothing left to close.
+            Err(error) if had_enough(&error) => refused = Some(error).filter(|_| written == 0),
             result => {
                 result?;
             }
         }
     }
-    Ok(sent)
+    Ok(Sent { written, refused })
 }
 
-/// Sends one piece, however slowly the task reads. Fewer bytes than given means that it will take no more.
-async fn send(client: &Client, task: &TaskId, mut piece: Bytes) -> Result<u64, Error> {
+/// Sends one piece, however slowly the task reads.
+async fn send(client: &Client, task: &TaskId, mut piece: Bytes) -> Result<Sent, Error> {
     let mut sent = 0;
     let mut pause = Duration::from_millis(10);
     while !piece.is_empty() {
         let written = match client.input(task.as_str(), piece.clone(), false).await {
             Ok(answer) => answer.written,
             Err(error) if error.code() == Some(Code::InputNotRead) => 0,
-            Err(error) if had_enough(&error) => return Ok(sent),
+            Err(error) if had_enough(&error) => return Ok(Sent { written: sent, refused: Some(error) }),
             Err(error) => return Err(error),
         };
         sent += written;
@@ -103,7 +113,7 @@ async fn send(client: &Client, task: &TaskId, mut piece: Bytes) -> Result<u64, E
             pause = Duration::from_millis(10);
         }
     }
-    Ok(sent)
+    Ok(Sent { written: sent, refused: None })
 }
 
 fn had_enough(error: &Error) -> bool {
@@ -130,7 +140,7 @@ mod tests {
         });
         let client = Client::new(home.path(), "u");
         let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abcdefgh")).await.unwrap();
-        assert_eq!(sent, 8);
+        assert!(sent.written == 8 && sent.refused.is_none(), "{sent:?}");
         let taken: Vec<u8> = fake
             .requests()
             .iter()
@@ -147,6 +157,6 @@ mod tests {
         let _fake = Fake::serve(home.path(), |_| Reply::problem(&Problem::new(Code::TaskEnded, "over")));
         let client = Client::new(home.path(), "u");
         let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abc")).await.unwrap();
-        assert_eq!(sent, 0);
+        assert_eq!((sent.written, sent.refused.and_then(|error| error.code())), (0, Some(Code::TaskEnded)));
     }
 }

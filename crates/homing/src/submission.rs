@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::ArgValueCompleter;
 use homing_model::notify::{SigningKey, When};
 use homing_model::units::millis;
 use homing_model::{Notify, OnDuplicate, OnExit, OsText, Spec, Stdin, Target, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, program, variables, wording};
+use crate::{capture, completion, program, variables, wording};
 
 /// What happens to children that outlive the main process.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -68,7 +69,7 @@ pub(crate) struct Submission {
     #[arg(long, value_name = "NAME")]
     env_from: Vec<String>,
     /// A variable that is never written to disk; @FILE is read at every start
-    #[arg(long, value_name = "K=V|K=@FILE")]
+    #[arg(long, value_name = "K=V|K=@FILE", add = ArgValueCompleter::new(completion::secret))]
     secret: Vec<OsString>,
     /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
@@ -77,10 +78,10 @@ pub(crate) struct Submission {
     #[arg(long)]
     pty: bool,
     /// End it this long after its start
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     timeout: Option<Duration>,
     /// Between the polite signal and the last one [default: 5s, or what config.toml says]
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     grace: Option<Duration>,
     /// Children that outlive the main process [default: leave]
     #[arg(long, value_name = "WHAT")]
@@ -104,7 +105,7 @@ pub(crate) struct Submission {
     #[arg(long, value_name = "WHAT", requires = "key")]
     on_duplicate: Option<OnDuplicateArg>,
     /// Program and arguments
-    #[arg(trailing_var_arg = true, value_name = "ARGV", value_hint = ValueHint::CommandWithArguments)]
+    #[arg(trailing_var_arg = true, value_name = "ARGV", value_hint = ValueHint::AnyPath)]
     argv: Vec<OsString>,
 }
 

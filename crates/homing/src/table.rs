@@ -6,7 +6,7 @@ use homing_model::{Task, Timestamp};
 
 use crate::columns::{fit, of, pad};
 use crate::console::{Console, Tint};
-use crate::symbol;
+use crate::{leftover, symbol};
 
 /// Below this many columns the exit goes too.
 const NARROW: usize = 50;
@@ -61,6 +61,11 @@ fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(Str
     let percent = task.progress.as_ref().and_then(|progress| progress.percent);
     if let Some(percent) = percent.filter(|_| !task.status.is_terminal()) {
         status.push_str(&format!(" {percent:.0}%"));
+    }
+    // It may be over, and its server still run.
+    let left = leftover::count(task);
+    if left > 0 {
+        status.push_str(&format!(" +{left}"));
     }
     let mut cells = vec![(task.id.to_string(), None), (status, Some(tint))];
     if width >= MEDIUM {
@@ -117,6 +122,24 @@ mod tests {
 
     fn now() -> Timestamp {
         "2026-01-01T00:03:05.010Z".parse().unwrap()
+    }
+
+    #[test]
+    fn an_ended_task_of_which_something_still_runs_is_marked() {
+        let pid = std::process::id();
+        let me = homing_shim::process::stat(pid).unwrap().name;
+        let mut json = sample_task("failed");
+        json["outcome"]["survivors"] =
+            serde_json::json!([{ "pid": pid, "name": me }, { "pid": u32::MAX, "name": "gone" }]);
+        let tasks = [serde_json::from_value(json).unwrap()];
+        let text = render(&tasks, now(), &Console::plain(Some(80)));
+        assert!(text.contains("  ✗ failed +1  "), "{text}");
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0].find("AGE"), lines[1].replace('✗', "x").find("3m"), "{text}");
+        for width in [10, 20, 40, 60] {
+            let text = render(&tasks, now(), &Console::plain(Some(width)));
+            assert!(text.lines().all(|line| of(line) <= width), "{text}");
+        }
     }
 
     #[test]

@@ -1,18 +1,23 @@
 //! The last lines of an output, of which only bytes can be asked for.
 
-use homing_client::{Chunk, Client, Error, OutputQuery, Stream};
+use bytes::Bytes;
+use homing_client::{Chunk, Client, Error, OutputQuery, Source, Stream};
 use homing_model::TaskId;
+
+use crate::stamp;
 
 /// A guess at the length of a line, for the first question.
 const LINE: u64 = 160;
 /// What one question asks for.
 const STRETCH: u64 = 1 << 20;
 
-/// Fetches ever longer ends of the output until they hold the lines, and cuts there.
+/// Fetches ever longer ends of the output until they hold the lines, and cuts there. With `only`, the lines of that source are
+/// counted; with `stream`, the daemon leaves out the other one.
 pub(crate) async fn fetch(
     client: &Client,
     task: &TaskId,
     lines: u64,
+    only: Option<Source>,
     stream: Option<Stream>,
 ) -> Result<Vec<Chunk>, Error> {
     let last = OutputQuery { tail: Some(1), ..OutputQuery::default() };
@@ -20,15 +25,49 @@ pub(crate) async fn fetch(
     let mut window = lines.saturating_mul(LINE).clamp(4096, STRETCH);
     loop {
         let start = end.saturating_sub(window);
-        let mut chunks = range(client, task, start, end, stream).await?;
-        if cut(&mut chunks, lines, stream.is_none()) || start == 0 {
-            return Ok(chunks);
+        let mut chunks = range(client, task, start, end, None).await?;
+        let Some(only) = only else {
+            if cut(&mut chunks, lines) || start == 0 {
+                return Ok(chunks);
+            }
+            window = window.saturating_mul(8);
+            continue;
+        };
+        let end = chunks.last().map_or(end, |chunk| chunk.end);
+        let mut parts = parts_of(client, task, &chunks, only).await?;
+        let found = cut(&mut parts, lines);
+        if found || start == 0 {
+            let from = parts.first().filter(|_| found).map_or(start, |part| part.offset);
+            return range(client, task, from, end, stream).await;
         }
         window = window.saturating_mul(8);
     }
 }
 
-/// The output from `start` up to `end` or a little beyond; at least one chunk, which may be empty.
+/// What of these chunks came from one source, each stretch with its place in the whole.
+async fn parts_of(
+    client: &Client,
+    task: &TaskId,
+    chunks: &[Chunk],
+    only: Source,
+) -> Result<Vec<Chunk>, Error> {
+    let mut parts = Vec::new();
+    for chunk in chunks {
+        let spans = stamp::spans(client, task, chunk).await?;
+        let mut offset = chunk.offset;
+        for piece in stamp::pieces(chunk, &spans) {
+            let end = offset + piece.bytes.len() as u64;
+            if piece.source.is_of(only) {
+                let bytes = Bytes::copy_from_slice(piece.bytes);
+                parts.push(Chunk { bytes, offset, end, gap: 0, ..chunk.clone() });
+            }
+            offset = end;
+        }
+    }
+    Ok(parts)
+}
+
+/// The output from `start` up to `end`; at least one chunk, which may be empty.
 async fn range(
     client: &Client,
     task: &TaskId,
@@ -39,8 +78,8 @@ async fn range(
     let mut chunks = Vec::new();
     let mut offset = start;
     loop {
-        let query =
-            OutputQuery { offset: Some(offset), limit: Some(STRETCH), stream, ..OutputQuery::default() };
+        let limit = Some(end.saturating_sub(offset).clamp(1, STRETCH));
+        let query = OutputQuery { offset: Some(offset), limit, stream, ..OutputQuery::default() };
         let chunk = client.output(task.as_str(), &query).await?;
         let stuck = chunk.end <= offset;
         offset = chunk.end;
@@ -52,7 +91,7 @@ async fn range(
 }
 
 /// Drops all but the last lines; false if more of them may come before the first chunk.
-fn cut(chunks: &mut Vec<Chunk>, lines: u64, contiguous: bool) -> bool {
+fn cut(chunks: &mut Vec<Chunk>, lines: u64) -> bool {
     let mut left = lines;
     // The line feed at the very end closes the last line and begins no other.
     let mut closing = true;
@@ -72,9 +111,7 @@ fn cut(chunks: &mut Vec<Chunk>, lines: u64, contiguous: bool) -> bool {
         if let Some(start) = start {
             chunk.bytes = chunk.bytes.slice(start..);
             chunk.gap = 0;
-            if contiguous {
-                chunk.offset += start as u64;
-            }
+            chunk.offset += start as u64;
             chunks.drain(..index);
             return true;
         }
@@ -103,7 +140,7 @@ mod tests {
             });
             offset = end;
         }
-        cut(&mut chunks, lines, true).then(|| {
+        cut(&mut chunks, lines).then(|| {
             let text = chunks.iter().map(|chunk| String::from_utf8_lossy(&chunk.bytes)).collect();
             (text, chunks[0].offset)
         })
@@ -139,13 +176,17 @@ mod tests {
         });
         let client = Client::new(home.path(), "u");
         let task = TaskId::from_entropy(1);
-        let chunks = fetch(&client, &task, 50, None).await.unwrap();
+        let chunks = fetch(&client, &task, 50, None, None).await.unwrap();
         let text: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.bytes.to_vec()).collect();
         assert_eq!(text.len(), 50 * 201);
         assert!(text.starts_with(b"000") && text.ends_with(b"19999\n"));
         assert_eq!(chunks[0].offset, (end - 50 * 201) as u64);
-        let all: usize =
-            fetch(&client, &task, 50_000, None).await.unwrap().iter().map(|chunk| chunk.bytes.len()).sum();
+        let all: usize = fetch(&client, &task, 50_000, None, None)
+            .await
+            .unwrap()
+            .iter()
+            .map(|chunk| chunk.bytes.len())
+            .sum();
         assert_eq!(all, end);
         assert_eq!(fake.connections(), 1);
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use homing_model::Code;
+use homing_model::{Code, Problem};
 
 use crate::cli;
 use crate::console::{Console, Tint};
@@ -52,29 +52,47 @@ pub(crate) fn refuse(
             return closing(&console.data(text(console.colour).as_bytes()));
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console.note(text(false).trim_end()),
+        _ if wants_json(arguments) => console.json_note(&problem(error, command_name(arguments))),
         _ => console.note(&sentence(error, command_name(arguments), console)),
     }
     ExitCode::from(exit_code::of_usage(manner))
 }
 
+/// `--json` before the command that is to be run; the line could not be parsed, so that this is a first look again.
+fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// The same for a program.
+fn problem(error: &clap::Error, command: Option<&str>) -> Problem {
+    let (first, tips, next) = parts(error, command);
+    let mut problem = Problem::new(Code::InvalidRequest, first);
+    problem.advice = tips.into_iter().chain([next]).collect::<Vec<_>>().join("; ");
+    problem
+}
+
 /// One sentence with a code, the parser's tips, and where to read on.
 fn sentence(error: &clap::Error, command: Option<&str>, console: &Console) -> String {
-    let root = cli::grammar();
-    let known = command.and_then(|name| root.find_subcommand(name));
-    let (first, tips, next) = match (error.kind(), known) {
-        (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
-        (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command.get_name()),
-        (_, known) => {
-            let (first, tips) = parsers_words(&error.render().to_string());
-            (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
-        }
-    };
+    let (first, tips, next) = parts(error, command);
     let head = console.tint_note(Tint::Red, "homing:");
     let mut out = format!("{head} {first} ({})", Code::InvalidRequest.code());
     for tip in tips {
         out.push_str(&format!("\n  {tip}"));
     }
     out + "\n  next: " + &next
+}
+
+fn parts(error: &clap::Error, command: Option<&str>) -> (String, Vec<String>, String) {
+    let root = cli::grammar();
+    let known = command.and_then(|name| root.find_subcommand(name));
+    match (error.kind(), known) {
+        (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
+        (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command.get_name()),
+        (_, known) => {
+            let (first, tips) = parsers_words(&error.render().to_string());
+            (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
+        }
+    }
 }
 
 fn help_of(command: &str) -> String {
@@ -94,9 +112,12 @@ fn no_command(error: &clap::Error, above: &clap::Command) -> (String, Vec<String
     let path = if above.get_name() == "homing" { String::new() } else { format!("{} ", above.get_name()) };
     let first = format!("there is no command `{path}{}`", homing_model::sanitize::line(word));
     let meant = habit::meant(above.get_name(), word).or_else(|| nearest(word, above));
-    let tips = meant.map(|name| format!("did you mean `homing {path}{name}`?"));
+    let tips = match habit::absent(above.get_name(), word) {
+        Some(way) => vec![way.to_owned()],
+        None => meant.map(|name| format!("did you mean `homing {path}{name}`?")).into_iter().collect(),
+    };
     let next = if path.is_empty() { everything() } else { help_of(above.get_name()) };
-    (first, tips.into_iter().collect(), next)
+    (first, tips, next)
 }
 
 /// The command that is fewest slips of the finger away, if they are few.
@@ -184,6 +205,14 @@ mod tests {
             assert!(told(line).contains(&format!("did you mean `homing {meant}`?")), "{}", told(line));
         }
         assert!(!told("homing kubernetes").contains("did you mean"));
+        for (line, way) in [
+            ("homing restart x", "`homing daemon restart` restarts the daemon"),
+            ("homing pause x", "`homing stop ID` ends one"),
+            ("homing signal x", "`kill -s S PID`"),
+        ] {
+            let text = told(line);
+            assert!(text.contains(way) && !text.contains("did you mean"), "{text}");
+        }
         let text = told("homing daemon strat");
         assert!(
             text.contains("`daemon strat`") && text.contains("did you mean `homing daemon start`?"),
@@ -221,6 +250,18 @@ mod tests {
         assert_eq!(lines[0], "homing: unexpected argument '--limmit' found (HM0003)");
         assert!(lines[1].contains("--limit"), "{text}");
         assert_eq!(lines.last(), Some(&"  next: homing list --help"));
+    }
+
+    #[test]
+    fn numbers_and_durations_that_make_no_sense_are_told_with_what_would() {
+        for line in ["homing list -n 0", "homing list -n abc", "homing list -n -3"] {
+            assert!(told(line).contains("write a whole number, 1 or above"), "{}", told(line));
+        }
+        for line in
+            ["homing run --timeout -5s -- x", "homing wait --timeout -5s x", "homing stop --grace -1s x"]
+        {
+            assert!(told(line).contains("is not a duration: write 500ms"), "{}", told(line));
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ pub(crate) fn whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number, 0 or above".to_owned())
 }
 
+/// A number of things to show.
+pub(crate) fn count(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "write a whole number, 1 or above".to_owned())
+}
+
 /// A signal, left as it was written.
 pub(crate) fn signal(text: &str) -> Result<String, String> {
     signal_number(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
@@ -108,6 +113,7 @@ mod tests {
             (whole("7"), whole("-1").is_err(), whole("99999999999999999999").is_err()),
             (Ok(7), true, true)
         );
+        assert!(count("1") == Ok(1) && count("0").is_err() && count("abc").is_err() && count("-3").is_err());
         assert!(signal("INT").is_ok() && signal("SIGTERM").is_ok() && signal("9").is_ok());
         assert!(signal("NOPE").is_err());
     }

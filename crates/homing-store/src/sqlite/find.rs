@@ -7,8 +7,8 @@ use super::cursor::{Cursor, Section};
 use super::listing;
 use crate::store::{Error, Found};
 
-/// How many candidates an ambiguous answer names.
-const FEW: usize = 5;
+/// How many candidates an ambiguous answer has: one more than are named, so that it is known whether there are more.
+const FEW: usize = 6;
 
 /// Finds the task. A task with exactly this name, live or else the newest that ended, comes before an id that merely starts so: with
 /// thousands of random ids some stranger begins like any short name, and must not be stopped or forgotten in its place. Who means the
@@ -24,7 +24,7 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
             let live = found(
                 conn,
                 "SELECT id FROM tasks INDEXED BY tasks_live_name \
-                 WHERE name = ?1 AND ended_at IS NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 5",
+                 WHERE name = ?1 AND ended_at IS NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 6",
                 [name],
             )?;
             if live != Found::None {
@@ -48,9 +48,9 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
 fn starting_with(conn: &Connection, prefix: &str) -> Result<Found, Error> {
     let above = format!("{prefix}~");
     let known =
-        found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])?;
+        found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", [prefix, &above])?;
     or_expired(known, || {
-        found(conn, "SELECT id FROM issued WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 5", [prefix, &above])
+        found(conn, "SELECT id FROM issued WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", [prefix, &above])
     })
 }
 

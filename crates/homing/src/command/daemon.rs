@@ -86,6 +86,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
             What::Restart => {
+                // Before the stop: from here it could not be started again.
+                refuse_inside_task(context)?;
                 leave(&client, context).await?;
                 start(&client, context).await
             }
@@ -95,11 +97,16 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     })
 }
 
-async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
+fn refuse_inside_task(context: &Context) -> Result<(), Failure> {
     if entry::inside_task() {
         let detail = format!("no daemon is started for {} from inside a task", context.home.display());
         return Err(Problem::new(Code::NestedStart, detail).into());
     }
+    Ok(())
+}
+
+async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
+    refuse_inside_task(context)?;
     let running = ask(client).await?.is_some();
     let deadline = Instant::now() + PATIENCE;
     let answer = loop {

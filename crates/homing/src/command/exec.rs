@@ -26,17 +26,18 @@ With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps t
 
 Examples:
   homing exec -- cargo build                     as if typed, but safe from hang-ups
-  homing exec --bg-after 30s -- make             past 30 s: prints the id, returns 123
+  homing exec --bg-after 30s -- make             past 30 s: tells the id, returns 123
   homing exec -c 'seq 3 | sort -r'
   homing exec --pty -- python3                   type into it, as if run here
 
 Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 went to the background,
 124 timed out, 125 homing failed, 126/127 could not be started.
-With --json the output goes to stderr and the task, once ended, to stdout."
+With --json the output goes to stderr and the task, once ended or in the background, to stdout.
+Without it the id of a task in the background is told on stderr."
 )]
 pub(crate) struct Options {
     /// Leave it to the background after this long
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     bg_after: Option<Duration>,
     #[command(flatten)]
     submission: Submission,

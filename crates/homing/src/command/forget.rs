@@ -16,7 +16,7 @@ Examples:
   homing forget $(homing list --all --status failed --json | jq -r '.items[].id')")]
 pub(crate) struct Options {
     /// Ids, starts of ids, names, or @last
-    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::ended_tasks))]
     ids: Vec<String>,
 }
 

@@ -77,7 +77,8 @@ pub(crate) fn overview() -> String {
         }
     }
     out.push_str(
-        "\nA task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h. Sizes: 64MiB.\n\
+        "\nA task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m,\n\
+         2h, 1h30m, 7d. Sizes: 64MiB.\n\
          Exit codes of run --wait, run --follow, exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped,\n\
          123 still running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run alone: 0 submitted,\n\
          125 homing failed. All others: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.\n",

@@ -28,7 +28,7 @@ pub(crate) struct Options {
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
     /// If there is nothing, wait this long for something
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     wait: Option<Duration>,
     /// Acknowledge what was printed
     #[arg(long)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_client::Error;
 use homing_model::api::InputAnswer;
 use homing_model::{Code, Problem};
 use tokio::time::sleep;
@@ -24,7 +25,8 @@ const WAITING: &str =
 
 #[derive(Debug, Args)]
 #[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT and
---enter, what is piped in or redirected to this command is passed on, up to its end.
+--enter, what is piped in or redirected to this command is passed on, up to its end; a task that
+takes none of it, or not all, is told as an error.
 
 Examples:
   homing input @last yes --enter     a line
@@ -33,7 +35,7 @@ Examples:
   make data | homing input t-k3m --eof   all of it, then no more")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
-    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
+    #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks_with_input))]
     id: String,
     /// What to write
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
@@ -69,7 +71,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                     sending.await
                 }
             };
-            return Ok(InputAnswer { written: sent? });
+            let sent = sent?;
+            if let Some(error) = sent.refused {
+                return Err(not_all(sent.written, error).into());
+            }
+            return Ok(InputAnswer { written: sent.written });
         }
         let mut bytes = options.text.clone().unwrap_or_default().into_vec();
         if options.enter {
@@ -87,4 +93,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.console.json(&answer)?;
     }
     Ok(exit_code::DONE)
+}
+
+/// A task that took none of it, or not all.
+fn not_all(written: u64, error: Error) -> Problem {
+    let mut problem = error.into_problem();
+    if written > 0 {
+        problem.detail = format!("the task took only {written} bytes of the input: {}", problem.detail);
+    }
+    problem
 }

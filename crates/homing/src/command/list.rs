@@ -10,7 +10,7 @@ use homing_model::{Status, Task};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{exit_code, table, wording};
+use crate::{exit_code, home, table, wording};
 
 /// What a screen holds.
 const SCREEN: u32 = 20;
@@ -20,7 +20,8 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json,
-`next_cursor` is null if that was all.
+`next_cursor` is null if that was all. `+1` after a status: the task has ended, and one process that
+it started still runs; `homing show` names it, `homing stop` ends it.
 
 Examples:
   homing list                        what runs, and the latest that ended
@@ -43,7 +44,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K=V", value_parser = wording::label)]
     label: Vec<String>,
     /// At most so many [default: 20]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", allow_negative_numbers = true, value_parser = wording::count)]
     limit: Option<u32>,
 }
 
@@ -62,6 +63,14 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         limit: None,
         cursor: None,
     };
+    if home::is_missing(&context.home) {
+        let missing = home::missing(&context.home);
+        context.console.note(&format!("homing: {}; {}", missing.detail, missing.advice));
+        if context.json {
+            context.console.json(&Page::<Task> { items: Vec::new(), next_cursor: None })?;
+        }
+        return Ok(exit_code::DONE);
+    }
     let page = context.block_on(async { Ok(fetch(&context.client(), query, limit).await?) })?;
     if context.json {
         context.console.json(&page)?;

@@ -15,8 +15,9 @@ const STRETCH: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal, sequences that could do harm are shown instead of obeyed, and progress bars rewrite
-their line; elsewhere the bytes come as they are. Bytes that were not kept are told of on stderr.
+    after_help = "On a terminal, sequences that could do harm are removed or shown, never obeyed, and progress bars
+and spinners rewrite their line; elsewhere the bytes come as they are. Bytes that were not kept are
+told of on stderr.
 
 Examples:
   homing output @last                everything so far
@@ -51,6 +52,12 @@ pub(crate) struct Options {
 
 /// Prints the output, and what follows if asked to.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if context.json && options.timestamps {
+        return Err(Failure::usage(
+            "`--json` has no times of lines, and `--timestamps` would be lost",
+            "Leave out one of them; `GET /v1/tasks/ID/output/index` has the times by offset.",
+        ));
+    }
     let client = context.client();
     context.block_on(async {
         let id = client.task(&options.id).await?.id;
@@ -65,6 +72,7 @@ struct Reading<'a> {
     context: &'a Context,
     client: &'a Client,
     id: &'a TaskId,
+    only: Option<Source>,
     stream: Option<Stream>,
     printer: Printer,
 }
@@ -73,12 +81,13 @@ impl<'a> Reading<'a> {
     fn new(options: &'a Options, context: &'a Context, client: &'a Client, id: &'a TaskId) -> Self {
         let mut printer = Printer::new(context.console, Sink::Stdout, options.raw);
         // Times are looked up by offset in the whole output, so one stream of it is chosen here, not by the daemon.
+        let only = options.stderr.then_some(Source::Stderr);
         let mut stream = options.stderr.then_some(Stream::Stderr);
-        if options.timestamps && !context.json {
+        if options.timestamps {
             stream = None;
-            printer = printer.with_times(options.stderr.then_some(Source::Stderr));
+            printer = printer.with_times(only);
         }
-        Self { options, context, client, id, stream, printer }
+        Self { options, context, client, id, only, stream, printer }
     }
 
     async fn read(mut self) -> Result<(), Failure> {
@@ -86,7 +95,7 @@ impl<'a> Reading<'a> {
         let mut complete = false;
         if let Some(lines) = self.options.tail {
             let mut dropped = 0;
-            for chunk in tail::fetch(self.client, self.id, lines, self.stream).await? {
+            for chunk in tail::fetch(self.client, self.id, lines, self.only, self.stream).await? {
                 (offset, complete, dropped) = (chunk.end, chunk.complete, chunk.dropped);
                 self.show(&chunk).await?;
             }

@@ -53,9 +53,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
             let id = &submitted.task.id;
             let why = sanitize::line(&why);
-            context
-                .console
-                .note(&format!("homing: it can hardly start: {why}; `homing wait {id}` says whether it did"));
+            context.console.note(&format!(
+                "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
+            ));
         }
         if context.json {
             unless_closed(context.console.json(&submitted.task))?;
@@ -113,13 +113,22 @@ fn joined(spec: &Spec, task: &Task) -> String {
     let id = &task.id;
     let mut text = format!("homing: joined {id}, which is live with this key");
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().to_string_lossy());
+    let mut differs = false;
     if task.command != spec.command_line() {
+        differs = true;
         text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
     } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)
         && *theirs != ours
     {
+        differs = true;
         text.push_str(&format!("; its folder differs: {}", sanitize::line(theirs)));
-    } else {
+    }
+    if spec.name.is_some() && task.name != spec.name {
+        differs = true;
+        let theirs = task.name.as_deref().map_or_else(|| "none".to_owned(), sanitize::line);
+        text.push_str(&format!("; its name differs: {theirs}"));
+    }
+    if !differs {
         return text;
     }
     text + "\n  next: `--on-duplicate refuse` refuses instead; another `--key` starts another task"
@@ -135,6 +144,16 @@ pub(crate) async fn conclude(
 ) -> Result<u8, Failure> {
     let task: Task = match attended {
         Attended::LeftRunning(code) => return Ok(code),
+        Attended::InBackground(id) => {
+            if context.json {
+                // It runs, whether it can be asked about or not: the code must say so.
+                match client.task(id.as_str()).await {
+                    Ok(task) => unless_closed(context.console.json(&task))?,
+                    Err(error) => context.report(&error.into_problem()),
+                }
+            }
+            return Ok(exit_code::STILL_RUNNING);
+        }
         Attended::Ended(task) => *task,
     };
     if context.json {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap_complete::ArgValueCompleter;
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use homing_client::{Client, Error};
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::units;
@@ -34,10 +34,10 @@ pub(crate) struct Options {
     #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::live_tasks))]
     ids: Vec<String>,
     /// Between the polite signal and the last one [default: the task's, 5s]
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     grace: Option<Duration>,
     /// The polite signal [default: TERM]
-    #[arg(long, value_name = "S", value_parser = wording::signal)]
+    #[arg(long, value_name = "S", value_parser = wording::signal, add = ArgValueCandidates::new(completion::signals))]
     signal: Option<String>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Options {
     #[arg(long)]
     any: bool,
     /// No longer than this; 123 if it was not enough
-    #[arg(long, value_name = "D", value_parser = units::duration)]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     timeout: Option<Duration>,
     /// Acknowledge what has ended: nothing of it waits in the inbox
     #[arg(long)]

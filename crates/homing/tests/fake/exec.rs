@@ -24,6 +24,20 @@ async fn exec_past_its_time_goes_to_the_background() {
 }
 
 #[tokio::test]
+async fn exec_with_json_past_its_time_gives_the_task_that_goes_on() {
+    let home = tempfile::tempdir().unwrap();
+    let _fake = Fake::serve(home.path(), |request| match request.target.contains("/output?") {
+        true => Reply::silence(),
+        false => one_task("running", None, b"")(request),
+    });
+    let ran = run(home.path(), &["exec", "--json", "--bg-after", "200ms", "--", "sleep", "100"]).await;
+    let task: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, task["status"].as_str()), (Some(123), Some("running")));
+    assert_eq!(task["id"], "t-bcdfghjkmn");
+    assert!(ran.stderr.contains("homing: t-bcdfghjkmn goes on in the background"), "{}", ran.stderr);
+}
+
+#[tokio::test]
 async fn exec_with_json_keeps_stdout_for_the_task() {
     let home = tempfile::tempdir().unwrap();
     let _fake = Fake::serve(home.path(), one_task("succeeded", Some(0), b"out\n"));

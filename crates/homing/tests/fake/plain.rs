@@ -43,6 +43,74 @@ async fn output_with_times_and_of_one_stream() {
 }
 
 #[tokio::test]
+async fn the_last_lines_of_one_stream_are_counted_in_it_and_say_where_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let text = b"e1\ne2\ne3\no1\no2\no3\n";
+    let _fake = Fake::serve(home.path(), move |request| {
+        if request.target.contains("/output/index") {
+            let span = |offset: u32, stream: &str| serde_json::json!({ "offset": offset, "stream": stream, "at": "2026-01-01T00:00:00.000Z" });
+            let spans = serde_json::json!({ "spans": [span(0, "stderr"), span(9, "stdout")] });
+            return Reply::json(200, spans.to_string());
+        }
+        if request.target.contains("/output") && request.target.contains("stream=stderr") {
+            let from = parameter(request, "offset").unwrap_or(0);
+            let reply = Reply::bytes(200, &text[from.min(9)..9]).header("Homing-Offset", from);
+            return reply.header("Homing-End", text.len()).header("Homing-Complete", "true");
+        }
+        one_task("succeeded", Some(0), text)(request)
+    });
+    let ran = run(home.path(), &["output", "--stderr", "-n", "2", "x"]).await;
+    assert_eq!(ran.stdout, "e2\ne3\n");
+    let ran = run(home.path(), &["output", "-t", "--stderr", "-n", "2", "x"]).await;
+    assert_eq!(ran.stdout, "2026-01-01T00:00:00.000Z e2\n2026-01-01T00:00:00.000Z e3\n");
+    let ran = run(home.path(), &["output", "--json", "--stderr", "-n", "2", "x"]).await;
+    let expected = "{\"type\":\"output\",\"offset\":3,\"bytes\":6,\"text\":\"e2\\ne3\\n\"}\n\
+                    {\"type\":\"end\",\"offset\":18,\"complete\":true}\n";
+    assert_eq!(ran.stdout, expected);
+    let ran = run(home.path(), &["output", "--json", "-t", "x"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");
+    assert!(ran.stderr.contains("`--timestamps` would be lost"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn what_is_piped_in_and_not_taken_is_an_error_that_says_how_much_was() {
+    let home = tempfile::tempdir().unwrap();
+    for code in [Code::NoInput, Code::TaskEnded] {
+        let _fake = Fake::serve(home.path(), move |request| match request.is("POST", "/v1/tasks/") {
+            true => Reply::problem(&Problem::new(code, "it takes none")),
+            false => one_task("running", None, b"")(request),
+        });
+        for (words, input) in [
+            (&["input", "x"][..], &b"hi\n"[..]),
+            (&["input", "x", "--eof"], b"hi\n"),
+            (&["input", "x", "--eof"], b""),
+        ] {
+            let ran = run_with(home.path(), words, input).await;
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words:?}: {ran:?}");
+            assert!(
+                ran.stderr.starts_with(&format!("homing: it takes none ({})", code.code())),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let _fake = Fake::serve(home.path(), move |request| match request.is("POST", "/v1/tasks/") {
+        true if asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 => {
+            Reply::json(200, "{\"written\":3}")
+        }
+        true => Reply::problem(&Problem::new(Code::TaskEnded, "it is over")),
+        false => one_task("running", None, b"")(request),
+    });
+    let ran = run_with(home.path(), &["input", "x"], b"abcdef").await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("homing: the task took only 3 bytes of the input: it is over (HM0006)"),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
 async fn problems_are_a_sentence_a_code_and_a_next_step() {
     let home = tempfile::tempdir().unwrap();
     let _fake = Fake::serve(home.path(), |_| {
@@ -313,7 +381,7 @@ async fn a_task_that_can_hardly_start_is_told_at_once_and_submitted_all_the_same
     ] {
         let ran = run(home.path(), words).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "t-bcdfghjkmn\n"), "{words:?}");
-        assert!(ran.stderr.starts_with("homing: it can hardly start: "), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("homing: it will probably not start: "), "{words:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(says) && ran.stderr.contains(next), "{words:?}: {}", ran.stderr);
     }
     for words in [&["run", "--", "true"][..], &["run", "-c", "no-such-program"], &["run", "--", "/bin/sh"]] {

@@ -40,7 +40,25 @@ const TYPED: &[(&str, &[&str], &[&str])] = &[
     ("homing help d", &["daemon", "doctor"], &["list"]),
     ("homing explain HM003", &["HM0030", "HM0031"], &["HM0001"]),
     ("homing show my", &["mytask"], &[]),
+    ("homing forget my", &["mytask"], &["mylive"]),
+    ("homing stop my", &["mylive"], &["mytask"]),
+    ("homing input my", &["mypipe"], &["mytask", "mylive"]),
+    ("homing stop --signal U", &["USR1", "USR2"], &["TERM"]),
+    ("homing run ./my", &["./mytool"], &[]),
+    ("homing run -- ./my", &["./mytool"], &[]),
+    ("homing run -- cat my", &["mytool"], &[]),
 ];
+
+/// A home with a task of each kind, and a file.
+fn prepared() -> Home {
+    let home = super::home();
+    let _ = home.ended(&home.submit(&["--name", "mytask"], "true"));
+    let _ = home.submit(&["--name", "mylive"], "exec sleep 1000");
+    let id = home.submit(&["--name", "mypipe", "--stdin", "pipe"], "exec sleep 1000");
+    let _ = home.until_status(&id, "running");
+    std::fs::write(home.scratch().join("mytool"), "").expect("a file");
+    home
+}
 
 fn check(name: &str, mut offered: impl FnMut(&str) -> Option<String>) {
     for (typed, some, none) in TYPED {
@@ -57,8 +75,7 @@ fn check(name: &str, mut offered: impl FnMut(&str) -> Option<String>) {
 
 #[test]
 fn bash_offers_commands_options_values_and_tasks() {
-    let home = super::home();
-    let _ = home.submit(&["--name", "mytask"], "true");
+    let home = prepared();
     script(&home, "bash", "script");
     check("bash", |typed| {
         let line = format!(
@@ -71,8 +88,7 @@ fn bash_offers_commands_options_values_and_tasks() {
 
 #[test]
 fn fish_offers_commands_options_values_and_tasks() {
-    let home = super::home();
-    let _ = home.submit(&["--name", "mytask"], "true");
+    let home = prepared();
     script(&home, "fish", "script");
     check("fish", |typed| {
         let line = format!("source ./script; complete -C '{typed}'");
@@ -104,4 +120,14 @@ fn zsh_completes_at_the_first_press_of_the_key() {
         let Some(text) = shell(&home, &["zsh", "-f", "-c"], &line) else { return };
         assert!(text.contains(&format!("<{completed}>")), "{text:?}");
     }
+}
+
+#[test]
+fn the_file_of_a_secret_is_offered() {
+    let home = prepared();
+    let mut command = home.command();
+    command.args(["--", "homing", "run", "--secret", "A=@my"]).current_dir(home.scratch());
+    command.env("HOMING_COMPLETE", "fish");
+    let offered = String::from_utf8(command.output().expect("it answers").stdout).expect("text");
+    assert_eq!(offered.trim(), "A=@mytool");
 }

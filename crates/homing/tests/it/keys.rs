@@ -40,6 +40,8 @@ fn joining_a_task_that_does_something_else_is_told() {
     assert!(other.stderr.starts_with(&format!("{joined}command differs: exec sleep 1000\n  next: ")));
     let elsewhere = home.cli(["run", "--key", "k", "--cwd", "/", "-c", "exec sleep 1000"]).ok();
     assert!(elsewhere.stderr.starts_with(&format!("{joined}folder differs: /")), "{}", elsewhere.stderr);
+    let named = home.cli(["run", "--key", "k", "--name", "n", "-c", "exec sleep 1000"]).ok();
+    assert!(named.stderr.starts_with(&format!("{joined}name differs: none\n  next: ")), "{}", named.stderr);
 }
 
 #[test]

@@ -300,13 +300,24 @@ fn a_terminal_is_never_given_what_it_would_obey() {
     assert_eq!(home.on_terminal(["output", "--raw", &id]), bytes, "so does whoever asks for it");
     for arguments in [&["output", &id][..], &["output", "-f", &id], &["list", "--all"], &["show", &id]] {
         let text = String::from_utf8(home.on_terminal(arguments)).unwrap();
-        // On a line of its own a task may go back to the beginning, as progress bars do.
+        // On a line of its own a task may go back, as far as the beginning: progress bars and spinners do.
         let own_line = arguments[0] == "output";
-        let harmless = |c: char| c == '\n' || (c == '\r' && own_line);
+        let harmless = |c: char| c == '\n' || (matches!(c, '\r' | '\u{8}') && own_line);
         let harmful = |c: &char| (c.is_control() && !harmless(*c)) || *c == '\u{202e}';
         assert_eq!(text.chars().find(harmful), None, "{arguments:?}: {text:?}");
         assert!(text.contains("safe") && text.contains("EVIL"), "{arguments:?}: {text:?}");
     }
+}
+
+#[test]
+fn a_spinner_turns_on_a_terminal_but_never_over_the_time_before_it() {
+    let home = super::home();
+    let id = home.submit(&[], r"printf '|\b/\b\b\b\b\bX\b\n\bdone\b'");
+    let _ = home.ended(&id);
+    let shown = |words: &[&str]| String::from_utf8(home.on_terminal(words)).unwrap();
+    assert_eq!(shown(&["output", &id]), "|\u{8}/\u{8}X\ndone");
+    let timed = shown(&["output", "-t", &id]);
+    assert!(timed.contains("Z |\u{8}/\u{8}X\n") && timed.ends_with("Z done"), "{timed:?}");
 }
 
 #[test]

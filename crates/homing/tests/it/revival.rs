@@ -161,3 +161,16 @@ fn p4_a_daemon_in_the_foreground_ends_an_earlier_stop() {
     assert!(foreground.wait().unwrap().success());
     assert!(home.path().join("stopped").exists());
 }
+
+#[test]
+fn a_restart_from_inside_a_task_is_refused_before_anything_is_stopped() {
+    let home = home();
+    let line = format!("{} daemon restart", home.program().display());
+    let before = home.submit(&[], "true");
+    let _ = home.ended(&before);
+    let daemon = home.daemon_pid();
+    let task = home.ended(&home.submit(&[], &line));
+    assert_eq!(task["outcome"]["exit_code"], 69, "{task}");
+    assert!(String::from_utf8_lossy(&home.output(task["id"].as_str().unwrap())).contains("HM0021"));
+    assert_eq!(home.daemon_pid(), daemon);
+}

@@ -17,6 +17,71 @@ const FOREIGN: &[&str] = &[
 ];
 
 #[test]
+fn what_fits_several_tasks_is_told_by_what_was_typed() {
+    let home = super::home();
+    for _ in 0..6 {
+        let _ = home.submit(&["--name", "twin"], "exec sleep 1000");
+    }
+    let named = home.cli(["show", "twin"]);
+    assert!(named.stderr.contains("`twin` fits several tasks: t-"), "{}", named.stderr);
+    assert!(named.stderr.contains(" and more (HM0002)"), "{}", named.stderr);
+    assert!(
+        named.stderr.contains("\n  next: Several live tasks have this name: give an id"),
+        "{}",
+        named.stderr
+    );
+    // Of so many ids two begin alike.
+    let mut ids: Vec<String> = Vec::new();
+    let start = loop {
+        let id = home.submit(&[], "true");
+        if ids.iter().any(|other| other[..3] == id[..3]) {
+            break id[..3].to_owned();
+        }
+        ids.push(id);
+    };
+    let started = home.cli(["show", &start]);
+    assert!(started.stderr.contains("\n  next: Give more characters of the id"), "{}", started.stderr);
+}
+
+#[test]
+fn a_home_that_is_not_there_is_not_made_to_look_into_it() {
+    let home = super::home();
+    for words in
+        [&["show", "x"][..], &["output", "x"], &["stop", "x"], &["forget", "x"], &["input", "x", "y"]]
+    {
+        let ran = home.cli(words);
+        assert_eq!(ran.code, 4, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("homing: there is no home at /"), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("(HM0001)\n  next: "), "{}", ran.stderr);
+    }
+    assert_eq!(home.cli(["wait", "x"]).code, 125);
+    assert_eq!(
+        home.cli(["list", "--json"]).ok().json(),
+        serde_json::json!({ "items": [], "next_cursor": null })
+    );
+    assert!(home.cli(["list"]).ok().stderr.contains("there is no home at /"));
+    assert!(!home.path().exists());
+}
+
+#[test]
+fn with_json_a_problem_is_one_object_on_stderr() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    for (words, code, says) in [
+        (&["show", "--json", "nope"][..], "HM0001", "nope"),
+        (&["list", "--json", "--limmit", "3"], "HM0003", "--limmit"),
+        (&["forget", "--json", "nope"], "HM0001", "nope"),
+    ] {
+        let ran = home.cli(words);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+        let problem: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+        assert!(!problem["advice"].as_str().unwrap().is_empty(), "{problem}");
+    }
+}
+
+#[test]
 fn nothing_typed_is_answered_in_the_words_of_http() {
     let home = super::home();
     let live = home.submit(&["--name", "live"], "exec sleep 1000");
