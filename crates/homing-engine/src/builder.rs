@@ -1,8 +1,9 @@
 //! Opening an engine: lock the home, open the ledger, find the keeper, adopt what lives.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
 use homing_model::{Code, EventKind, OsText, Problem};
@@ -64,6 +65,19 @@ impl OpenError {
 impl From<OpenError> for Problem {
     fn from(error: OpenError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+/// Holds the home. A daemon that was killed a moment ago has its lock until the kernel is done with it, so the next one looks again for a
+/// while; an engine inside another program is told at once.
+async fn hold(path: &Path, mode: Mode) -> Result<Home, HomeError> {
+    let mut looks = if mode == Mode::Daemon { 200 } else { 1 };
+    loop {
+        looks -= 1;
+        match Home::open(path) {
+            Err(HomeError::InUse(_)) if looks > 0 => tokio::time::sleep(Duration::from_millis(10)).await,
+            held => return held,
+        }
     }
 }
 
@@ -143,7 +157,7 @@ impl Builder {
     /// # Errors
     /// If the home, the ledger or the keeper cannot be had; nothing was changed then.
     pub async fn open(self) -> Result<Engine, OpenError> {
-        let home = Home::open(&self.home)?;
+        let home = hold(&self.home, self.mode).await?;
         let program = match self.program {
             Some(program) => program,
             None => std::env::current_exe().map_err(OpenError::Program)?,

@@ -196,7 +196,7 @@ fn p11_a_confined_process_never_starts_the_daemon() {
 #[test]
 fn p11_a_task_never_starts_a_daemon_in_the_background_or_in_the_foreground() {
     let (home, other) = (super::home(), super::home());
-    for arguments in ["daemon start", "daemon run", "list"] {
+    for arguments in ["daemon start", "daemon run", "status"] {
         let (program, path) = (home.program().display(), other.path().display());
         let line = format!("HOMING_HOME={path} timeout 20 {program} {arguments} 2>&1; echo code $?");
         let id = home.submit(&[], &line);
