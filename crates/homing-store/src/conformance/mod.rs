@@ -70,10 +70,10 @@ macro_rules! store_conformance_cases {
             expired_request_keys_are_dropped
             p5_an_end_its_notice_its_entry_and_its_deliveries_are_one
             p5_the_policy_decides_who_is_told
-            p5_looking_changes_nothing_and_taking_one_leaves_the_others
+            p6_looking_changes_nothing_and_taking_one_leaves_the_others
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind
-            p5_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
+            p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another

@@ -79,7 +79,7 @@ pub async fn p5_the_policy_decides_who_is_told(store: Ledger) {
 }
 
 /// Two results, two readers: each read is free, each take removes nobody else's.
-pub async fn p5_looking_changes_nothing_and_taking_one_leaves_the_others(store: Ledger) {
+pub async fn p6_looking_changes_nothing_and_taking_one_leaves_the_others(store: Ledger) {
     for n in 1..=3 {
         create(&store, telling(n, When::Always, &[]), 0).await;
     }
@@ -126,7 +126,7 @@ pub async fn p5_an_acknowledged_owner_leaves_nothing_behind(store: Ledger) {
 }
 
 /// A result handed over counts when the owner calls again; if it never does, the entry is back.
-pub async fn p5_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns(store: Ledger) {
+pub async fn p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns(store: Ledger) {
     for n in 1..=2 {
         create(&store, telling(n, When::Always, &[]), 0).await;
         finish(&store, n, 1, 0).await;

@@ -13,7 +13,7 @@ fn tasks(items: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn p5_a_result_waits_until_it_is_acknowledged_and_looking_changes_nothing() {
+fn p6_a_result_waits_until_it_is_acknowledged_and_looking_changes_nothing() {
     let home = super::home();
     let first = home.submit(&["--owner", "ann"], "echo one; exit 3");
     let second = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
@@ -98,7 +98,7 @@ fn what_was_handed_over_in_the_foreground_waits_for_nobody() {
 }
 
 #[test]
-fn p5_an_agent_that_waited_was_told_and_its_next_call_says_so() {
+fn p6_an_agent_that_waited_was_told_and_its_next_call_says_so() {
     let home = super::home();
     let owner = "claude:s1";
     let id = home.submit(&["--owner", owner], "true");
