@@ -23,7 +23,7 @@ pub(crate) fn stamp(file: &str, millis: &str) -> Result<()> {
     Ok(file.write_all(now_ms().to_string().as_bytes())?)
 }
 
-fn now_ms() -> f64 {
+pub(crate) fn now_ms() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use homing_client::ListQuery;
-use homing_model::{Ending, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
+use homing_model::{Ending, Notify, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 use homing_store::sqlite::SqliteStore;
 use homing_store::store::Submit;
 use homing_store::{NewTask, Started, Store};
@@ -46,6 +46,11 @@ pub(crate) fn measure(bench: &Bench, runtime: &Runtime, report: &mut Report) -> 
 
 /// Fills a home's ledger with finished tasks, before its daemon starts. A large retention keeps them.
 pub(crate) fn fill(home: &Home, tasks: u64) -> Result<()> {
+    fill_telling(home, tasks, None)
+}
+
+/// The same, with somebody to be told of each.
+pub(crate) fn fill_telling(home: &Home, tasks: u64, notify: Option<&Notify>) -> Result<()> {
     std::fs::create_dir(home.path())?;
     std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     std::fs::write(home.path().join("config.toml"), "[retention]\ncount = 1000000\n")?;
@@ -57,7 +62,7 @@ pub(crate) fn fill(home: &Home, tasks: u64) -> Result<()> {
         for number in 0..tasks {
             let id = TaskId::from_entropy(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let at = Timestamp::from_millis(now - i64::try_from(tasks - number)?);
-            drop(store.submit(new_task(id.clone()), at));
+            drop(store.submit(new_task(id.clone(), notify.cloned()), at));
             let attempt = homing_model::Attempt { task: id, number: 1 };
             drop(store.started(attempt.clone(), Started { pid: 1, at }));
             pending.push_back(store.finish(attempt, ending(at), homing_store::outbox::Report::default()));
@@ -75,8 +80,8 @@ pub(crate) fn fill(home: &Home, tasks: u64) -> Result<()> {
     })
 }
 
-fn new_task(id: TaskId) -> Submit {
-    let spec = Spec { argv: vec![OsText::from("true")], cwd: Some("/tmp".into()), ..Spec::default() };
+fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
+    let spec = Spec { argv: vec![OsText::from("true")], cwd: Some("/tmp".into()), notify, ..Spec::default() };
     let task = NewTask {
         kind: homing_model::Kind::Command,
         id,

@@ -11,6 +11,7 @@ mod adopt;
 mod idle;
 mod latency;
 mod listing;
+mod notices;
 mod peers;
 mod pipeline;
 mod race;
@@ -73,7 +74,7 @@ fn main() -> Result<()> {
         ["race", rest @ ..] => race::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
-            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|adopt]…"
+            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|adopt]…"
         ),
     }
 }
@@ -105,6 +106,9 @@ fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
     }
     if wanted("output") {
         pipeline::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("notices") {
+        notices::measure(&bench, &runtime, &mut report)?;
     }
     if wanted("adopt") {
         adopt::measure(&bench, &runtime, &mut report)?;
