@@ -15,7 +15,7 @@ mod script;
 mod terminal;
 mod wait;
 
-pub use ground::{Freezer, alive, drift, freeze, gate, thaw};
+pub use ground::{Freezer, alive, copy_program, drift, freeze, gate, thaw};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
 pub use output::{Output, left_out};

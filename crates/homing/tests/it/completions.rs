@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use homing_testkit::{Home, left_out};
+use homing_testkit::{Home, copy_program, left_out};
 
 /// Runs a script in a shell, with the program in its PATH; none if there is no such shell.
 fn shell(home: &Home, words: &[&str], script: &str) -> Option<String> {
@@ -25,7 +25,7 @@ fn script(home: &Home, name: &str, file: &str) {
     let folder = home.scratch().join("it's a \"$HOME\" \\ (of) `sorts`");
     std::fs::create_dir(&folder).expect("a folder");
     let program = folder.join("homing");
-    std::fs::copy(home.program(), &program).expect("a copy");
+    copy_program(home.program(), &program);
     let output = Command::new(program).args(["completions", name]).output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     std::fs::write(home.scratch().join(file), output.stdout).expect("a file");

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use homing_testkit::{Home, Output, alive, gate, left_out, wait_for};
+use homing_testkit::{Home, Output, alive, copy_program, gate, left_out, wait_for};
 
 const NOBODY: u32 = 65534;
 
@@ -122,7 +122,7 @@ fn p11_another_user_is_refused_by_the_folder_and_by_the_daemon() {
     let _ = home.submit(&[], "true");
     // The binary where anybody can run it.
     let program = home.scratch().join("homing");
-    std::fs::copy(home.program(), &program).unwrap();
+    copy_program(home.program(), &program);
     let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     open(home.scratch(), 0o755);
     open(&program, 0o755);
