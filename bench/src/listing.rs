@@ -65,7 +65,11 @@ pub(crate) fn fill_telling(home: &Home, tasks: u64, notify: Option<&Notify>) -> 
             drop(store.submit(new_task(id.clone(), notify.cloned()), at));
             let attempt = homing_model::Attempt { task: id, number: 1 };
             drop(store.started(attempt.clone(), Started { pid: 1, at }));
-            pending.push_back(store.finish(attempt, ending(at), homing_store::outbox::Report::default()));
+            pending.push_back(store.finish(
+                attempt,
+                ending(at),
+                homing_store::outbox::Report { entropy: number, ..Default::default() },
+            ));
             if pending.len() > 200
                 && let Some(done) = pending.pop_front()
             {
