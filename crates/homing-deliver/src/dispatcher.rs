@@ -91,29 +91,33 @@ impl Dispatcher {
 
     /// Serves one channel while something of it is due.
     async fn serve(self, channel: String) -> String {
-        if !channel.contains("://") || channel.contains('\n') {
+        if is_handed_over(&channel) {
             self.hand_over(&channel).await;
             return channel;
         }
         let mut attempts = JoinSet::new();
+        let mut troubled = false;
         loop {
             let free = AT_ONCE.saturating_sub(u32::try_from(attempts.len()).unwrap_or(AT_ONCE));
-            let claimed = match free {
-                0 => Vec::new(),
-                free => match self.engine.claim(&channel, free, LEASE).await {
-                    Ok(claimed) => claimed,
+            if free > 0 && !troubled {
+                match self.engine.claim(&channel, free, LEASE).await {
+                    Ok(claimed) => {
+                        for claim in claimed {
+                            attempts.spawn(self.clone().attempt(claim));
+                        }
+                    }
+                    // What is under way goes on; no more is begun until the ledger can be written.
                     Err(error) => {
                         tracing::error!(channel, %error, "deliveries could not be claimed");
-                        tokio::time::sleep(TROUBLE).await;
-                        return channel;
+                        troubled = true;
                     }
-                },
-            };
-            for claim in claimed {
-                attempts.spawn(self.clone().attempt(claim));
+                }
             }
             // One place is free again, or nothing is due any more.
             if attempts.join_next().await.is_none() {
+                if troubled {
+                    tokio::time::sleep(TROUBLE).await;
+                }
                 return channel;
             }
         }
@@ -177,6 +181,11 @@ impl Dispatcher {
         };
         deliver(&self.client.clone().with_policy(policy), &endpoint, &keys, &message, now).await
     }
+}
+
+/// Whether what is due of a channel is given to one command together: an owner and a command line, and no endpoint.
+fn is_handed_over(channel: &str) -> bool {
+    channel.contains('\n')
 }
 
 /// The body: made of the notice as the ledger keeps it, so that every attempt sends the same bytes.

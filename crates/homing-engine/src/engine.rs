@@ -1,6 +1,6 @@
 //! The engine's handle, and what its parts share.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -55,8 +55,9 @@ pub(crate) struct Inner {
     pub(crate) live: Live,
     pub(crate) ends: Ends,
     pub(crate) orphans: Orphans,
-    /// Owners that were told something and did not call since. With the daemon it is forgotten, and their entries come back.
-    pub(crate) told: Mutex<HashSet<String>>,
+    /// Owners that were told something and did not call since, and until when that counts. With the daemon it is forgotten, and their
+    /// entries come back.
+    pub(crate) told: Mutex<HashMap<String, Timestamp>>,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
     /// Counts what was put on its way to a target.

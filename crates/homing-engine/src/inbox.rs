@@ -81,9 +81,13 @@ impl Engine {
         if tasks.is_empty() {
             return Ok(());
         }
-        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let now = self.inner.now();
+        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
         self.inner.store.told(owner.to_owned(), tasks, until).await?;
-        self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.to_owned());
+        let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those who never came back are not remembered for ever.
+        told.retain(|_, until| *until > now);
+        told.insert(owner.to_owned(), until);
         Ok(())
     }
 
@@ -92,7 +96,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn confirm(&self, owner: &str) -> Result<(), Error> {
-        if !self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner) {
+        if self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner).is_none() {
             return Ok(());
         }
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)

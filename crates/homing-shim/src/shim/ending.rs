@@ -183,6 +183,7 @@ impl Service {
             Some(_) | None => (None, None),
         };
         let verdict = match (&self.failure, self.ended.as_ref().and_then(|ended| ended.cause)) {
+            (Some(_), _) if self.forestalled => Verdict::Stopped,
             (Some(_), _) => Verdict::StartFailed,
             (None, Some(Cause::Requested)) => Verdict::Stopped,
             (None, Some(Cause::TimedOut)) => Verdict::TimedOut,
@@ -212,7 +213,7 @@ impl Service {
             cpu_ms: self.ended.as_ref().map_or(0, |ended| ended.cpu_ms),
             output_bytes: self.output.total(),
             output_dropped: self.output.dropped(),
-            start_error: self.failure.as_ref().map(|failure| failure.kind),
+            start_error: self.failure.as_ref().filter(|_| !self.forestalled).map(|failure| failure.kind),
         }
     }
 

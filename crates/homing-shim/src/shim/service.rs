@@ -20,7 +20,7 @@ use super::vigil::Vigil;
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
 use crate::output::Writer;
-use crate::wire::{FromShim, Launch};
+use crate::wire::{FromShim, Launch, ToShim};
 use crate::{record, sys};
 
 /// One attempt, and all that its shim knows of it.
@@ -47,6 +47,8 @@ pub(super) struct Service {
     /// The pipe that tells whether the command was executed.
     pub(super) status: Option<OwnedFd>,
     pub(super) failure: Option<StartFailure>,
+    /// There is no command because a stop came first.
+    pub(super) forestalled: bool,
     pub(super) pid: Option<u32>,
     pub(super) wall: Wall,
     pub(super) cloned_at: i64,
@@ -83,8 +85,13 @@ pub(crate) fn run(socket: OwnedFd, folder: OwnedFd, boot_id: &str) {
     };
     record::reserve(&marker);
     let mut service = Service::new(means, launch, Some(marker), boot_id);
-    service.start();
-    for message in early {
+    let (stops, others): (Vec<_>, Vec<_>) =
+        early.into_iter().partition(|message| matches!(message, ToShim::Stop(_)));
+    match stops.into_iter().next() {
+        Some(ToShim::Stop(request)) => service.forestall(request.by),
+        Some(_) | None => service.start(),
+    }
+    for message in others {
         service.obey(message);
     }
     service.serve();
@@ -121,6 +128,7 @@ impl Service {
             input: Input::new(None, false),
             status: None,
             failure: None,
+            forestalled: false,
             pid: None,
             wall,
             cloned_at: now,
@@ -163,6 +171,14 @@ impl Service {
         self.launch.env = Vec::new();
         self.launch.argv.truncate(1);
         self.launch.rlimits = Vec::new();
+    }
+
+    /// The end was asked for before the beginning: the command is not executed.
+    fn forestall(&mut self, by: Option<String>) {
+        self.forestalled = true;
+        self.stopped_by = by;
+        self.failure = Some(StartFailure::other("stopped before it was started".to_owned()));
+        self.tree_gone = true;
     }
 
     pub(super) fn serve_failed(mut self, failure: StartFailure) {
