@@ -143,7 +143,13 @@ async fn submit(
                 inner.live.expect_no_more(&id);
                 if let Some(attendance) = attendance {
                     let begin = Begin::Launch(folder, values.all);
-                    tokio::spawn(attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None));
+                    let attending =
+                        attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None);
+                    tokio::spawn(async {
+                        // Whoever asked is answered first: a launch takes a while.
+                        tokio::task::yield_now().await;
+                        attending.await;
+                    });
                 }
                 return Ok((record, false));
             }

@@ -9,7 +9,7 @@
 //!
 //! Every change of a state asks `homing_model::transition::next` inside that transaction, so the first finisher wins (P1).
 //!
-//! Nothing here wakes up by itself: both threads sleep on their channels.
+//! Nothing here wakes up by itself: both threads sleep on their channels, but for the writer's one look after it has written much.
 
 mod check;
 mod cursor;
@@ -28,6 +28,7 @@ mod place;
 mod reader;
 mod reserve;
 mod retention;
+mod room;
 mod row;
 mod schema;
 mod store;

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::place::Place;
 use super::reserve::Reserve;
+use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
     check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
@@ -44,7 +45,8 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer = writer::spawn(conn, Place::new(path), Reserve::open(path), vec![thread])?;
+        let writer =
+            writer::spawn(conn, Place::new(path), Reserve::open(path), Room::new(path), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
