@@ -105,6 +105,8 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// It is no earlier request, and an external task without anything to track it by is not accepted.
+    NothingToTrack,
 }
 
 /// What became of a compare-and-set on one attempt.

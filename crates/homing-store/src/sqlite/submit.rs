@@ -22,6 +22,8 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
             OnDuplicate::Join => Submitted::Joined(first),
             OnDuplicate::Refuse => return Ok(Submitted::Duplicate(first.id)),
         }
+    } else if task.kind == Kind::External && task.tracking.is_none() {
+        return Ok(Submitted::NothingToTrack);
     } else if was_issued(conn, &task.id)? {
         return Ok(Submitted::IdTaken);
     } else {
