@@ -158,8 +158,7 @@ impl From<Error> for Problem {
                         .to_owned();
             }
             Error::Process { .. } => {
-                problem.advice =
-                    "`pid` must be a process that runs now; `lease_ms` tracks what has none here.".to_owned();
+                problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
             }
             _ => {}
         }

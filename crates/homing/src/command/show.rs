@@ -112,7 +112,9 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         let left: Vec<_> = outcome.survivors.iter().map(|left| left_behind(task, left)).collect();
         add("left behind", (!left.is_empty()).then(|| left.join(", ")));
     }
-    add("answer", task.answer.as_deref().map(line));
+    for (index, text) in task.answer.iter().flat_map(|answer| answer.lines()).enumerate() {
+        add(if index == 0 { "answer" } else { "" }, Some(line(text)));
+    }
     add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
     add("parent", task.parent.as_ref().map(ToString::to_string));
