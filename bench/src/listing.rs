@@ -88,6 +88,7 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], cwd: Some("/tmp".into()), notify, ..Spec::default() };
     let task = NewTask {
         kind: homing_model::Kind::Command,
+        tracking: None,
         id,
         spec,
         owner: "user".into(),

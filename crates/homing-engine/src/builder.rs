@@ -17,6 +17,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::ends::Ends;
 use crate::engine::{Engine, Inner};
+use crate::external::Roll;
 use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
@@ -24,7 +25,7 @@ use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
-use crate::{adopt, guard, reconcile};
+use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +187,7 @@ impl Builder {
             live: Live::default(),
             ends: Ends::default(),
             orphans: Orphans::default(),
+            roll: Roll::default(),
             told: Mutex::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
@@ -216,6 +218,7 @@ impl Builder {
                 tracing::warn!(%error, "the start could not be noted");
             }
         }
+        tokio::spawn(external::run(Arc::clone(&inner)));
         tokio::spawn(guard::run(Arc::clone(&inner)));
         tokio::spawn(reconcile::run(inner));
         Ok(engine)

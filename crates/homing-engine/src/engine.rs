@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::ends::Ends;
 use crate::error::Error;
+use crate::external::Roll;
 use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) live: Live,
     pub(crate) ends: Ends,
     pub(crate) orphans: Orphans,
+    /// Tasks that somebody else runs.
+    pub(crate) roll: Roll,
     /// Owners that were told something and did not call since, and until when that counts. With the daemon it is forgotten, and their
     /// entries come back.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,

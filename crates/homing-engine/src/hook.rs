@@ -57,6 +57,7 @@ impl Engine {
         let hook = NewTask {
             id: id.clone(),
             kind: Kind::Hook,
+            tracking: None,
             command: spec.command_line(),
             spec,
             owner: String::new(),

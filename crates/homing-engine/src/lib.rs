@@ -38,6 +38,7 @@ mod engine;
 mod entropy;
 mod error;
 mod exec;
+mod external;
 mod guard;
 mod home;
 mod hook;

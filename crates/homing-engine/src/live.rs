@@ -144,16 +144,19 @@ impl Live {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use homing_model::{Spec, Status, Timestamp};
     use homing_shim::process;
 
     use super::*;
 
-    fn record(status: Status) -> Record {
+    pub(crate) fn record(status: Status) -> Record {
         Record {
             kind: homing_model::Kind::Command,
             progress: None,
+            tracking: None,
+            heard_at: None,
+            answer: None,
             seq: 1,
             id: TaskId::from_entropy(1),
             spec: Spec::default(),

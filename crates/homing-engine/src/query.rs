@@ -99,7 +99,9 @@ impl Engine {
     /// Live tasks as plain data, for any user interface. Answered from memory.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { records: self.inner.live.records(), engine: self.clone() }
+        let mut records = self.inner.live.records();
+        records.extend(self.inner.roll.records());
+        Snapshot { records, engine: self.clone() }
     }
 }
 

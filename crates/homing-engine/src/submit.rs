@@ -18,6 +18,7 @@ use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
 use crate::error::Error;
+use crate::external::{self, Asked};
 use crate::launch::{self, Values};
 use crate::view;
 
@@ -91,16 +92,20 @@ async fn submit(
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
     }
-    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
-    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
-    let values = values(inner, &mut spec)?;
-    let (stored, volatile_secrets) = launch::storable(&spec);
     let now = inner.now();
     let idempotency = idempotency.map(|given| Idempotency {
         key: given.key,
         body_hash: given.body_hash,
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
+    if spec.kind == Kind::External {
+        let parent = parent.map(|parent| parent.id);
+        return external::track(inner, Asked { spec, owner, parent, depth, idempotency, now }).await;
+    }
+    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
+    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
+    let values = values(inner, &mut spec)?;
+    let (stored, volatile_secrets) = launch::storable(&spec);
     let names: BTreeSet<_> = values.all.keys().cloned().collect();
     loop {
         let id = TaskId::from_entropy(entropy::draw());
@@ -117,6 +122,7 @@ async fn submit(
         };
         let task = NewTask {
             kind: Kind::Command,
+            tracking: None,
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
@@ -156,7 +162,7 @@ async fn submit(
             Ok(Submitted::Joined(record)) => return Ok((record, true)),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
-            Ok(Submitted::IdTaken) => {}
+            Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));
                 return Err(error.into());

@@ -1,9 +1,10 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{OsText, Stdin, Task};
+use homing_model::{Kind, OsText, Stdin, Task};
 use homing_shim::{folder, output};
-use homing_store::Record;
+use homing_store::{Record, Tracking};
+use tokio::time::Instant;
 
 use crate::engine::Inner;
 
@@ -18,7 +19,10 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
     let mut bytes = record.output_bytes;
     let mut dropped = record.output_dropped;
-    if may_have_grown(&record)
+    let external = record.kind == Kind::External;
+    let left = if external { inner.roll.left(&record.id, Instant::now()) } else { None };
+    if !external
+        && may_have_grown(&record)
         && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
         && let Ok(extent) = output::extent(folder)
         && extent.end >= bytes
@@ -26,7 +30,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         bytes = extent.end;
         dropped = extent.end - extent.kept.min(extent.end);
     }
-    let path = if record.forgotten { None } else { Some(path.to_string_lossy().into_owned()) };
+    let path = if record.forgotten || external { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
     Task {
         kind: record.kind,
@@ -46,8 +50,12 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         waiting_for_input: false,
         progress: record.progress,
         agent: None,
-        answer: None,
-        answer_state: None,
+        answer_state: record.answer.as_ref().map(|answer| answer.state),
+        answer: record.answer.map(|answer| answer.text),
+        lease_ms: record.tracking.and_then(Tracking::lease_ms),
+        lease_until: left
+            .map(|left| inner.now().plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))),
+        heard_at: record.heard_at,
         notify: record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default(),
         key: record.spec.key.clone(),
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),

@@ -58,6 +58,35 @@ pub struct ProgressRequest {
     pub text: Option<String>,
 }
 
+/// Body of `POST /v1/tasks/{id}/complete`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompleteRequest {
+    /// What came of it; at most 256 KiB.
+    pub answer: Option<String>,
+    /// It did not succeed; the answer says why.
+    pub failed: bool,
+    /// Whose task it is, instead of the header.
+    pub owner: Option<String>,
+}
+
+/// Answer of a completion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompleteAnswer {
+    /// False if it had ended before: the first end stands, and nothing was changed.
+    pub completed: bool,
+    /// The task now.
+    pub task: Task,
+}
+
+/// Body of `POST /v1/tasks/{id}/heartbeat`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HeartbeatRequest {
+    /// Whose task it is, instead of the header.
+    pub owner: Option<String>,
+}
+
 /// Body of `POST /v1/tasks/{id}/input`; raw bytes may be sent instead as `application/octet-stream` with `?eof=true` to end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -4,6 +4,7 @@
 //! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
+pub mod answer;
 pub mod api;
 pub mod delivery;
 pub mod environment;
@@ -26,6 +27,7 @@ pub mod time;
 pub mod transition;
 pub mod units;
 
+pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};

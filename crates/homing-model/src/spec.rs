@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Reference;
 use crate::notify::Notify;
+use crate::task::Kind;
 use crate::text::OsText;
 
 /// Children that outlive the main process.
@@ -77,10 +78,20 @@ pub struct Rlimit {
     pub hard: Option<u64>,
 }
 
-/// A task to be. Exactly one of `argv` and `shell` is given.
+/// A task to be. Of a command, exactly one of `argv` and `shell` is given; of an external task neither, and at most one of `lease_ms` and
+/// `pid`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spec {
+    /// What sort of work: `command`, or `external` for one that somebody else runs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kind: Kind,
+    /// Of an external task: it is lost when nothing was heard of it for so long; 24 hours if neither this nor `pid` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Of an external task: it ends when this process does, if nobody completed it before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<OsText>,
@@ -187,6 +198,20 @@ pub enum Invalid {
         /// What is allowed.
         expected: &'static str,
     },
+    /// A kind that nobody can submit.
+    #[error("`kind` must be `command` or `external`")]
+    Kind,
+    /// A field that means nothing for this kind of task.
+    #[error("`{field}` means nothing for a task of the kind `{}`", kind.as_str())]
+    Misplaced {
+        /// Which field.
+        field: &'static str,
+        /// Which kind.
+        kind: Kind,
+    },
+    /// Two ways to see the end.
+    #[error("both `lease_ms` and `pid` are given: choose one")]
+    TwoWatches,
     /// The folder is not absolute.
     #[error("`cwd` must be an absolute path")]
     RelativeCwd,
@@ -197,6 +222,9 @@ pub enum Invalid {
 
 /// The smallest output cap: head and tail need a page each.
 pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
+
+/// The longest lease: a year.
+pub const MAX_LEASE_MS: u64 = 365 * 24 * 3_600 * 1_000;
 
 /// Whether a name would never be found by: `@last`, an id, or the start of one with its `t-`.
 fn is_taken_for_an_id(name: &str) -> bool {
@@ -214,6 +242,21 @@ impl Spec {
     /// # Errors
     /// The first thing that is wrong.
     pub fn validate(&self) -> Result<(), Invalid> {
+        match self.kind {
+            Kind::Command => self.validate_command()?,
+            Kind::External => self.validate_external()?,
+            Kind::Hook => return Err(Invalid::Kind),
+        }
+        self.validate_texts()?;
+        self.validate_variables()?;
+        self.validate_numbers()
+    }
+
+    fn validate_command(&self) -> Result<(), Invalid> {
+        let misplaced = [("lease_ms", self.lease_ms.is_some()), ("pid", self.pid.is_some())];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
         match (&self.shell, self.argv.as_slice()) {
             (None, []) => return Err(Invalid::NoCommand),
             (Some(_), [_, ..]) => return Err(Invalid::TwoCommands),
@@ -235,9 +278,39 @@ impl Spec {
         {
             return Err(Invalid::RelativeStdin);
         }
-        self.validate_texts()?;
-        self.validate_variables()?;
-        self.validate_numbers()
+        Ok(())
+    }
+
+    /// What is for a command only is refused, not ignored.
+    fn validate_external(&self) -> Result<(), Invalid> {
+        let misplaced = [
+            ("argv", !self.argv.is_empty()),
+            ("shell", self.shell.is_some()),
+            ("cwd", self.cwd.is_some()),
+            ("env", self.env.is_some()),
+            ("secrets", !self.secrets.is_empty()),
+            ("stdin", self.stdin != Stdin::None),
+            ("pty", self.pty),
+            ("timeout_ms", self.timeout_ms.is_some()),
+            ("grace_ms", self.grace_ms.is_some()),
+            ("on_exit", self.on_exit != OnExit::Leave),
+            ("max_output_bytes", self.max_output_bytes.is_some()),
+            ("umask", self.umask.is_some()),
+            ("rlimits", !self.rlimits.is_empty()),
+            ("nice", self.nice.is_some()),
+        ];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
+        match (self.lease_ms, self.pid) {
+            (Some(_), Some(_)) => Err(Invalid::TwoWatches),
+            (None, Some(0)) => Err(Invalid::Number { field: "pid", expected: "the id of a process" }),
+            (Some(0), None) => Err(Invalid::Number { field: "lease_ms", expected: "above 0" }),
+            (Some(lease), None) if lease > MAX_LEASE_MS => {
+                Err(Invalid::Number { field: "lease_ms", expected: "at most 31536000000 (a year)" })
+            }
+            (Some(_), None) | (None, Some(_) | None) => Ok(()),
+        }
     }
 
     fn validate_texts(&self) -> Result<(), Invalid> {
@@ -365,6 +438,25 @@ mod tests {
         for name in ["last", "@latest", "build", "t-", "t-shirt", "2222222222", "bc", "t-22222222222"] {
             assert_eq!(named(name), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn an_external_task_takes_nothing_of_a_command_and_a_command_nothing_of_it() {
+        let external = Spec { kind: Kind::External, ..Spec::default() };
+        assert_eq!(external.validate(), Ok(()));
+        assert_eq!(Spec { lease_ms: Some(1), ..external.clone() }.validate(), Ok(()));
+        assert_eq!(Spec { pid: Some(1), ..external.clone() }.validate(), Ok(()));
+        let both = Spec { lease_ms: Some(1), pid: Some(1), ..external.clone() };
+        assert_eq!(both.validate(), Err(Invalid::TwoWatches));
+        for (lease_ms, pid) in [(Some(0), None), (Some(u64::MAX), None), (None, Some(0))] {
+            let wrong = Spec { lease_ms, pid, ..external.clone() };
+            assert!(matches!(wrong.validate(), Err(Invalid::Number { .. })), "{lease_ms:?} {pid:?}");
+        }
+        let mixed = Spec { kind: Kind::External, ..argv(&["true"]) };
+        assert!(matches!(mixed.validate(), Err(Invalid::Misplaced { field: "argv", .. })));
+        let leased = Spec { lease_ms: Some(1), ..argv(&["true"]) };
+        assert!(matches!(leased.validate(), Err(Invalid::Misplaced { field: "lease_ms", .. })));
+        assert_eq!(Spec { kind: Kind::Hook, ..argv(&["true"]) }.validate(), Err(Invalid::Kind));
     }
 
     #[test]

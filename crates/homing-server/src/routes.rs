@@ -1,17 +1,17 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
 use homing_model::api::{
-    AckAnswer, AckRequest, GcAnswer, InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk,
-    OutputGap, Page, ProgressRequest, RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest,
-    TakeRequest, WaitAnswer,
+    AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, GcAnswer, HeartbeatRequest, InboxAnswer,
+    InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest, RedeliverAnswer,
+    SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
 use homing_model::{Delivery, Event, Problem, Spec, Task};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    daemon_stop, deliveries, events, follow, gc, health, inbox, input, openapi, output, output_index,
-    progress, signal, status, stop, task, tasks, wait,
+    complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, openapi, output,
+    output_index, progress, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -189,6 +189,40 @@ pub(crate) static ROUTES: &[Route] = &[
         ..route(Verb::Post, "/v1/tasks/{ref}/progress", "progress", "Say how far a task is", |call| {
             Box::pin(progress::note(call))
         })
+    },
+    Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<CompleteRequest>)],
+            required: false,
+            limit: complete::LIMIT,
+        }),
+        gives: &[Given::new(
+            200,
+            "It has ended so, or `completed` is false: it had ended before, and that stands.",
+            &[Content::Json(schema::<CompleteAnswer>)],
+        )],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/complete",
+            "complete",
+            "Say how an external task of the caller's ended; another owner's is 404",
+            |call| Box::pin(complete::complete(call)),
+        )
+    },
+    Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<HeartbeatRequest>)],
+            required: false,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "It was heard; `lease_until` says until when that holds.", TASK)],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/heartbeat",
+            "heartbeat",
+            "Say that an external task of the caller's goes on; another owner's is 404",
+            |call| Box::pin(heartbeat::renew(call)),
+        )
     },
     Route {
         headers: &[],

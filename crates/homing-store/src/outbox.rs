@@ -14,6 +14,8 @@ pub struct Report {
     pub output_truncated: bool,
     /// The file with the first bytes.
     pub output_path: Option<String>,
+    /// What an external task was completed with.
+    pub answer: Option<String>,
 }
 
 /// An owner with something in the inbox.

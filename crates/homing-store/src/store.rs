@@ -105,6 +105,8 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// It is no earlier request, and an external task without anything to track it by is not accepted.
+    NothingToTrack,
 }
 
 /// What became of a compare-and-set on one attempt.
@@ -191,19 +193,20 @@ pub struct Retired {
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
-    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task.
+    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task. An external
+    /// task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
     /// The attempt's command was executed: records pid and time, with `task.started`.
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
-    /// A task that waits in the queue ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
+    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
     fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied>;
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
-    /// The first finisher wins; a later one is `Rejected` with the record of the first.
+    /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
@@ -211,6 +214,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// A live task says how far it is: kept, with `task.progress`. `Rejected` once it has ended.
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied>;
+
+    /// Whoever runs a live external task was heard: the time is kept. `Rejected` once it has ended, and for any other kind.
+    fn heard(&self, task: TaskId, now: Timestamp) -> Op<Applied>;
 
     /// Owners with something in the inbox.
     fn waiting(&self) -> Op<Vec<Waiting>>;
@@ -269,6 +275,9 @@ pub trait Store: Send + Sync + 'static {
     /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
     /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
+
+    /// The same among the tasks of this owner alone: what others have is as if it were not there.
+    fn find_own(&self, reference: Reference, owner: String) -> Op<Found>;
 
     /// A page of tasks.
     fn list(&self, filter: Filter) -> Op<Listed>;

@@ -14,7 +14,7 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
     let (what, tint, more) = match &notice.body {
         Body::Completed(completed) => {
             let (status, tint) = symbol::status(completed.status, console);
-            (format!("{status}{}", ending(completed)), tint, last_line(&completed.output_tail))
+            (format!("{status}{}", ending(completed)), tint, words(completed))
         }
         Body::Matched { pattern, line: matched, held_back } => {
             let held = if *held_back > 0 { format!(" and {held_back} more") } else { String::new() };
@@ -45,6 +45,15 @@ fn ending(completed: &Completed) -> String {
         };
     let took = completed.duration_ms.map(|took| format!(" after {}", show_duration(took)));
     exit + &took.unwrap_or_default()
+}
+
+/// The answer begins with what matters, an output ends with it.
+fn words(completed: &Completed) -> Option<String> {
+    let answer = completed
+        .answer
+        .as_deref()
+        .map(|answer| answer.lines().map(line).find(|text| !text.trim().is_empty()));
+    answer.unwrap_or_else(|| last_line(&completed.output_tail))
 }
 
 fn last_line(text: &str) -> Option<String> {

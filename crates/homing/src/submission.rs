@@ -24,21 +24,38 @@ enum OnExitArg {
 
 /// What a second submit with the same key means.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnDuplicateArg {
+pub(crate) enum OnDuplicateArg {
     Join,
     Refuse,
 }
 
 /// Which ends are told of.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum NotifyOnArg {
+pub(crate) enum NotifyOnArg {
     Always,
     Failure,
     Never,
 }
 
-fn target(text: &str) -> Result<Target, String> {
+pub(crate) fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error: homing_model::notify::UnknownTarget| error.to_string())
+}
+
+/// Which ends are told of, where nothing was said too.
+pub(crate) fn when(given: Option<NotifyOnArg>) -> When {
+    match given {
+        Some(NotifyOnArg::Always) | None => When::Always,
+        Some(NotifyOnArg::Failure) => When::Failure,
+        Some(NotifyOnArg::Never) => When::Never,
+    }
+}
+
+/// What a second submit means, where nothing was said too.
+pub(crate) fn on_duplicate(given: Option<OnDuplicateArg>) -> OnDuplicate {
+    match given {
+        Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
+        Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
+    }
 }
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
@@ -173,11 +190,9 @@ impl Submission {
             rlimits: capture::rlimits(),
             nice: capture::nice(),
             key: self.key.clone(),
-            on_duplicate: match self.on_duplicate {
-                Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
-                Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
-            },
+            on_duplicate: on_duplicate(self.on_duplicate),
             notify: Some(self.policy()),
+            ..Spec::default()
         };
         spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
         Ok(spec)
@@ -187,11 +202,7 @@ impl Submission {
     fn policy(&self) -> Notify {
         let usual = Notify::usual();
         Notify {
-            on: match self.notify_on {
-                Some(NotifyOnArg::Always) | None => When::Always,
-                Some(NotifyOnArg::Failure) => When::Failure,
-                Some(NotifyOnArg::Never) => When::Never,
-            },
+            on: when(self.notify_on),
             targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
             secret: self.notify_secret.clone().map(SigningKey::new),
         }

@@ -32,6 +32,7 @@ pub fn submit(n: u64) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], ..Spec::default() };
     let task = NewTask {
         kind: homing_model::Kind::Command,
+        tracking: None,
         id: id(n),
         spec,
         owner: "ann".into(),

@@ -11,6 +11,7 @@ mod listing;
 mod logging;
 mod submitting;
 mod telling;
+mod tracking;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use listing::*;
 pub use logging::*;
 pub use submitting::*;
 pub use telling::*;
+pub use tracking::*;
 
 use crate::store::Store;
 
@@ -81,6 +83,11 @@ macro_rules! store_conformance_cases {
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
+            an_external_task_runs_from_the_start_and_is_heard_until_it_ends
+            p1_the_first_completion_of_an_external_task_wins
+            p5_an_external_end_carries_its_answer_or_the_words_for_none
+            a_stop_ends_an_external_task_at_once
+            what_others_have_is_not_found_among_ones_own
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -7,8 +7,8 @@ use homing_model::notice::{Body, Completed};
 use homing_model::notify::When;
 use homing_model::schedule;
 use homing_model::{
-    Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition, Verdict,
-    transition,
+    Answer, Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition,
+    Verdict, transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -48,6 +48,9 @@ pub(super) fn started(conn: &Connection, attempt: &Attempt, started: &Started) -
     Ok(Applied::Done(record))
 }
 
+/// What a stop means for work that somebody else does.
+const NOT_OURS: &str = "nothing was signalled: homing did not start it";
+
 /// Somebody asked for the end.
 pub(super) fn stop_requested(
     conn: &Connection,
@@ -57,13 +60,17 @@ pub(super) fn stop_requested(
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
-    let Ok(status) = transition::next(record.status, Transition::StopRequested) else {
+    // Nothing of an external task is ours to signal or to wait for.
+    let external = record.kind == Kind::External;
+    let step = if external { Transition::Ended(Verdict::Stopped) } else { Transition::StopRequested };
+    let Ok(status) = transition::next(record.status, step) else {
         return Ok(Applied::Rejected(record));
     };
     let before = record.status;
     if status.is_terminal() {
         // Nothing ran, so there is nothing to wait for.
-        let mut ending = Ending::never_started(Verdict::Stopped, "stopped before it started", now);
+        let reason = if external { NOT_OURS } else { "stopped before it started" };
+        let mut ending = Ending::never_started(Verdict::Stopped, reason, now);
         record.stop = Some(stop.by.as_str().into());
         ending.outcome.stopped_by = Some(stop.by);
         let report = Report { entropy, ..Report::default() };
@@ -130,13 +137,34 @@ pub(super) fn progress(conn: &Connection, task: &TaskId, progress: Progress) -> 
     if record.status.is_terminal() {
         return Ok(Applied::Rejected(record));
     }
+    if record.kind == Kind::External {
+        record.heard_at = Some(progress.at);
+    }
     let changed = conn
-        .prepare_cached("UPDATE tasks SET progress = ?2 WHERE seq = ?1 AND ended_at IS NULL")?
-        .execute(params![row::signed(record.seq), row::json(task, &progress)?])?;
+        .prepare_cached("UPDATE tasks SET progress = ?2, heard_at = ?3 WHERE seq = ?1 AND ended_at IS NULL")?
+        .execute(params![
+            row::signed(record.seq),
+            row::json(task, &progress)?,
+            record.heard_at.map(Timestamp::as_millis)
+        ])?;
     expect_one(changed, &record)?;
     let data = json!({ "percent": progress.percent, "text": progress.text });
     events::append(conn, EventKind::TaskProgress, progress.at, &record, &data)?;
     record.progress = Some(progress);
+    Ok(Applied::Done(record))
+}
+
+/// Somebody who runs a live external task was heard.
+pub(super) fn heard(conn: &Connection, task: &TaskId, now: Timestamp) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
+    if record.status.is_terminal() || record.kind != Kind::External {
+        return Ok(Applied::Rejected(record));
+    }
+    let changed = conn
+        .prepare_cached("UPDATE tasks SET heard_at = ?2 WHERE seq = ?1 AND ended_at IS NULL")?
+        .execute(params![row::signed(record.seq), now.as_millis()])?;
+    expect_one(changed, &record)?;
+    record.heard_at = Some(now);
     Ok(Applied::Done(record))
 }
 
@@ -167,6 +195,9 @@ fn end(
     record.output_dropped = ending.output_dropped;
     let outcome = ending.outcome;
     record.outcome = Some(outcome.clone());
+    if record.kind == Kind::External {
+        record.answer = Some(Answer::at_end(status, &outcome, report.answer));
+    }
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
         let (verdict, result) = judge_hook(&outcome);
@@ -184,16 +215,19 @@ fn end(
         output_bytes: record.output_bytes,
         output_truncated: report.output_truncated,
         output_path: report.output_path,
-        answer: None,
+        answer: record.answer.as_ref().map(|answer| answer.text.clone()),
     }));
     let ended_seq = match record.kind {
         Kind::Hook => events::last(conn)?,
-        Kind::Command => notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?,
+        Kind::Command | Kind::External => {
+            notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?
+        }
     };
     let changed = conn
         .prepare_cached(
             "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
-             outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13 \
+             outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13, \
+             answer = ?14, answer_state = ?15 \
              WHERE seq = ?1 AND attempt = ?2 AND status = ?3 AND ended_at IS NULL",
         )?
         .execute(params![
@@ -210,6 +244,8 @@ fn end(
             record.stop.as_ref().map(|stop| &stop.by),
             row::signed(record.output_bytes),
             row::signed(record.output_dropped),
+            record.answer.as_ref().map(|answer| &answer.text),
+            record.answer.as_ref().map(|answer| answer.state.as_str()),
         ])?;
     expect_one(changed, &record)?;
     schema::count_finished(conn, 1, kept(&record))?;
@@ -263,6 +299,7 @@ mod tests {
         let id = TaskId::from_entropy(1);
         let task = NewTask {
             kind: Kind::Command,
+            tracking: None,
             id: id.clone(),
             spec: Spec::default(),
             owner: "ann".into(),

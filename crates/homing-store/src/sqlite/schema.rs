@@ -98,6 +98,9 @@ const V2: &str = "
 ALTER TABLE tasks ADD COLUMN progress TEXT;
 ALTER TABLE tasks ADD COLUMN lease_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN heard_at INTEGER;
+ALTER TABLE tasks ADD COLUMN process_start INTEGER;
+ALTER TABLE tasks ADD COLUMN answer TEXT;
+ALTER TABLE tasks ADD COLUMN answer_state TEXT;
 ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;

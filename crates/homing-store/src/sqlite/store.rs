@@ -93,6 +93,10 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| life::progress(conn, &task, progress))
     }
 
+    fn heard(&self, task: TaskId, now: Timestamp) -> Op<Applied> {
+        self.writer.run(Relaxed, move |conn| life::heard(conn, &task, now))
+    }
+
     fn waiting(&self) -> Op<Vec<Waiting>> {
         self.reader.run(inbox::waiting)
     }
@@ -169,6 +173,10 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| find::find(conn, &reference, &owner))
     }
 
+    fn find_own(&self, reference: Reference, owner: String) -> Op<Found> {
+        self.reader.run(move |conn| find::find_own(conn, &reference, &owner))
+    }
+
     fn list(&self, filter: Filter) -> Op<Listed> {
         self.reader.run(move |conn| listing::list(conn, &filter))
     }
@@ -241,6 +249,7 @@ mod tests {
         let spec = Spec { argv: vec![OsText::from("x".repeat(2000).as_str())], ..Spec::default() };
         let task = NewTask {
             kind: homing_model::Kind::Command,
+            tracking: None,
             id: TaskId::from_entropy(n),
             spec,
             owner: "ann".into(),

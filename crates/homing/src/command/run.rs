@@ -94,14 +94,19 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
     conclude(attended.attend().await?, client, context, !options.follow).await
 }
 
+/// An idempotency key that nobody had before.
+pub(crate) fn fresh_key() -> Option<String> {
+    let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
+    key.map(|(high, low)| format!("{high:016x}{low:016x}"))
+}
+
 /// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
 pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
-    let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
-    let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
-    let submitted = client.submit(spec, key.as_deref()).await.map_err(|error| match error.code() {
-        Some(Code::TooLarge) => Failure::from(wording::too_large()),
-        _ => error.into(),
-    })?;
+    let submitted =
+        client.submit(spec, fresh_key().as_deref()).await.map_err(|error| match error.code() {
+            Some(Code::TooLarge) => Failure::from(wording::too_large()),
+            _ => error.into(),
+        })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
     }

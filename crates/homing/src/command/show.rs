@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Survivor, Task, Timestamp};
+use homing_model::{Kind, Survivor, Task, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -102,6 +102,8 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("ended", task.ended_at.map(time));
     add("took", table::running_time(task, now).map(show_duration));
     add("time limit", task.timeout_ms.map(show_duration));
+    add("lease", lease(task));
+    add("heard of", task.heard_at.map(time));
     add("pid", task.pid.map(|pid| pid.to_string()));
     add("attempt", (task.attempt > 1).then(|| task.attempt.to_string()));
     if let Some(outcome) = &task.outcome {
@@ -110,7 +112,10 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         let left: Vec<_> = outcome.survivors.iter().map(|left| left_behind(task, left)).collect();
         add("left behind", (!left.is_empty()).then(|| left.join(", ")));
     }
-    add("output", Some(output(task)));
+    for (index, text) in task.answer.iter().flat_map(|answer| answer.lines()).enumerate() {
+        add(if index == 0 { "answer" } else { "" }, Some(line(text)));
+    }
+    add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
@@ -124,6 +129,12 @@ fn left_behind(task: &Task, left: &Survivor) -> String {
         Now::Gone => (left.name.clone(), "gone by now"),
     };
     format!("{} (pid {}, {now})", line(&name), left.pid)
+}
+
+/// How long somebody who runs a task may be silent, and until when that is.
+fn lease(task: &Task) -> Option<String> {
+    let lease = show_duration(task.lease_ms?);
+    Some(task.lease_until.map_or_else(|| lease.clone(), |until| format!("{lease}, until {until}")))
 }
 
 fn output(task: &Task) -> String {

@@ -9,6 +9,8 @@ mod crash_shim;
 mod environment;
 mod events;
 mod exec;
+mod external;
+mod external_process;
 mod faults;
 mod frozen_shim;
 mod full_disk;
