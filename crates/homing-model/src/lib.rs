@@ -6,11 +6,13 @@
 
 pub mod api;
 pub mod delivery;
+pub mod detail;
 pub mod environment;
 pub mod event;
 pub mod id;
 pub mod notice;
 pub mod notify;
+pub mod operator;
 pub mod outcome;
 pub mod problem;
 pub mod retention;
@@ -25,8 +27,10 @@ pub mod text;
 pub mod time;
 pub mod transition;
 pub mod units;
+pub mod wake;
 
 pub use delivery::{Delivery, DeliveryState, Tried};
+pub use detail::{NoticeInfo, TaskDetail};
 pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};
 pub use notice::Notice;
