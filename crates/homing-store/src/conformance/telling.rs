@@ -2,7 +2,7 @@
 
 use homing_model::detail::InboxState;
 use homing_model::notice::Body;
-use homing_model::notify::When;
+use homing_model::notify::{Notify, When};
 use homing_model::retention::Policy;
 use homing_model::{
     DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
@@ -319,6 +319,33 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
     assert_eq!(listed.records.len(), 3);
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 99).await;
     assert_eq!(log.expect("readable").events.len(), 3, "and nobody's news");
+}
+
+/// What found a command busy goes with the next that is told to it, and does not wait for its own turn; a failed attempt does.
+pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
+    let channel = || "ann\nexec:cat".to_owned();
+    let tell = async |n: u64, millis: i64| {
+        let mut task = submit(n);
+        let notify =
+            Notify { on: When::Always, targets: vec!["exec:cat".parse().expect("a target")], secret: None };
+        task.task.spec.notify = Some(notify);
+        create(&store, task, 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(millis, 0), report).await.expect("taken"));
+    };
+    for n in 1..=2 {
+        tell(n, n64(n)).await;
+        let claim = store.claim(channel(), 9, at(50), at(n64(n))).await.expect("claimed").pop().expect("one");
+        let tried = Tried { at: at(1), took_ms: 1, status: None, result: "exit 3".into() };
+        let settled = Settled { tried: (n == 1).then_some(tried), next: Next::At(at(1_000)) };
+        assert_eq!(store.settle(claim.id, claim.fence, settled, at(n64(n))).await, Ok(true));
+    }
+    assert_eq!(store.due(at(3)).await, Ok((Vec::new(), Some(at(1_000)))));
+    tell(3, 4).await;
+    let claims = store.claim(channel(), 9, at(50), at(4)).await.expect("claimed");
+    let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id.clone()).collect();
+    assert_eq!(tasks, [id(3), id(2)]);
+    assert_eq!(store.claim(channel(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
 }
 
 fn n64(n: u64) -> i64 {

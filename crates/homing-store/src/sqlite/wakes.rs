@@ -48,6 +48,7 @@ pub(super) fn admit(
             // Not delivered by this command, but told all the same; nobody has to look after it.
             deliveries::end(conn, due.seq, Next::Delivered, Some(wake::TOLD), now)?;
         } else if wake::expired(due.created_at, now) {
+            stand_in(conn, &due)?;
             deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), None, now)?;
         } else {
             waiting.push(due);
@@ -77,13 +78,14 @@ pub(super) fn admit(
 }
 
 fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Error> {
-    let mut query = conn.prepare_cached(
+    let mut query = conn.prepare_cached(concat!(
         "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
          coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
-         WHERE state = 'pending' AND channel = ?1 AND max(next_at, coalesce(held_until, 0)) <= ?2 \
-         ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3",
-    )?;
+         WHERE state = 'pending' AND channel = ?1 AND ",
+        deliveries::ready!(),
+        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3",
+    ))?;
     let rows = query.query_map(params![channel, now.as_millis(), STEP], |row| {
         let (told, inboxed, there): (bool, i64, bool) = (row.get(6)?, row.get(7)?, row.get(8)?);
         Ok(Due {
