@@ -164,6 +164,8 @@ impl Engine {
     /// Puts another configuration in force, for what happens from now on.
     pub fn set_config(&self, config: Config) {
         *self.inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        // What may go out is judged anew.
+        self.inner.outgoing.send_modify(|count| *count += 1);
     }
 
     /// Tells the keeper that requests are accepted.

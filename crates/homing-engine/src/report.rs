@@ -19,7 +19,8 @@ const MOST: u64 = 64 * FIRST;
 /// The report of an end. Output that cannot be read is no reason not to tell of the end.
 pub(crate) fn report(inner: &Inner, record: &Record, ending: &Ending) -> Report {
     let path = inner.home.output(&record.attempt());
-    let mut report = Report { entropy: entropy::draw(), ..Report::default() };
+    let mut report =
+        Report { entropy: entropy::draw(), at_most: Some(inner.config().notify.on), ..Report::default() };
     if ending.output_bytes > 0 {
         report.output_path = Some(path.to_string_lossy().into_owned());
         match tail(inner, record) {

@@ -81,7 +81,10 @@ async fn submit(
     let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
     let notify = spec.notify.get_or_insert_with(Notify::usual);
+    let policy = &inner.config().notify;
+    notify.on = notify.on.at_most(policy.on);
     for target in &notify.targets {
+        policy.check(target.into()).map_err(Error::Target)?;
         inner.routes.check(target, notify).map_err(Error::Target)?;
     }
     let parent = match caller.pid {

@@ -45,6 +45,9 @@ pub enum EventKind {
     /// A target could not be given a notice.
     #[serde(rename = "delivery.dead")]
     DeliveryDead,
+    /// An owner was woken as often as it may be; what else there is waits in the inbox.
+    #[serde(rename = "wake.paused")]
+    WakePaused,
     /// A daemon began to serve this home.
     #[serde(rename = "daemon.started")]
     DaemonStarted,
@@ -52,7 +55,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskStopping,
@@ -64,6 +67,7 @@ impl EventKind {
         Self::TaskForgotten,
         Self::DeliveryDelivered,
         Self::DeliveryDead,
+        Self::WakePaused,
         Self::DaemonStarted,
     ];
 
@@ -82,6 +86,7 @@ impl EventKind {
             Self::TaskForgotten => "task.forgotten",
             Self::DeliveryDelivered => "delivery.delivered",
             Self::DeliveryDead => "delivery.dead",
+            Self::WakePaused => "wake.paused",
             Self::DaemonStarted => "daemon.started",
         }
     }

@@ -7,11 +7,13 @@
 pub mod answer;
 pub mod api;
 pub mod delivery;
+pub mod detail;
 pub mod environment;
 pub mod event;
 pub mod id;
 pub mod notice;
 pub mod notify;
+pub mod operator;
 pub mod outcome;
 pub mod problem;
 pub mod retention;
@@ -26,9 +28,11 @@ pub mod text;
 pub mod time;
 pub mod transition;
 pub mod units;
+pub mod wake;
 
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
+pub use detail::{NoticeInfo, TaskDetail};
 pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};
 pub use notice::Notice;

@@ -79,6 +79,16 @@ pub enum Body {
         /// What is new, the end of it.
         new_output: String,
     },
+    /// Its owner was woken as often as it may be in an hour; this and what else there is waits in the inbox.
+    #[serde(rename = "wake.paused")]
+    WakePaused {
+        /// The budget.
+        per_hour: u32,
+        /// When there is room again; what waits is then handed over together.
+        until: Timestamp,
+        /// Notices that wait.
+        held_back: u64,
+    },
 }
 
 /// How a task ended.
@@ -115,6 +125,7 @@ impl Body {
             Self::Matched { .. } => EventKind::TaskMatched,
             Self::Quiet { .. } => EventKind::TaskQuiet,
             Self::Heartbeat { .. } => EventKind::TaskHeartbeat,
+            Self::WakePaused { .. } => EventKind::WakePaused,
         }
     }
 }

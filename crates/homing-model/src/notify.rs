@@ -21,6 +21,18 @@ pub enum When {
     Never,
 }
 
+impl When {
+    /// The lesser of the two.
+    #[must_use]
+    pub const fn at_most(self, most: Self) -> Self {
+        match (self, most) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::Failure, _) | (_, Self::Failure) => Self::Failure,
+            (Self::Always, Self::Always) => Self::Always,
+        }
+    }
+}
+
 /// Where a notice goes. Its text is what `--notify` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {

@@ -1,11 +1,11 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
 use homing_model::api::{
-    AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, GcAnswer, HeartbeatRequest, InboxAnswer,
-    InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest, RedeliverAnswer,
-    SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
+    AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
+    InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest,
+    RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
-use homing_model::{Delivery, Event, Problem, Spec, Task};
+use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
@@ -60,8 +60,18 @@ pub(crate) static ROUTES: &[Route] = &[
         )
     },
     Route {
-        gives: &[Given::new(200, "The task; past retention with `forgotten` and its outcome.", TASK)],
-        ..route(Verb::Get, "/v1/tasks/{ref}", "show", "Look at one task", |call| Box::pin(task::show(call)))
+        gives: &[Given::new(
+            200,
+            "The task, whole; past retention with `forgotten` and its outcome.",
+            &[Content::Json(schema::<TaskDetail>)],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}",
+            "show",
+            "Look at one task, with its attempts, notices and deliveries",
+            |call| Box::pin(task::show(call)),
+        )
     },
     Route {
         gives: &[Given::new(200, "What is left of it.", TASK)],
@@ -311,7 +321,7 @@ pub(crate) static ROUTES: &[Route] = &[
                 &[
                     Content::Events(&[
                         ("*", schema::<Event>),
-                        ("reset", schema::<events::EventsReset>),
+                        ("reset", schema::<EventsReset>),
                         ("problem", schema::<Problem>),
                     ]),
                     Content::Lines(schema::<Event>),

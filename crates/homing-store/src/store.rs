@@ -6,13 +6,15 @@ use std::pin::Pin;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress,
-    Reference, Status, TaskId, Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
+    Progress, Reference, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
@@ -157,6 +159,8 @@ pub struct Listed {
     pub next_cursor: Option<String>,
     /// False if the given cursor is none of ours.
     pub cursor_valid: bool,
+    /// The newest event when this was read: the list holds all that events up to it tell of.
+    pub as_of: u64,
 }
 
 /// Which events.
@@ -177,6 +181,8 @@ pub struct Events {
     pub cursor: u64,
     /// Events up to this one (inclusive) were trimmed; a cursor below it has missed some. 0 if none were.
     pub trimmed_to: u64,
+    /// The newest event, looked at or not, trimmed or not. A cursor above it is none of this log's.
+    pub newest: u64,
 }
 
 /// A finished task that became a tombstone.
@@ -243,10 +249,25 @@ pub trait Store: Send + Sync + 'static {
     /// Claims due deliveries of one channel until `until`, oldest first.
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
+    /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old),
+    /// and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
+    /// hour. False if there is nothing to claim now.
+    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool>;
+
+    /// Gives up what is pending, and not under way, to targets of these kinds, at most `limit`; answers how many.
+    fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64>;
+
     /// Gives claimed deliveries to a command (`exec:`), which is accepted and claimed for starting in the same transaction: its end settles
-    /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. `None`, and nothing is
-    /// changed, if a claim was no longer the caller's, or the id was used before.
-    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>>;
+    /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. A wake is counted, unless it
+    /// ends busy. `None`, and nothing is changed, if a claim was no longer the caller's, or the id was used before; `None`, and the claims are
+    /// released, if the budget of a wake is spent.
+    fn hand_over(
+        &self,
+        claims: Vec<(DeliveryId, u64)>,
+        hook: NewTask,
+        wake: Option<Wake>,
+        now: Timestamp,
+    ) -> Op<Option<Record>>;
 
     /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
     fn release_claims(&self) -> Op<()>;
@@ -256,6 +277,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deliveries, newest first, each with its place for the next page.
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>>;
+
+    /// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
+    fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>>;
 
     /// How many deliveries are pending, and how many were given up.
     fn delivery_counts(&self) -> Op<DeliveryCounts>;

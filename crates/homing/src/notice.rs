@@ -24,6 +24,11 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
             let input = if *waiting_for_input { ", it seems to wait for input" } else { "" };
             (format!("quiet for {}{input}", show_duration(*quiet_ms)), Tint::Yellow, None)
         }
+        Body::WakePaused { per_hour, until, held_back } => {
+            let wait = show_duration(until.millis_since(now));
+            let more = format!("{held_back} wait here; the next wake is in {wait}");
+            (format!("woken {per_hour} times in an hour, which is the most"), Tint::Yellow, Some(more))
+        }
         Body::Heartbeat { new_output } => ("runs on".to_owned(), Tint::Blue, last_line(new_output)),
     };
     let task = notice.task.name.as_deref().unwrap_or(&notice.task.command);

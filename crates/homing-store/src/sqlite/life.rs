@@ -13,7 +13,7 @@ use homing_model::{
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::{deliveries, events, notices, row, schema};
+use super::{events, hooks, notices, row, schema};
 use crate::outbox::Report;
 use crate::record::{Record, Started, Stop};
 use crate::store::{Applied, Error};
@@ -201,9 +201,13 @@ fn end(
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
         let (verdict, result) = judge_hook(&outcome);
-        deliveries::settle_hook(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
+        hooks::end(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
     }
-    let told = record.spec.notify.as_ref();
+    let mut notify = record.spec.notify.clone();
+    if let (Some(notify), Some(most)) = (&mut notify, report.at_most) {
+        notify.on = notify.on.at_most(most);
+    }
+    let told = notify.as_ref();
     let told = told.filter(|notify| notify.tells(status, outcome.stopped_by.as_deref(), &record.owner));
     let body = Body::Completed(Box::new(Completed {
         status,

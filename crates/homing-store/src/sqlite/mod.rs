@@ -18,6 +18,7 @@ mod events;
 mod failure;
 pub mod filesystem;
 mod find;
+mod hooks;
 mod inbox;
 mod inspect;
 mod life;
@@ -33,6 +34,7 @@ mod row;
 mod schema;
 mod store;
 mod submit;
+mod wakes;
 mod writer;
 
 pub use reserve::WHOLE as RESERVE;

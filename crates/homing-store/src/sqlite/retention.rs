@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::row::{self, unsigned};
-use super::{deliveries, events, notices, schema};
+use super::{deliveries, events, notices, schema, wakes};
 use crate::store::{Applied, Error, Retired};
 
 /// Turns one ended task into a tombstone.
@@ -73,6 +73,7 @@ pub(super) fn trim(conn: &Connection, policy: &Policy, now: Timestamp, limit: u3
     .execute(params![now.as_millis(), limit])?;
     events::trim(conn, before(now, policy.age), limit)?;
     deliveries::trim(conn, before(now, policy.age), limit)?;
+    wakes::trim(conn, now)?;
     notices::trim(conn, schema::meta(conn, "events_trimmed_to")?, limit)?;
     drop_tombstones(conn, before(now, policy.tombstones), limit)
 }

@@ -5,10 +5,12 @@ use std::thread;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, TaskId,
-    Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -17,9 +19,10 @@ use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
+    check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
+    submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
@@ -130,8 +133,22 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
-    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>> {
-        self.writer.run(Full, move |conn| deliveries::hand_over(conn, &claims, hook, now))
+    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, budget, entropy, now))
+    }
+
+    fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64> {
+        self.writer.run(Relaxed, move |conn| deliveries::give_up(conn, &kinds, limit, now))
+    }
+
+    fn hand_over(
+        &self,
+        claims: Vec<(DeliveryId, u64)>,
+        hook: NewTask,
+        wake: Option<Wake>,
+        now: Timestamp,
+    ) -> Op<Option<Record>> {
+        self.writer.run(Full, move |conn| hooks::hand_over(conn, &claims, hook, wake.as_ref(), now))
     }
 
     fn release_claims(&self) -> Op<()> {
@@ -147,6 +164,10 @@ impl Store for SqliteStore {
 
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
         self.reader.run(move |conn| deliveries::list(conn, &filter))
+    }
+
+    fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>> {
+        self.reader.run(move |conn| notices::of_task(conn, &task, limit, now))
     }
 
     fn delivery_counts(&self) -> Op<DeliveryCounts> {

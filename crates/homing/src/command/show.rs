@@ -1,10 +1,13 @@
 //! `homing show`: everything about one task.
 
+mod told;
+
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_model::detail::AttemptInfo;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Kind, Survivor, Task, Timestamp};
+use homing_model::{Kind, Survivor, Task, TaskDetail, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -20,7 +23,8 @@ const INDENT: usize = 15;
   homing show @last
   homing show t-k3m                  a unique start of the id is enough
   homing show --verbose build        with the names of its variables
-  homing show build --json | jq .outcome")]
+  homing show build --json | jq .outcome
+  homing show @last --json | jq '.notices, .deliveries'")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
     #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
@@ -32,7 +36,7 @@ pub(crate) struct Options {
 
 /// Prints one task.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let task = context.block_on(async { Ok(context.client().task(&options.id).await?) })?;
+    let task = context.block_on(async { Ok(context.client().detail(&options.id).await?) })?;
     if context.json {
         context.console.json(&task)?;
     } else {
@@ -41,7 +45,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     Ok(exit_code::DONE)
 }
 
-fn render(task: &Task, verbose: bool, now: Timestamp, console: &Console) -> String {
+fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console) -> String {
+    let task = &detail.task;
     let (status, tint) = symbol::status(task.status, console);
     let told = symbol::sentence(task);
     let told = told.strip_prefix(task.status.as_str()).unwrap_or_default();
@@ -53,6 +58,17 @@ fn render(task: &Task, verbose: bool, now: Timestamp, console: &Console) -> Stri
     for (name, value) in facts(task, now) {
         add(name, &value);
     }
+    let earlier = detail.attempts.iter().filter(|attempt| attempt.number != task.attempt).map(attempted);
+    let notices = detail.notices.iter().map(|notice| told::notice(notice, now));
+    let deliveries = detail.deliveries.iter().map(|delivery| told::delivery(delivery, now));
+    let mut list = |name: &str, lines: Vec<String>| {
+        for (index, text) in lines.iter().enumerate() {
+            add(if index == 0 { name } else { "" }, text);
+        }
+    };
+    list("attempts", earlier.collect());
+    list("notices", notices.collect());
+    list("deliveries", deliveries.collect());
     match task.env_names.len() {
         0 => {}
         _ if verbose => {
@@ -117,8 +133,15 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     }
     add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
+    add("tells", (!task.forgotten).then(|| told::policy(&task.notify)));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
+}
+
+/// An earlier attempt, in a line.
+fn attempted(attempt: &AttemptInfo) -> String {
+    let took = attempt.duration_ms.map(|took| format!(" after {}", show_duration(took)));
+    format!("{}: {}{}", attempt.number, attempt.status, took.unwrap_or_default())
 }
 
 /// A process that outlived the task, and what has become of it.
@@ -180,8 +203,8 @@ mod tests {
     fn variables_are_counted_and_named_only_on_demand_within_the_terminal() {
         let mut json = sample_task("running");
         json["env_names"] = (0..40).map(|n| format!("VARIABLE_{n}")).collect::<Vec<_>>().into();
-        let task: Task = serde_json::from_value(json).unwrap();
-        let text = |verbose| render(&task, verbose, task.created_at, &Console::plain(Some(60)));
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = |verbose| render(&detail, verbose, detail.task.created_at, &Console::plain(Some(60)));
         assert!(text(false).ends_with("  variables    40 (`homing show --verbose` names them)\n"));
         let text = text(true);
         assert!(text.lines().all(|line| columns::of(line) <= 60), "{text}");
