@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Kind, Notify, OsText, Secret, Spec, Task, TaskId};
+use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
@@ -94,7 +94,18 @@ async fn submit(
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
     let values = values(inner, &mut spec)?;
-    let (stored, volatile_secrets) = launch::storable(&spec);
+    let (mut stored, volatile_secrets) = launch::storable(&spec);
+    let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
+    for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
+        if let Some(name) = masks.given_in(&target.to_string()) {
+            return Err(Error::Target(format!(
+                "it contains the value of the secret `{name}`, which is never written down, and an address is for as long as \
+                 something is on its way"
+            )));
+        }
+    }
+    masks.cover_spec(&mut stored);
+    let command = stored.command_line();
     let now = inner.now();
     let idempotency = idempotency.map(|given| Idempotency {
         key: given.key,
@@ -120,9 +131,10 @@ async fn submit(
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
-            command: spec.command_line(),
+            command: command.clone(),
             env_names: names.iter().cloned().collect(),
             volatile_secrets: volatile_secrets.clone(),
+            masks: masks.clone(),
             parent: parent.as_ref().map(|parent| parent.id.clone()),
             depth,
             node: inner.node.clone(),

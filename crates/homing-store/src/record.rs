@@ -1,6 +1,6 @@
 //! What the store keeps of a task.
 
-use homing_model::{Kind, Outcome, Progress, Spec, Status, TaskId, Timestamp};
+use homing_model::{Kind, Masks, Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// A task about to be accepted.
 #[derive(Debug, Clone)]
@@ -9,7 +9,7 @@ pub struct NewTask {
     pub id: TaskId,
     /// What sort of work.
     pub kind: Kind,
-    /// What to run, without environment values and without secret values: what it holds may be written to disk.
+    /// What to run, without environment values and with markers for secret values: what it holds may be written to disk.
     pub spec: Spec,
     /// Whose it is.
     pub owner: String,
@@ -19,6 +19,8 @@ pub struct NewTask {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory holds.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
@@ -74,6 +76,8 @@ pub struct Record {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory held.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.

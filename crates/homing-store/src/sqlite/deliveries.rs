@@ -3,7 +3,7 @@
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
 use homing_model::schedule::{self, Tries, Verdict};
-use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, TaskId, Timestamp, Tried};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
@@ -58,7 +58,7 @@ pub(super) fn claim(
     now: Timestamp,
 ) -> Result<Vec<Claimed>, Error> {
     let mut query = conn.prepare_cached(concat!(
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND ",
         due_at!(),
@@ -105,6 +105,7 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         task_id: parsed(4)?.parse().map_err(text)?,
         owner: parsed(5)?,
         target: parsed(6)?.parse().map_err(text)?,
+        shown: parsed(12)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
@@ -208,7 +209,7 @@ pub(super) fn settle(
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, task_id, owner, target, attempts, history, notice_id FROM deliveries \
+        "SELECT seq, task_id, owner, shown, attempts, history, notice_id FROM deliveries \
          WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
     )?;
     let found = query
@@ -224,7 +225,7 @@ pub(super) fn settle(
             ))
         })
         .optional()?;
-    let Some((seq, task, owner, target, attempts, history, notice)) = found else { return Ok(false) };
+    let Some((seq, task, owner, shown, attempts, history, notice)) = found else { return Ok(false) };
     let mut history: Vec<Tried> = serde_json::from_str(&history).unwrap_or_default();
     let counts = settled.tried.is_some();
     let attempts = attempts.saturating_add(u32::from(counts));
@@ -253,7 +254,6 @@ pub(super) fn settle(
         DeliveryState::Delivered => EventKind::DeliveryDelivered,
         DeliveryState::Dead => EventKind::DeliveryDead,
     };
-    let shown = target.parse::<Target>().map(|target| target.shown()).unwrap_or_default();
     let data = json!({
         "delivery_id": delivery, "notice_id": notice, "target": shown, "attempts": attempts, "reason": reason,
     });
@@ -264,7 +264,7 @@ pub(super) fn settle(
 /// Deliveries, newest first, each with its place.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u64, Delivery)>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, target, state, attempts, created_at, next_at, ended_at, reason, history, hook \
+        "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
          FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
          AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
     )?;
@@ -298,7 +298,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
         notice_id: parsed(2)?.parse().map_err(text)?,
         task_id: parsed(3)?.parse().map_err(text)?,
         owner: parsed(4)?,
-        target: parsed(5)?.parse::<Target>().map_err(text)?.shown(),
+        target: parsed(5)?,
         state,
         attempts: row.get(7).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(8).map_err(text)?),

@@ -83,10 +83,11 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })?;
     let labels =
         (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
+    let masks = (!task.masks.is_empty()).then(|| row::json(&task.id, &task.masks)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec, kind) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         labels, env_names, volatile_secrets, spec, kind, masks) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -105,6 +106,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         row::json(&task.id, &task.volatile_secrets)?,
         row::json(&task.id, &task.spec)?,
         task.kind.as_str(),
+        masks,
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
@@ -115,6 +117,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         command: task.command,
         env_names: task.env_names,
         volatile_secrets: task.volatile_secrets,
+        masks: task.masks,
         parent: task.parent,
         depth: task.depth,
         status,
