@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::{folder, wire};
@@ -120,7 +121,8 @@ pub(crate) fn message(
         ("HOMING_OUTPUT", around.output.as_os_str().as_encoded_bytes().to_vec()),
         ("HOMING_HOME", around.home.as_os_str().as_encoded_bytes().to_vec()),
     ];
-    let given = values.iter().map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
+    let given = values.iter().filter(|(name, _)| !name.starts_with(UNNAMED));
+    let given = given.map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
     // A hook's own are those of the task that it is told of; they were given.
     let own = own.into_iter().filter(|(name, _)| record.kind != Kind::Hook || *name == "HOMING_HOME");
     let env = given.chain(own).map(|(name, value)| {

@@ -8,7 +8,8 @@ use std::io;
 use std::sync::Arc;
 
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId};
+use homing_model::mask::UNNAMED;
+use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId, obvious};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
@@ -112,7 +113,7 @@ async fn submit(
         body_hash: given.body_hash,
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
-    let names: BTreeSet<_> = values.all.keys().cloned().collect();
+    let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();
     loop {
         let id = TaskId::from_entropy(entropy::draw());
         let folder = match make_folder(inner, &id, &values.written) {
@@ -183,15 +184,26 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
         None => inner.default_env.clone(),
     };
     written.retain(|name, _| !spec.secrets.contains_key(name));
-    let mut all = written.clone();
+    let mut secrets = Values::new();
     for (name, secret) in &spec.secrets {
         let value: OsText = match secret {
             Secret::Value(value) => value.clone(),
             Secret::File(path) => launch::read_secret(path)
                 .map_err(|error| Error::Secret { name: name.clone(), why: error.to_string() })?,
         };
-        all.insert(name.clone(), value);
+        secrets.insert(name.clone(), value);
     }
+    // What stands in the command line alone is written beside the environment, and gone with it; nothing of a secret is.
+    let within = |whole: &[u8], part: &[u8]| whole.windows(part.len().max(1)).any(|window| window == part);
+    let obvious = obvious::find(spec).into_iter().filter(|(_, value)| {
+        !secrets.values().any(|secret| within(secret.as_bytes(), value) || within(value, secret.as_bytes()))
+    });
+    for (index, (name, value)) in obvious.enumerate() {
+        let name = if index == 0 { name } else { format!("{name} {}", index + 1) };
+        written.insert(format!("{UNNAMED}{name}"), value.to_vec().into());
+    }
+    let mut all = written.clone();
+    all.extend(secrets);
     Ok(LaunchValues { all, written })
 }
 

@@ -13,6 +13,7 @@ pub mod id;
 pub mod mask;
 pub mod notice;
 pub mod notify;
+pub mod obvious;
 pub mod outcome;
 pub mod problem;
 pub mod retention;

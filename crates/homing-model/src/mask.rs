@@ -60,9 +60,13 @@ pub(crate) struct Found<'a> {
     given: bool,
 }
 
+/// Variables of this name are none: they carry values that stand in the command line alone to the launch.
+pub const UNNAMED: &str = "HOMING_MASKED:";
+
 /// What stands in the place of a value.
 #[must_use]
 pub fn marker(name: &str) -> String {
+    let name = name.strip_prefix(UNNAMED).unwrap_or(name);
     let name: String = name.chars().filter(|c| !c.is_control()).take(LONGEST_NAME).collect();
     format!("[secret {name}]")
 }
@@ -81,7 +85,11 @@ impl Masks {
             let value = value.as_bytes();
             if given && value.len() >= SHORTEST_GIVEN {
                 masks.learn(name, value, true);
-            } else if !given && value.len() >= SHORTEST_LIKELY && likely < MOST_LIKELY && is_likely(name) {
+            } else if !given
+                && value.len() >= SHORTEST_LIKELY
+                && likely < MOST_LIKELY
+                && (name.starts_with(UNNAMED) || is_likely(name))
+            {
                 likely += 1;
                 masks.learn(name, value, false);
             }
@@ -146,6 +154,9 @@ impl Masks {
             }
         }
         found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end), found.line.is_some()));
+        if found.is_empty() {
+            return found;
+        }
         // What stands in a marker is the marker's: masking twice is masking once.
         let markers = self.markers(text);
         found.retain(|found| !markers.iter().any(|(start, end)| found.start >= *start && found.end <= *end));
@@ -206,10 +217,10 @@ impl Masks {
         match body {
             Body::Completed(completed) => {
                 self.cover(&mut completed.output_tail);
-                for text in completed.answer.iter_mut() {
+                if let Some(text) = &mut completed.answer {
                     self.cover(text);
                 }
-                for outcome in completed.outcome.iter_mut() {
+                if let Some(outcome) = &mut completed.outcome {
                     self.cover_outcome(outcome);
                 }
             }

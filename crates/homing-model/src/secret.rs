@@ -8,7 +8,7 @@ pub const SHORTEST_GIVEN: usize = 4;
 /// The same for a value that is only likely to be one.
 pub const SHORTEST_LIKELY: usize = 6;
 /// So many likely ones of a task are recognised; nobody has more.
-pub const MOST_LIKELY: usize = 200;
+pub const MOST_LIKELY: usize = 64;
 
 /// Words that make a name one of a secret, wherever they stand in it, also as the end of a word (`PGPASSWORD`, `authToken`).
 const ANYWHERE: &[&str] = &[
