@@ -95,6 +95,7 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
         command: "true".into(),
         env_names: ["HOME", "LANG", "PATH", "SHELL", "USER"].map(str::to_owned).to_vec(),
         volatile_secrets: Vec::new(),
+        masks: homing_model::Masks::default(),
         parent: None,
         depth: 0,
         node: "here".into(),

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use homing_model::notice::Body;
-use homing_model::{Kind, Notice, OsText, Spec, Stdin, TaskId, wake};
+use homing_model::{Kind, Masks, Notice, OsText, Spec, Stdin, TaskId, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use rustix::fs::{Mode, OFlags};
@@ -60,11 +60,13 @@ impl Engine {
             id: id.clone(),
             kind: Kind::Hook,
             tracking: None,
-            command: spec.command_line(),
+            // The line itself is only for the shell.
+            command: first.shown.strip_prefix("exec:").unwrap_or_default().to_owned(),
             spec,
             owner: String::new(),
             env_names: values.keys().cloned().collect(),
             volatile_secrets: Vec::new(),
+            masks: Masks::default(),
             parent: None,
             depth: 0,
             node: inner.node.clone(),

@@ -164,6 +164,7 @@ pub(crate) mod tests {
             command: "true".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             status,

@@ -40,12 +40,23 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
     let mut window = FIRST;
     loop {
         let begin = end.saturating_sub(window);
-        let (text, truncated) = notice::tail(&stretch(&folder, begin, end)?, begin > 0);
+        let (text, truncated) = notice::tail(&masked(&folder, record, begin, end)?, begin > 0, &record.masks);
         if begin == 0 || text.chars().count() >= TAIL || window >= MOST {
             return Ok((text, truncated));
         }
         window *= 4;
     }
+}
+
+/// The bytes from `begin` to `end` with markers for secrets, also for one that began before.
+fn masked(folder: &std::os::fd::OwnedFd, record: &Record, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+    if record.masks.is_empty() {
+        return stretch(folder, begin, end);
+    }
+    let mut bytes = stretch(folder, begin.saturating_sub(record.masks.longest() as u64), begin)?;
+    let before = bytes.len();
+    bytes.extend(stretch(folder, begin, end)?);
+    Ok(record.masks.bytes_from(&bytes, before))
 }
 
 /// The bytes from `begin` to `end`, with one marker for what is missing among them.
@@ -54,7 +65,7 @@ fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Ve
     let mut at = begin;
     while at < end {
         let chunk = output::read(folder, at, usize::try_from(end - at).unwrap_or(usize::MAX))?;
-        if chunk.bytes.is_empty() {
+        if chunk.bytes.is_empty() || chunk.offset >= end {
             break;
         }
         if chunk.offset > at {

@@ -7,11 +7,30 @@ use homing_store::{Record, Tracking};
 use tokio::time::Instant;
 
 use crate::engine::Inner;
+use crate::launch;
 
 /// Whether the output may be longer than the ledger says: the task runs, or something outlived it that may have written since.
 fn may_have_grown(record: &Record) -> bool {
     let outlived = record.outcome.as_ref().is_some_and(|outcome| !outcome.survivors.is_empty());
     (record.status.is_active() && record.started_at.is_some()) || (outlived && !record.forgotten)
+}
+
+/// Program and arguments. A hook's line may hold what is not shown; its `command` does not.
+fn argv(record: &Record) -> Vec<String> {
+    let mut argv: Vec<_> = launch::argv(&record.spec).iter().map(|text| text.lossy().into_owned()).collect();
+    if let (Kind::Hook, Some(line)) = (record.kind, argv.last_mut()) {
+        line.clone_from(&record.command);
+    }
+    argv
+}
+
+/// Who is told, with nothing in an address that is not shown.
+fn notify(record: &Record) -> NotifyInfo {
+    let mut notify = record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default();
+    for target in &mut notify.targets {
+        record.masks.cover(target);
+    }
+    notify
 }
 
 /// A task as every surface shows it. Where its output may have grown since, the length is read from disk.
@@ -37,26 +56,22 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         name: record.spec.name.clone(),
         description: record.spec.description.clone(),
         labels: record.spec.labels.clone(),
-        argv: if record.forgotten {
-            Vec::new()
-        } else {
-            crate::launch::argv(&record.spec).iter().map(lossy).collect()
-        },
+        argv: if record.forgotten { Vec::new() } else { argv(&record) },
         cwd: record.spec.cwd.as_ref().map(lossy),
         group: "default".into(),
         priority: 0,
         queued_reason: None,
         quiet_since: None,
         waiting_for_input: false,
-        progress: record.progress,
         agent: None,
+        notify: notify(&record),
         answer_state: record.answer.as_ref().map(|answer| answer.state),
         answer: record.answer.map(|answer| answer.text),
         lease_ms: record.tracking.and_then(Tracking::lease_ms),
         lease_until: left
             .map(|left| inner.now().plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))),
         heard_at: record.heard_at,
-        notify: record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default(),
+        progress: record.progress,
         key: record.spec.key.clone(),
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
         timeout_ms: record.spec.timeout_ms,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::id::Reference;
@@ -46,7 +47,7 @@ pub enum Stdin {
 }
 
 /// A value that is never written to the home.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
     /// Held in memory until the task has started.
@@ -61,6 +62,40 @@ impl std::fmt::Debug for Secret {
             Self::Value(_) => f.write_str("Value(…)"),
             Self::File(path) => write!(f, "File({path:?})"),
         }
+    }
+}
+
+/// By hand, since what is read wrongly here must not be repeated in the refusal.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneField;
+        impl<'de> Visitor<'de> for OneField {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a secret: {\"value\": …} or {\"file\": …}")
+            }
+
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Secret, E> {
+                Err(E::custom("a secret is {\"value\": …} or {\"file\": …}, and no plain text"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Secret, A::Error> {
+                let malformed =
+                    || de::Error::custom("a secret is {\"value\": …} or {\"file\": …}, with a text each");
+                let read = match map.next_key::<String>()?.as_deref() {
+                    Some("value") => map.next_value().map(Secret::Value),
+                    Some("file") => map.next_value().map(Secret::File),
+                    Some(_) | None => return Err(malformed()),
+                };
+                let secret = read.map_err(|_| malformed())?;
+                match map.next_key::<de::IgnoredAny>()? {
+                    None => Ok(secret),
+                    Some(_) => Err(malformed()),
+                }
+            }
+        }
+        deserializer.deserialize_any(OneField)
     }
 }
 
@@ -469,5 +504,23 @@ mod tests {
     fn secrets_never_show_in_debug() {
         let secret = Secret::Value("hunter2".into());
         assert!(!format!("{secret:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_that_is_given_wrongly_is_not_repeated() {
+        let read = |text: &str| serde_json::from_str::<Secret>(text);
+        assert_eq!(read(r#"{"value":"hunter2"}"#).unwrap(), Secret::Value("hunter2".into()));
+        assert_eq!(read(r#"{"file":"/x"}"#).unwrap(), Secret::File("/x".into()));
+        for text in [
+            r#""hunter2""#,
+            r#"{"hunter2":1}"#,
+            r#"{"value":["hunter2"]}"#,
+            r#"{"value":{"hunter2":"hunter2"}}"#,
+            r#"{"value":"x","hunter2":1}"#,
+            r#"["hunter2"]"#,
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && error.contains("secret"), "{error}");
+        }
     }
 }

@@ -45,6 +45,8 @@ pub struct Claimed {
     pub owner: String,
     /// Where to.
     pub target: Target,
+    /// The same, as people may see it.
+    pub shown: String,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
     /// Attempts that were made and count.

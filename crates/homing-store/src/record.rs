@@ -1,6 +1,6 @@
 //! What the store keeps of a task.
 
-use homing_model::{Answer, Kind, Outcome, Progress, Spec, Status, TaskId, Timestamp};
+use homing_model::{Answer, Kind, Masks, Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// By what the end of somebody else's work is seen, if nobody tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct NewTask {
     pub kind: Kind,
     /// For an external task: how its end is seen.
     pub tracking: Option<Tracking>,
-    /// What to run, without environment values and without secret values: what it holds may be written to disk.
+    /// What to run, without environment values and with markers for secret values: what it holds may be written to disk.
     pub spec: Spec,
     /// Whose it is.
     pub owner: String,
@@ -49,6 +49,8 @@ pub struct NewTask {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory holds.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
@@ -104,6 +106,8 @@ pub struct Record {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory held.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.

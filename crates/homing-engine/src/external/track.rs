@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use homing_model::{Kind, Spec, TaskId, Timestamp};
+use homing_model::{Kind, Masks, Spec, TaskId, Timestamp};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record, Tracking};
 use tokio::sync::oneshot;
@@ -57,6 +57,7 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
             command: command.clone(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: Masks::default(),
             parent: parent.clone(),
             depth,
             node: inner.node.clone(),

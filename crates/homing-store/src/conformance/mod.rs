@@ -9,6 +9,7 @@ pub mod fixture;
 mod forgetting;
 mod listing;
 mod logging;
+mod masking;
 mod submitting;
 mod telling;
 mod tracking;
@@ -22,6 +23,7 @@ pub use finding::*;
 pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
+pub use masking::*;
 pub use submitting::*;
 pub use telling::*;
 pub use tracking::*;
@@ -75,6 +77,7 @@ macro_rules! store_conformance_cases {
             expired_request_keys_are_dropped
             p5_an_end_its_notice_its_entry_and_its_deliveries_are_one
             p5_the_policy_decides_who_is_told
+            p11_no_secret_of_a_task_is_told_or_kept
             p6_looking_changes_nothing_and_taking_one_leaves_the_others
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind

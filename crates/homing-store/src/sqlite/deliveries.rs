@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -45,7 +45,7 @@ macro_rules! claimed_first {
 /// A pending delivery, by what follows.
 macro_rules! pending {
     () => {
-        "SELECT seq, id, task_id, owner, target, attempts, history, notice_id FROM deliveries WHERE state = 'pending' AND "
+        "SELECT seq, id, task_id, owner, shown, attempts, history, notice_id FROM deliveries WHERE state = 'pending' AND "
     };
 }
 
@@ -130,6 +130,7 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         task_id: parsed(4)?.parse().map_err(text)?,
         owner: parsed(5)?,
         target: parsed(6)?.parse().map_err(text)?,
+        shown: parsed(12)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
@@ -192,7 +193,7 @@ struct Pending {
     id: String,
     task: String,
     owner: String,
-    target: String,
+    shown: String,
     attempts: u32,
     history: String,
     notice: String,
@@ -205,7 +206,7 @@ impl Pending {
             id: row.get(1)?,
             task: row.get(2)?,
             owner: row.get(3)?,
-            target: row.get(4)?,
+            shown: row.get(4)?,
             attempts: row.get(5)?,
             history: row.get(6)?,
             notice: row.get(7)?,
@@ -220,7 +221,7 @@ fn conclude(
     remark: Option<&str>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let Pending { seq, id, task, owner, target, attempts, history, notice } = pending;
+    let Pending { seq, id, task, owner, shown, attempts, history, notice } = pending;
     let mut history: Vec<Tried> = serde_json::from_str(&history).unwrap_or_default();
     let counts = settled.tried.is_some();
     let attempts = attempts.saturating_add(u32::from(counts));
@@ -249,7 +250,6 @@ fn conclude(
         DeliveryState::Delivered => EventKind::DeliveryDelivered,
         DeliveryState::Dead => EventKind::DeliveryDead,
     };
-    let shown = target.parse::<Target>().map(|target| target.shown()).unwrap_or_default();
     let data = json!({
         "delivery_id": id, "notice_id": notice, "target": shown, "attempts": attempts, "reason": reason,
     });
@@ -288,7 +288,7 @@ pub(super) fn give_up(
 /// Deliveries, newest first, each with its place.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u64, Delivery)>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, target, state, attempts, created_at, next_at, ended_at, reason, history, hook \
+        "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
          FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
          AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
     )?;
@@ -322,7 +322,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
         notice_id: parsed(2)?.parse().map_err(text)?,
         task_id: parsed(3)?.parse().map_err(text)?,
         owner: parsed(4)?,
-        target: parsed(5)?.parse::<Target>().map_or_else(|_| "(damaged)".to_owned(), |target| target.shown()),
+        target: parsed(5)?,
         state,
         attempts: row.get(7).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(8).map_err(text)?),

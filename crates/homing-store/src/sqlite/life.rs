@@ -132,13 +132,16 @@ pub(super) fn publish(
 }
 
 /// A live task says how far it is.
-pub(super) fn progress(conn: &Connection, task: &TaskId, progress: Progress) -> Result<Applied, Error> {
+pub(super) fn progress(conn: &Connection, task: &TaskId, mut progress: Progress) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
     if record.status.is_terminal() {
         return Ok(Applied::Rejected(record));
     }
     if record.kind == Kind::External {
         record.heard_at = Some(progress.at);
+    }
+    if let Some(text) = &mut progress.text {
+        record.masks.cover(text);
     }
     let changed = conn
         .prepare_cached("UPDATE tasks SET progress = ?2, heard_at = ?3 WHERE seq = ?1 AND ended_at IS NULL")?
@@ -193,7 +196,8 @@ fn end(
     record.pid = ending.pid.or(record.pid);
     record.output_bytes = ending.output_bytes;
     record.output_dropped = ending.output_dropped;
-    let outcome = ending.outcome;
+    let mut outcome = ending.outcome;
+    record.masks.cover_outcome(&mut outcome);
     record.outcome = Some(outcome.clone());
     if record.kind == Kind::External {
         record.answer = Some(Answer::at_end(status, &outcome, report.answer));
@@ -310,6 +314,7 @@ mod tests {
             command: "true".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             node: "here".into(),

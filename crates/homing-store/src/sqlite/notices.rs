@@ -14,11 +14,12 @@ use crate::store::Error;
 pub(super) fn publish(
     conn: &Connection,
     task: &Record,
-    body: Body,
+    mut body: Body,
     at: Timestamp,
     notify: Option<&Notify>,
     entropy: u64,
 ) -> Result<i64, Error> {
+    task.masks.cover_notice(&mut body);
     let seq = events::append(conn, body.kind(), at, task, &serde_json::Value::Null)?;
     let mut draws = Draws(entropy);
     let id = draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM notices WHERE id = ?1)", |bits| {
@@ -50,8 +51,8 @@ pub(super) fn publish(
             })?;
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
         )?
         .execute(params![
             delivery,
@@ -63,6 +64,7 @@ pub(super) fn publish(
             target.to_string(),
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
+            task.masks.text(&target.shown()),
         ])?;
     }
     Ok(seq)

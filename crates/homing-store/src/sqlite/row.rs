@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks FROM tasks ",
             $rest
         )
     };
@@ -49,6 +49,11 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         command: cells.get(4)?,
         env_names: cells.json(5)?,
         volatile_secrets: cells.json(6)?,
+        masks: cells
+            .get::<Option<String>>(32)?
+            .map(|text| cells.read(&text))
+            .transpose()?
+            .unwrap_or_default(),
         parent: cells.get::<Option<String>>(7)?.map(|id| cells.parse(&id)).transpose()?,
         depth: cells.get(8)?,
         status: cells.parsed(9)?,

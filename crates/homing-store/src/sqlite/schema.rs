@@ -104,6 +104,7 @@ ALTER TABLE tasks ADD COLUMN answer_state TEXT;
 ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
+ALTER TABLE tasks ADD COLUMN masks TEXT;
 
 CREATE INDEX tasks_hooks ON tasks (seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
 
@@ -149,6 +150,7 @@ CREATE TABLE deliveries (
   owner      TEXT NOT NULL,
   channel    TEXT NOT NULL,
   target     TEXT NOT NULL,
+  shown      TEXT NOT NULL,
   secret     TEXT,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,

@@ -277,6 +277,7 @@ mod tests {
             command: "x".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             node: "here".into(),

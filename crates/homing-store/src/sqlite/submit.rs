@@ -97,10 +97,11 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
     };
     let labels =
         (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
+    let masks = (!task.masks.is_empty()).then(|| row::json(&task.id, &task.masks)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20)",
+         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -123,6 +124,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         task.tracking.and_then(Tracking::lease_ms).map(row::signed),
         process.map(|(pid, _)| pid),
         process.map(|(_, start)| row::signed(start)),
+        masks,
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
@@ -133,6 +135,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         command: task.command,
         env_names: task.env_names,
         volatile_secrets: task.volatile_secrets,
+        masks: task.masks,
         parent: task.parent,
         depth: task.depth,
         status,

@@ -36,6 +36,7 @@ mod readme;
 mod reboot;
 mod retention;
 mod revival;
+mod secrets;
 mod security;
 mod show;
 mod stop;
