@@ -154,6 +154,7 @@ mod tests {
         Record {
             kind: homing_model::Kind::Command,
             progress: None,
+            watch: None,
             seq: 1,
             id: TaskId::from_entropy(1),
             spec: Spec::default(),

@@ -45,6 +45,9 @@ pub enum EventKind {
     /// A target could not be given a notice.
     #[serde(rename = "delivery.dead")]
     DeliveryDead,
+    /// So many matches were told in all that none is for a while; `data.until` says how long.
+    #[serde(rename = "watch.paused")]
+    WatchPaused,
     /// A daemon began to serve this home.
     #[serde(rename = "daemon.started")]
     DaemonStarted,
@@ -52,7 +55,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskStopping,
@@ -64,6 +67,7 @@ impl EventKind {
         Self::TaskForgotten,
         Self::DeliveryDelivered,
         Self::DeliveryDead,
+        Self::WatchPaused,
         Self::DaemonStarted,
     ];
 
@@ -82,6 +86,7 @@ impl EventKind {
             Self::TaskForgotten => "task.forgotten",
             Self::DeliveryDelivered => "delivery.delivered",
             Self::DeliveryDead => "delivery.dead",
+            Self::WatchPaused => "watch.paused",
             Self::DaemonStarted => "daemon.started",
         }
     }

@@ -25,6 +25,7 @@ pub mod text;
 pub mod time;
 pub mod transition;
 pub mod units;
+pub mod watch;
 
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use event::{Event, EventKind};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::Reference;
 use crate::notify::Notify;
 use crate::text::OsText;
+use crate::watch::{self, BadPattern};
 
 /// Children that outlive the main process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -144,6 +145,15 @@ pub struct Spec {
     /// Who is told of the end; the owner's inbox, always, if a submit says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Notify>,
+    /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
+    pub watch: Vec<String>,
+    /// A silence this long is told; the task goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_after_ms: Option<u64>,
+    /// What is new in the output is told this often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -193,6 +203,9 @@ pub enum Invalid {
     /// The input file is not absolute.
     #[error("`stdin.file` must be an absolute path")]
     RelativeStdin,
+    /// Something cannot be watched for.
+    #[error("`watch`: {0}")]
+    Watch(#[from] BadPattern),
 }
 
 /// The smallest output cap: head and tail need a page each.
@@ -237,7 +250,14 @@ impl Spec {
         }
         self.validate_texts()?;
         self.validate_variables()?;
+        watch::patterns(&self.watch)?;
         self.validate_numbers()
+    }
+
+    /// Whether something of it is told while it runs.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !self.watch.is_empty() || self.quiet_after_ms.is_some() || self.heartbeat_ms.is_some()
     }
 
     fn validate_texts(&self) -> Result<(), Invalid> {
@@ -303,6 +323,12 @@ impl Spec {
         if self.timeout_ms == Some(0) {
             return Err(Invalid::Number { field: "timeout_ms", expected: "above 0, or absent for no limit" });
         }
+        for (field, millis) in [("quiet_after_ms", self.quiet_after_ms), ("heartbeat_ms", self.heartbeat_ms)]
+        {
+            if millis.is_some_and(|millis| millis < watch::LEAST_MS) {
+                return Err(Invalid::Number { field, expected: "at least 100, or absent for none" });
+            }
+        }
         if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
             return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });
         }
@@ -365,6 +391,25 @@ mod tests {
         for name in ["last", "@latest", "build", "t-", "t-shirt", "2222222222", "bc", "t-22222222222"] {
             assert_eq!(named(name), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_watched_for_is_checked_with_the_rest() {
+        let watching = |json: &str| serde_json::from_str::<Spec>(json).unwrap();
+        let one = watching(r#"{"argv":["true"],"watch":"ready"}"#);
+        assert_eq!(
+            (&one.watch[..], one.validate(), one.is_watched()),
+            (&["ready".to_owned()][..], Ok(()), true)
+        );
+        assert_eq!(watching(r#"{"argv":["true"],"watch":["a","b"]}"#).watch.len(), 2);
+        assert_eq!(watching(&serde_json::to_string(&one).unwrap()), one);
+        let bad = watching(r#"{"argv":["true"],"watch":["a","(b"]}"#).validate().unwrap_err();
+        assert_eq!(bad.to_string(), "`watch`: `(b` is no regular expression: unclosed group, at character 1");
+        for field in ["quiet_after_ms", "heartbeat_ms"] {
+            let spec = watching(&format!(r#"{{"argv":["true"],"{field}":99}}"#));
+            assert!(matches!(spec.validate(), Err(Invalid::Number { .. })), "{field}");
+        }
+        assert!(!argv(&["true"]).is_watched());
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Report {
     pub output_truncated: bool,
     /// The file with the first bytes.
     pub output_path: Option<String>,
+    /// Matches of what was watched for that no notice told.
+    pub held_back: Option<u64>,
 }
 
 /// An owner with something in the inbox.

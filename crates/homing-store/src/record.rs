@@ -1,5 +1,6 @@
 //! What the store keeps of a task.
 
+use homing_model::watch;
 use homing_model::{Kind, Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// A task about to be accepted.
@@ -106,6 +107,8 @@ pub struct Record {
     pub output_dropped: u64,
     /// How far it says it is.
     pub progress: Option<Progress>,
+    /// How far the output of this attempt was watched and told.
+    pub watch: Option<watch::State>,
     /// Past retention: a tombstone.
     pub forgotten: bool,
 }

@@ -11,6 +11,7 @@ mod listing;
 mod logging;
 mod submitting;
 mod telling;
+mod watching;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use listing::*;
 pub use logging::*;
 pub use submitting::*;
 pub use telling::*;
+pub use watching::*;
 
 use crate::store::Store;
 
@@ -79,6 +81,9 @@ macro_rules! store_conformance_cases {
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
+            p5_what_was_watched_and_what_is_told_of_it_are_one
+            p5_a_watch_tells_nothing_of_an_ended_task_nor_of_another_attempt
+            a_forgotten_task_keeps_no_watch
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
             the_whole_checks_out_after_all_that

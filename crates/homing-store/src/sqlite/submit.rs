@@ -131,6 +131,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         output_bytes: 0,
         output_dropped: 0,
         progress: None,
+        watch: None,
         forgotten: false,
     };
     let data = json!({ "command": record.command, "name": record.spec.name });
