@@ -48,7 +48,7 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
 }
 
 /// The bytes from `begin` to `end`, with one marker for what is missing among them.
-fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut at = begin;
     while at < end {

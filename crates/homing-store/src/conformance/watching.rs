@@ -44,12 +44,9 @@ pub async fn p5_what_was_watched_and_what_is_told_of_it_are_one(store: Ledger) {
     // What was held back when it ended comes with the end.
     let report = Report { held_back: Some(4), ..Report::default() };
     done(store.finish(first(1), super::fixture::ending(5, 0), report).await.expect("taken"));
-    let inbox = store.peek("ann".into(), 99, at(9)).await.expect("readable").0;
-    let held = inbox.iter().find_map(|notice| match &notice.body {
-        Body::Completed(completed) => completed.held_back,
-        Body::Matched { .. } | Body::Quiet { .. } | Body::Heartbeat { .. } => None,
-    });
-    assert_eq!(held, Some(4));
+    let kinds = vec![EventKind::TaskCompleted];
+    let log = store.events(0, EventFilter { kinds, owner: None }, 9).await.expect("readable");
+    assert_eq!(log.events.first().map(|event| &event.data["held_back"]), Some(&4.into()));
 }
 
 /// Late, for another attempt, or of nobody: nothing is told and nothing is kept.

@@ -28,6 +28,7 @@ mod output_capture;
 mod power_cut;
 mod progress;
 mod pty_input;
+mod quiet;
 mod readme;
 mod reboot;
 mod retention;
@@ -37,6 +38,7 @@ mod stop;
 mod submit_race;
 mod unreadable;
 mod vanished;
+mod watches;
 mod webhooks;
 mod wording;
 
