@@ -1,6 +1,6 @@
 //! Lines that were watched for: told at once, told once, whatever dies and however they come.
 
-use homing_testkit::{Home, alive, freeze, gate, thaw, wait_for};
+use homing_testkit::{Home, gate, wait_for};
 use serde_json::{Value, json};
 
 use super::home;
@@ -164,14 +164,10 @@ fn p5_a_match_and_the_end_both_while_no_daemon_lives_are_told_in_order() {
     let home = home();
     let id = home.submit(&["--watch", "late"], &format!("{}; echo too late; exit 3", gate("go")));
     let _ = home.until_status(&id, "running");
-    let shim = home.shim_pid(&id);
-    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
-    freeze(keeper);
-    home.kill_at_once(&[daemon]);
+    home.stop_daemon();
     home.open("go");
-    wait_for("the shim to leave", || (!alive(shim)).then_some(()));
-    thaw(keeper);
-    let _ = home.next_daemon(daemon);
+    wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
+    home.does(["daemon", "start"]);
     let end = completed(&home, &id);
     let told = matched(&home, &id);
     assert_eq!((lines(&told), &end["status"]), (vec!["too late"], &"failed".into()));
@@ -229,6 +225,7 @@ fn p5_too_many_matches_over_all_tasks_pause_all_watches_and_one_event_says_so() 
 #[test]
 fn a_pattern_that_is_none_is_refused_with_its_place_and_nothing_is_started() {
     let home = home();
+    home.does(["daemon", "start"]);
     let refused = home.cli(["run", "--watch", "fine", "--watch", "a(b", "-c", "echo run >> ran"]);
     assert!(
         refused.code != 0 && refused.stderr.contains("unclosed group, at character 2"),
@@ -238,7 +235,7 @@ fn a_pattern_that_is_none_is_refused_with_its_place_and_nothing_is_started() {
     let large = home.cli(["run", "--watch", r"(\w{100}){100}", "true"]);
     assert!(large.code != 0 && large.stderr.contains("too large"), "{}", large.stderr);
     let posted = home.post("/v1/tasks", &json!({ "argv": ["true"], "watch": ["*"] }));
-    assert_eq!((posted.status, &posted.json()["code"]), (400, &"HM0002".into()));
+    assert_eq!((posted.status, &posted.json()["code"]), (422, &"HM0003".into()));
     assert!(posted.json()["detail"].as_str().unwrap().contains("at character 1"), "{}", posted.json());
     let one = home.post("/v1/tasks", &json!({ "shell": "echo ready", "watch": "ready" })).json();
     let id = one["id"].as_str().unwrap();
