@@ -194,6 +194,7 @@ impl Builder {
             events: watch::channel(0).0,
             over: watch::channel(false).0,
             looked: watch::channel(0).0,
+            breaker: Mutex::default(),
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,

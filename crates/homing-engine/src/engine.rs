@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
+use homing_model::watch::Breaker;
 use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
@@ -67,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) outgoing: watch::Sender<u64>,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
+    /// Counts what is told of matches, over all tasks.
+    pub(crate) breaker: Mutex<Breaker>,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,
@@ -110,6 +113,11 @@ impl Inner {
     pub(crate) fn announce(&self, record: &Record) {
         self.live.update(record);
         self.ends.announce(record);
+        self.put_on_its_way(record);
+    }
+
+    /// Notices of a task were committed: readers of the log and whatever delivers are woken.
+    pub(crate) fn put_on_its_way(&self, record: &Record) {
         self.bump();
         let targets = record.spec.notify.iter().flat_map(|notify| &notify.targets);
         if record.kind == Kind::Hook || targets.into_iter().any(|target| *target != Target::Inbox) {

@@ -62,6 +62,7 @@ mod submit;
 mod thaw;
 mod view;
 mod wait;
+mod watch;
 
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, SystemClock};

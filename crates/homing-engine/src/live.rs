@@ -113,6 +113,13 @@ impl Live {
         }
     }
 
+    /// The shim is another's acquaintance now, or again: whoever waited for news asks anew.
+    pub(crate) fn ask_anew(&self, id: &TaskId) {
+        if let Some(entry) = self.lock().get(id) {
+            entry.growth.send_modify(|_| {});
+        }
+    }
+
     /// How to reach a task's attendant.
     pub(crate) fn commands(&self, id: &TaskId) -> Option<mpsc::Sender<Command>> {
         self.lock().get(id).map(|entry| entry.commands.clone())
@@ -157,6 +164,7 @@ pub(crate) mod tests {
             tracking: None,
             heard_at: None,
             answer: None,
+            watch: None,
             seq: 1,
             id: TaskId::from_entropy(1),
             spec: Spec::default(),

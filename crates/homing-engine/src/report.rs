@@ -49,7 +49,12 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
 }
 
 /// The bytes from `begin` to `end` with markers for secrets, also for one that began before.
-fn masked(folder: &std::os::fd::OwnedFd, record: &Record, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn masked(
+    folder: &std::os::fd::OwnedFd,
+    record: &Record,
+    begin: u64,
+    end: u64,
+) -> io::Result<Vec<u8>> {
     if record.masks.is_empty() {
         return stretch(folder, begin, end);
     }
@@ -60,7 +65,7 @@ fn masked(folder: &std::os::fd::OwnedFd, record: &Record, begin: u64, end: u64) 
 }
 
 /// The bytes from `begin` to `end`, with one marker for what is missing among them.
-fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut at = begin;
     while at < end {

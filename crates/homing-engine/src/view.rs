@@ -1,13 +1,13 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{Kind, OsText, Stdin, Task};
+use homing_model::{Kind, OsText, Stdin, Task, Timestamp};
 use homing_shim::{folder, output};
 use homing_store::{Record, Tracking};
 use tokio::time::Instant;
 
 use crate::engine::Inner;
-use crate::launch;
+use crate::{launch, watch};
 
 /// Whether the output may be longer than the ledger says: the task runs, or something outlived it that may have written since.
 fn may_have_grown(record: &Record) -> bool {
@@ -33,11 +33,19 @@ fn notify(record: &Record) -> NotifyInfo {
     notify
 }
 
+/// Since when a live task that has an alarm for it printed nothing, once that is as long as the alarm says.
+fn quiet_since(inner: &Inner, record: &Record, written_at: Option<i64>) -> Option<Timestamp> {
+    let after = record.spec.quiet_after_ms.filter(|_| record.status.is_active())?;
+    let since = watch::last_output(record.started_at?, written_at);
+    (inner.now().millis_since(since) >= after).then_some(since)
+}
+
 /// A task as every surface shows it. Where its output may have grown since, the length is read from disk.
 pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
     let mut bytes = record.output_bytes;
     let mut dropped = record.output_dropped;
+    let mut written_at = None;
     let external = record.kind == Kind::External;
     let left = if external { inner.roll.left(&record.id, Instant::now()) } else { None };
     if !external
@@ -47,8 +55,15 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         && extent.end >= bytes
     {
         bytes = extent.end;
+        written_at = extent.written_at;
         dropped = extent.end - extent.kept.min(extent.end);
     }
+    let quiet_since = quiet_since(inner, &record, written_at);
+    let reads = |pid: &u32| record.spec.pty && record.status.is_active() && watch::waits_for_input(*pid);
+    let waiting_for_input = record.pid.as_ref().is_some_and(reads);
+    let paces = record.watch.iter().flat_map(|state| &state.paces);
+    let watch_off = record.spec.watch.iter().zip(paces).filter(|(_, pace)| pace.off);
+    let watch_off = watch_off.map(|(pattern, _)| pattern.clone()).collect();
     let path = if record.forgotten || external { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
     Task {
@@ -61,8 +76,12 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         group: "default".into(),
         priority: 0,
         queued_reason: None,
-        quiet_since: None,
-        waiting_for_input: false,
+        quiet_since,
+        waiting_for_input,
+        watch: record.spec.watch.clone(),
+        watch_off,
+        quiet_after_ms: record.spec.quiet_after_ms,
+        heartbeat_ms: record.spec.heartbeat_ms,
         agent: None,
         notify: notify(&record),
         answer_state: record.answer.as_ref().map(|answer| answer.state),

@@ -48,6 +48,9 @@ pub enum EventKind {
     /// An owner was woken as often as it may be; what else there is waits in the inbox.
     #[serde(rename = "wake.paused")]
     WakePaused,
+    /// So many matches were told in all that none is for a while; `data.until` says how long.
+    #[serde(rename = "watch.paused")]
+    WatchPaused,
     /// A daemon began to serve this home.
     #[serde(rename = "daemon.started")]
     DaemonStarted,
@@ -55,7 +58,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskStopping,
@@ -68,6 +71,7 @@ impl EventKind {
         Self::DeliveryDelivered,
         Self::DeliveryDead,
         Self::WakePaused,
+        Self::WatchPaused,
         Self::DaemonStarted,
     ];
 
@@ -87,6 +91,7 @@ impl EventKind {
             Self::DeliveryDelivered => "delivery.delivered",
             Self::DeliveryDead => "delivery.dead",
             Self::WakePaused => "wake.paused",
+            Self::WatchPaused => "watch.paused",
             Self::DaemonStarted => "daemon.started",
         }
     }

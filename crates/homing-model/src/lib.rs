@@ -34,6 +34,7 @@ pub mod time;
 pub mod transition;
 pub mod units;
 pub mod wake;
+pub mod watch;
 
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};

@@ -224,9 +224,10 @@ impl Masks {
                     self.cover_outcome(outcome);
                 }
             }
-            Body::Matched { pattern, line, held_back: _ } => {
-                self.cover(pattern);
-                self.cover(line);
+            Body::Matched { pattern, line, held_back: _, explanation } => {
+                for text in [pattern, line].into_iter().chain(explanation) {
+                    self.cover(text);
+                }
             }
             Body::Heartbeat { new_output } => self.cover(new_output),
             Body::Quiet { .. } | Body::WakePaused { .. } => {}

@@ -65,6 +65,9 @@ pub enum Body {
         line: String,
         /// Matches since the last notice that were not told one by one.
         held_back: u64,
+        /// Why this pattern is no longer watched for, in the last notice of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        explanation: Option<String>,
     },
     /// It printed nothing for a while.
     #[serde(rename = "task.quiet")]
@@ -115,6 +118,9 @@ pub struct Completed {
     pub output_path: Option<String>,
     /// The answer of an agent.
     pub answer: Option<String>,
+    /// Matches of what was watched for that no notice had told when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<u64>,
 }
 
 impl Body {

@@ -10,6 +10,7 @@ use crate::id::Reference;
 use crate::notify::Notify;
 use crate::task::Kind;
 use crate::text::OsText;
+use crate::watch::{self, BadPattern};
 
 /// Children that outlive the main process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -190,6 +191,15 @@ pub struct Spec {
     /// Who is told of the end; the owner's inbox, always, if a submit says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Notify>,
+    /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
+    pub watch: Vec<String>,
+    /// A silence this long is told; the task goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_after_ms: Option<u64>,
+    /// What is new in the output is told this often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -253,6 +263,9 @@ pub enum Invalid {
     /// The input file is not absolute.
     #[error("`stdin.file` must be an absolute path")]
     RelativeStdin,
+    /// Something cannot be watched for.
+    #[error("`watch`: {0}")]
+    Watch(#[from] BadPattern),
 }
 
 /// The smallest output cap: head and tail need a page each.
@@ -284,6 +297,7 @@ impl Spec {
         }
         self.validate_texts()?;
         self.validate_variables()?;
+        watch::patterns(&self.watch)?;
         self.validate_numbers()
     }
 
@@ -333,6 +347,9 @@ impl Spec {
             ("umask", self.umask.is_some()),
             ("rlimits", !self.rlimits.is_empty()),
             ("nice", self.nice.is_some()),
+            ("watch", !self.watch.is_empty()),
+            ("quiet_after_ms", self.quiet_after_ms.is_some()),
+            ("heartbeat_ms", self.heartbeat_ms.is_some()),
         ];
         if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
             return Err(Invalid::Misplaced { field, kind: self.kind });
@@ -346,6 +363,12 @@ impl Spec {
             }
             (Some(_), None) | (None, Some(_) | None) => Ok(()),
         }
+    }
+
+    /// Whether something of it is told while it runs.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !self.watch.is_empty() || self.quiet_after_ms.is_some() || self.heartbeat_ms.is_some()
     }
 
     fn validate_texts(&self) -> Result<(), Invalid> {
@@ -410,6 +433,12 @@ impl Spec {
     fn validate_numbers(&self) -> Result<(), Invalid> {
         if self.timeout_ms == Some(0) {
             return Err(Invalid::Number { field: "timeout_ms", expected: "above 0, or absent for no limit" });
+        }
+        for (field, millis) in [("quiet_after_ms", self.quiet_after_ms), ("heartbeat_ms", self.heartbeat_ms)]
+        {
+            if millis.is_some_and(|millis| millis < watch::LEAST_MS) {
+                return Err(Invalid::Number { field, expected: "at least 100, or absent for none" });
+            }
         }
         if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
             return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });
@@ -492,6 +521,25 @@ mod tests {
         let leased = Spec { lease_ms: Some(1), ..argv(&["true"]) };
         assert!(matches!(leased.validate(), Err(Invalid::Misplaced { field: "lease_ms", .. })));
         assert_eq!(Spec { kind: Kind::Hook, ..argv(&["true"]) }.validate(), Err(Invalid::Kind));
+    }
+
+    #[test]
+    fn what_is_watched_for_is_checked_with_the_rest() {
+        let watching = |json: &str| serde_json::from_str::<Spec>(json).unwrap();
+        let one = watching(r#"{"argv":["true"],"watch":"ready"}"#);
+        assert_eq!(
+            (&one.watch[..], one.validate(), one.is_watched()),
+            (&["ready".to_owned()][..], Ok(()), true)
+        );
+        assert_eq!(watching(r#"{"argv":["true"],"watch":["a","b"]}"#).watch.len(), 2);
+        assert_eq!(watching(&serde_json::to_string(&one).unwrap()), one);
+        let bad = watching(r#"{"argv":["true"],"watch":["a","(b"]}"#).validate().unwrap_err();
+        assert_eq!(bad.to_string(), "`watch`: `(b` is no regular expression: unclosed group, at character 1");
+        for field in ["quiet_after_ms", "heartbeat_ms"] {
+            let spec = watching(&format!(r#"{{"argv":["true"],"{field}":99}}"#));
+            assert!(matches!(spec.validate(), Err(Invalid::Number { .. })), "{field}");
+        }
+        assert!(!argv(&["true"]).is_watched());
     }
 
     #[test]

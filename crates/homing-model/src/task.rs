@@ -125,9 +125,9 @@ pub struct Task {
     pub attempt: u32,
     /// The main process, while and after it ran.
     pub pid: Option<u32>,
-    /// Since when it printed nothing.
+    /// Since when it printed nothing, once that is as long as `quiet_after_ms`.
     pub quiet_since: Option<Timestamp>,
-    /// Whether it seems to wait for input.
+    /// Whether it seems to wait for input: a process in the foreground of its terminal is blocked reading it.
     pub waiting_for_input: bool,
     /// How far it says it is.
     pub progress: Option<Progress>,
@@ -173,6 +173,18 @@ pub struct Task {
     /// When it was last heard of.
     #[serde(default)]
     pub heard_at: Option<Timestamp>,
+    /// What is watched for in its output.
+    #[serde(default)]
+    pub watch: Vec<String>,
+    /// Of these, what matched too often and is no longer watched for.
+    #[serde(default)]
+    pub watch_off: Vec<String>,
+    /// A silence this long is told.
+    #[serde(default)]
+    pub quiet_after_ms: Option<u64>,
+    /// What is new in the output is told this often.
+    #[serde(default)]
+    pub heartbeat_ms: Option<u64>,
     /// Past retention: only status and outcome are left.
     #[serde(default)]
     pub forgotten: bool,

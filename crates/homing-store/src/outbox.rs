@@ -19,6 +19,8 @@ pub struct Report {
     pub output_path: Option<String>,
     /// What an external task was completed with.
     pub answer: Option<String>,
+    /// Matches of what was watched for that no notice told.
+    pub held_back: Option<u64>,
 }
 
 /// An owner with something in the inbox.

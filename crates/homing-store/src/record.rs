@@ -1,5 +1,6 @@
 //! What the store keeps of a task.
 
+use homing_model::watch;
 use homing_model::{Answer, Kind, Masks, Outcome, Progress, Spec, Status, TaskId, Timestamp};
 
 /// By what the end of somebody else's work is seen, if nobody tells of it.
@@ -146,6 +147,8 @@ pub struct Record {
     pub heard_at: Option<Timestamp>,
     /// What it has for an answer, once it has ended.
     pub answer: Option<Answer>,
+    /// How far the output of this attempt was watched and told.
+    pub watch: Option<watch::State>,
     /// Past retention: a tombstone.
     pub forgotten: bool,
 }

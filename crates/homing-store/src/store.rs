@@ -9,6 +9,7 @@ use homing_model::notice::Body;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
+use homing_model::watch;
 use homing_model::{
     Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
     Progress, Reference, Status, TaskId, Timestamp,
@@ -217,6 +218,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
+
+    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
+    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended.
+    fn watched(
+        &self,
+        attempt: Attempt,
+        state: watch::State,
+        body: Option<Body>,
+        entropy: u64,
+        now: Timestamp,
+    ) -> Op<Applied>;
 
     /// A live task says how far it is: kept, with `task.progress`. `Rejected` once it has ended.
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied>;

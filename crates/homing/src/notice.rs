@@ -16,9 +16,10 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
             let (status, tint) = symbol::status(completed.status, console);
             (format!("{status}{}", ending(completed)), tint, words(completed))
         }
-        Body::Matched { pattern, line: matched, held_back } => {
+        Body::Matched { pattern, line: matched, held_back, explanation } => {
             let held = if *held_back > 0 { format!(" and {held_back} more") } else { String::new() };
-            (format!("matched {}{held}", line(pattern)), Tint::Blue, last_line(matched))
+            let more = explanation.as_ref().map_or_else(|| last_line(matched), |why| Some(line(why)));
+            (format!("matched {}{held}", line(pattern)), Tint::Blue, more)
         }
         Body::Quiet { quiet_ms, waiting_for_input } => {
             let input = if *waiting_for_input { ", it seems to wait for input" } else { "" };

@@ -106,6 +106,15 @@ pub(crate) struct Submission {
     /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
+    /// Tell of a line of output that matches; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    watch: Vec<String>,
+    /// Tell when it printed nothing for so long; it goes on
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
+    quiet_after: Option<Duration>,
+    /// Tell what is new in its output this often, if anything is
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
+    heartbeat: Option<Duration>,
     /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = target)]
     notify: Vec<Target>,
@@ -192,6 +201,9 @@ impl Submission {
             key: self.key.clone(),
             on_duplicate: on_duplicate(self.on_duplicate),
             notify: Some(self.policy()),
+            watch: self.watch.clone(),
+            quiet_after_ms: self.quiet_after.map(millis),
+            heartbeat_ms: self.heartbeat.map(millis),
             ..Spec::default()
         };
         spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
@@ -323,12 +335,18 @@ mod tests {
             &["--max-output", "1", "ls"],
             &["--pty", "--stdin", "/etc/passwd", "ls"],
             &["--name", "a\u{7}", "ls"],
+            &["--watch", "(", "ls"],
+            &["--watch", "", "ls"],
+            &["--quiet-after", "0", "ls"],
+            &["--heartbeat", "10ms", "ls"],
         ] {
             let problem = spec(words).unwrap_err();
             assert_eq!(problem.known(), Some(Code::InvalidRequest), "{words:?}");
         }
         let problem = spec(&["--secret", "hunter2", "ls"]).unwrap_err();
         assert!(!format!("{problem:?}").contains("hunter2"));
+        let detail = spec(&["--watch", "fine", "--watch", "not (fine", "ls"]).unwrap_err().detail;
+        assert_eq!(detail, "`--watch`: `not (fine` is no regular expression: unclosed group, at character 5");
         assert_eq!(spec(&["ls | wc"]).unwrap_err().known(), Some(Code::LooksLikeShell));
     }
 }

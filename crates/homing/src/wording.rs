@@ -74,6 +74,11 @@ pub(crate) fn invalid(verb: &str, why: &Invalid, owner_was_typed: bool) -> Probl
         }
         Invalid::Number { field: "lease_ms", .. } => "`--lease` must be above 0, and at most 365d".to_owned(),
         Invalid::Number { field: "pid", .. } => "`--pid` must be the id of a process".to_owned(),
+        Invalid::Watch(why) => format!("`--watch`: {}", homing_model::sanitize::line(&why.to_string())),
+        Invalid::Number { field: "quiet_after_ms", .. } => {
+            "`--quiet-after` must be at least 100ms".to_owned()
+        }
+        Invalid::Number { field: "heartbeat_ms", .. } => "`--heartbeat` must be at least 100ms".to_owned(),
         Invalid::RelativeStdin => "`--stdin` names no file".to_owned(),
         Invalid::RelativeCwd => "`--cwd` names no folder".to_owned(),
         Invalid::Kind

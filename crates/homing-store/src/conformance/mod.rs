@@ -14,6 +14,7 @@ mod submitting;
 mod telling;
 mod tracking;
 mod waking;
+mod watching;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub use submitting::*;
 pub use telling::*;
 pub use tracking::*;
 pub use waking::*;
+pub use watching::*;
 
 use crate::store::Store;
 
@@ -97,6 +99,9 @@ macro_rules! store_conformance_cases {
             wakes_that_are_turned_off_leave_everything_in_the_inbox
             what_is_forbidden_by_now_is_given_up_and_can_begin_anew
             the_operator_has_the_last_word_on_when
+            p5_what_was_watched_and_what_is_told_of_it_are_one
+            p5_a_watch_tells_nothing_of_an_ended_task_nor_of_another_attempt
+            a_forgotten_task_keeps_no_watch
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
             an_external_task_runs_from_the_start_and_is_heard_until_it_ends

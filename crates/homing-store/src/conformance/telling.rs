@@ -40,6 +40,7 @@ pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Le
         output_path: Some("/out".into()),
         answer: None,
         at_most: None,
+        held_back: None,
     };
     done(store.finish(first(1), ending(5, 9_000), report).await.expect("taken"));
 

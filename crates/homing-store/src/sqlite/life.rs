@@ -6,6 +6,7 @@
 use homing_model::notice::{Body, Completed};
 use homing_model::notify::When;
 use homing_model::schedule;
+use homing_model::watch;
 use homing_model::{
     Answer, Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition,
     Verdict, transition,
@@ -131,6 +132,31 @@ pub(super) fn publish(
     Ok(Applied::Done(record))
 }
 
+/// The output of a live attempt was watched up to here, and this is to be told of it, if anything.
+pub(super) fn watched(
+    conn: &Connection,
+    attempt: &Attempt,
+    state: watch::State,
+    body: Option<Body>,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
+    if record.status.is_terminal() || record.attempt != attempt.number {
+        return Ok(Applied::Rejected(record));
+    }
+    let changed = conn
+        .prepare_cached("UPDATE tasks SET watch = ?3 WHERE seq = ?1 AND attempt = ?2 AND ended_at IS NULL")?
+        .execute(params![row::signed(record.seq), record.attempt, row::json(&record.id, &state)?])?;
+    expect_one(changed, &record)?;
+    record.watch = Some(state);
+    if let Some(body) = body {
+        let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
+        notices::publish(conn, &record, body, now, notify, entropy)?;
+    }
+    Ok(Applied::Done(record))
+}
+
 /// A live task says how far it is.
 pub(super) fn progress(conn: &Connection, task: &TaskId, mut progress: Progress) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
@@ -224,6 +250,7 @@ fn end(
         output_truncated: report.output_truncated,
         output_path: report.output_path,
         answer: record.answer.as_ref().map(|answer| answer.text.clone()),
+        held_back: report.held_back,
     }));
     let ended_seq = match record.kind {
         Kind::Hook => events::last(conn)?,

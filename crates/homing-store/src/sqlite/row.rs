@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch FROM tasks ",
             $rest
         )
     };
@@ -77,6 +77,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         output_bytes: cells.count(20)?,
         output_dropped: cells.count(21)?,
         forgotten: cells.get(22)?,
+        watch: cells.get::<Option<String>>(33)?.map(|text| cells.read(&text)).transpose()?,
         progress: cells.get::<Option<String>>(23)?.map(|text| cells.read(&text)).transpose()?,
         tracking: if kind == Kind::External { cells.tracking()? } else { None },
         heard_at: cells.get::<Option<i64>>(28)?.map(Timestamp::from_millis),

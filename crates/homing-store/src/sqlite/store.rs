@@ -8,6 +8,7 @@ use homing_model::notice::Body;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
+use homing_model::watch;
 use homing_model::{
     Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference,
     TaskId, Timestamp,
@@ -90,6 +91,19 @@ impl Store for SqliteStore {
 
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
         self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, now))
+    }
+
+    fn watched(
+        &self,
+        attempt: Attempt,
+        state: watch::State,
+        body: Option<Body>,
+        entropy: u64,
+        now: Timestamp,
+    ) -> Op<Applied> {
+        // Without a notice a power cut may undo it: what was judged is judged again.
+        let durability = if body.is_some() { Full } else { Relaxed };
+        self.writer.run(durability, move |conn| life::watched(conn, &attempt, state, body, entropy, now))
     }
 
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied> {

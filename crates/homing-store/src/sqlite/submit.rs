@@ -155,6 +155,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         tracking: task.tracking,
         heard_at: started_at,
         answer: None,
+        watch: None,
         forgotten: false,
     };
     let data = json!({ "command": record.command, "name": record.spec.name });

@@ -112,6 +112,9 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
     add("waits for", task.queued_reason.as_deref().map(line));
+    let waiting = task.waiting_for_input.then(|| "for input: `homing input`".to_owned());
+    add("waits", waiting);
+    add("quiet since", task.quiet_since.map(time));
     add("progress", task.progress.as_ref().map(symbol::progress));
     add("created", Some(time(task.created_at)));
     add("started", task.started_at.map(time));
@@ -120,6 +123,12 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("time limit", task.timeout_ms.map(show_duration));
     add("lease", lease(task));
     add("heard of", task.heard_at.map(time));
+    for pattern in &task.watch {
+        let off = if task.watch_off.contains(pattern) { " (off: it matched too often)" } else { "" };
+        add("watches for", Some(format!("{}{off}", line(pattern))));
+    }
+    add("quiet alarm", task.quiet_after_ms.map(|after| format!("after {}", show_duration(after))));
+    add("heartbeat", task.heartbeat_ms.map(|every| format!("every {}", show_duration(every))));
     add("pid", task.pid.map(|pid| pid.to_string()));
     add("attempt", (task.attempt > 1).then(|| task.attempt.to_string()));
     if let Some(outcome) = &task.outcome {

@@ -37,6 +37,7 @@ pub(super) fn plant(home: &Home, n: u64, tracking: Tracking, boot_id: String, th
         command: "external task".into(),
         env_names: Vec::new(),
         volatile_secrets: Vec::new(),
+        masks: homing_model::Masks::default(),
         parent: None,
         depth: 0,
         node: "here".into(),

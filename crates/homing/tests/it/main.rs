@@ -32,6 +32,7 @@ mod output_capture;
 mod power_cut;
 mod progress;
 mod pty_input;
+mod quiet;
 mod readme;
 mod reboot;
 mod retention;
@@ -44,6 +45,7 @@ mod submit_race;
 mod unreadable;
 mod vanished;
 mod wakes;
+mod watches;
 mod webhooks;
 mod wording;
 
