@@ -63,7 +63,7 @@ mod view;
 mod wait;
 
 pub use builder::{Builder, OpenError};
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, Sleep, SystemClock};
 pub use config::{Config, ConfigError};
 pub use deliveries::DeliveryQuery;
 pub use engine::Engine;

@@ -32,6 +32,7 @@ mod readme;
 mod reboot;
 mod retention;
 mod revival;
+mod schedule;
 mod security;
 mod stop;
 mod submit_race;
