@@ -158,6 +158,11 @@ impl Receiver {
         self.shared.state().requests.clone()
     }
 
+    /// Looks at the requests so far.
+    pub fn look<T>(&self, at: impl FnOnce(&[Request]) -> T) -> T {
+        at(&self.shared.state().requests)
+    }
+
     /// Waits for so many requests and answers all that there are.
     #[must_use]
     pub fn wait_for(&self, count: usize) -> Vec<Request> {
