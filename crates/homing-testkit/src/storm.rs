@@ -46,7 +46,7 @@ impl fmt::Display for Stormed {
 }
 
 /// Those who write at once.
-const WRITERS: u64 = 4;
+const WRITERS: u64 = 16;
 
 /// What all threads share.
 #[derive(Default)]
@@ -132,7 +132,10 @@ impl Home {
         loop {
             let cursor = seen.last().copied().unwrap_or(0).to_string();
             let stream = self.try_http("GET", "/v1/events?after=0", &[("last-event-id", &cursor)], b"");
-            let Ok(stream) = stream else { continue };
+            let Ok(stream) = stream else {
+                std::thread::yield_now();
+                continue;
+            };
             progress.connections.fetch_add(1, Ordering::Relaxed);
             let many = usize::try_from(1 + random.below(900)).unwrap_or(1);
             for event in stream.take(many) {
