@@ -1,106 +1,176 @@
-//! Wears homing down: tasks with a known truth, and `kill -9` of whatever stands behind them, at random moments.
+//! Wears homing down: tasks with a known truth, receivers and readers of every mood, and `kill -9` of whatever stands behind them, at random
+//! moments. Afterwards the history is judged ([`checker`]).
 //!
-//! `cargo xtask soak [KILLS [SEED]]`. Afterwards the history is checked: every acknowledged task is there, ran exactly once, and ended as
-//! the kernel said; `lost` only where its own shim was killed; output whole to the byte; nothing is left running.
+//! `cargo xtask soak [KILLS [SEED]]`, `--minutes N [SEED]`; `--webhooks ROUNDS [SEED]` and `--events COUNT [SEED]` do one thing only.
 
-mod check;
-mod random;
+mod books;
+mod checker;
+mod field;
+mod interrupt;
+mod load;
+mod readers;
+mod receivers;
+mod story;
 mod victim;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use homing_testkit::Home;
+use anyhow::{Context, Result, bail};
+use homing_testkit::{Home, Storm};
 
-use random::Random;
+use field::Field;
+use receivers::Receivers;
+use story::Story;
+use victim::{Tally, Until};
 
-/// What the submitters and the killer tell the checker.
-#[derive(Debug, Default)]
-pub(crate) struct History {
-    /// Task number by acknowledged id.
-    acknowledged: Mutex<HashMap<String, u64>>,
-    /// Numbers whose submit failed: they ran once at most.
-    refused: Mutex<Vec<u64>>,
-    /// Main processes whose shim was killed.
-    shims_killed: Mutex<Vec<u32>>,
-}
+/// Those who submit at once.
+const SUBMITTERS: u64 = 3;
+/// Those who follow the events.
+const FOLLOWERS: u64 = 2;
 
-/// What a task of this number does: prints this many lines, waits, and ends with this code.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Script {
-    lines: u64,
-    pause_ms: u64,
-    code: u64,
-}
+/// Attempts are short, so that a receiver that hangs is one of many moods; nothing is forgotten before it was judged.
+const CONFIG: &str = "[webhook]\ndeadline = \"1s\"\n[retention]\ncount = 10000000\n";
 
-impl Script {
-    fn of(number: u64) -> Self {
-        let mut random = Random::new(number.wrapping_add(77));
-        Self { lines: random.below(200), pause_ms: random.below(150), code: random.below(4) }
-    }
-
-    /// The shell line. It leaves a mark of its own beside homing's books: a line per run.
-    fn line(self, truth: &Path, number: u64) -> String {
-        let file = truth.join(number.to_string());
-        let Self { lines, pause_ms, code } = self;
-        format!(
-            "echo $$ >> '{}'; seq 1 {lines}; sleep 0.{pause_ms:03}; seq 1 {lines} >&2; exit {code}",
-            file.display()
-        )
-    }
+/// A home that is gone when this process is interrupted.
+fn guarded(program: &Path, over: &Arc<AtomicBool>) -> Result<Arc<Home>> {
+    let home = Arc::new(Home::new(program));
+    interrupt::watch(Arc::clone(&home), Arc::clone(over))?;
+    Ok(home)
 }
 
 /// Runs the soak.
-pub(crate) fn run(program: &Path, kills: u64, seed: u64) -> Result<()> {
-    let home = Home::new(program);
-    let truth = home.scratch().join("truth");
-    std::fs::create_dir(&truth)?;
-    let history = History::default();
-    let next = AtomicU64::new(0);
-    let over = AtomicBool::new(false);
-    let _ = home.daemon_pid();
+fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
+    let over = Arc::<AtomicBool>::default();
+    let home = guarded(program, &over)?;
+    std::fs::create_dir(home.path())?;
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    std::fs::write(home.path().join("config.toml"), CONFIG)?;
+    let field = Field::new(home, over, Receivers::new())?;
+    let _ = field.home.daemon_pid();
     let began = Instant::now();
-    eprintln!("soak: {kills} kills, seed {seed}");
-    let tally = std::thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| submit(&home, &truth, &history, &next, &over));
-        }
-        let tally = victim::kill(&home, &history, kills, seed);
-        over.store(true, Ordering::Relaxed);
-        tally
-    })?;
-    let checked = check::check(&home, &truth, &history)?;
-    println!("{} kills ({tally}) in {:.0} s: {checked}", kills, began.elapsed().as_secs_f64());
-    Ok(())
+    eprintln!("soak: {until:?}, seed {seed}");
+    let worn = wear(&field, until, seed).and_then(|tally| books::collect(&field).map(|()| tally));
+    let left = field.home.task_processes();
+    // The thread that waits for an interruption holds the home too.
+    field.home.clear();
+    let tally = worn?;
+    let story = field.story();
+    let mut problems = checker::check(&story);
+    problems.extend((!left.is_empty()).then(|| format!("left running: {left:?}")));
+    println!("{} kills ({tally}) in {:.0} s", tally.all(), began.elapsed().as_secs_f64());
+    println!("{}", figures(&story));
+    for problem in problems.iter().take(20) {
+        eprintln!("VIOLATION {problem}");
+    }
+    if problems.is_empty() {
+        println!("H1 to H7: no violation");
+        return Ok(());
+    }
+    bail!("{} violations, seed {seed}", problems.len())
 }
 
-/// Submits one task after the other until it is over.
-fn submit(home: &Home, truth: &Path, history: &History, next: &AtomicU64, over: &AtomicBool) {
-    let lock = |error: std::sync::PoisonError<_>| error.into_inner();
-    while !over.load(Ordering::Relaxed) {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        let line = Script::of(number).line(truth, number);
-        let label = format!("number={number}");
-        let output = home.cli(["run", "--label", &label, "-c", &line]);
-        if output.code == 0 {
-            history.acknowledged.lock().unwrap_or_else(lock).insert(output.text(), number);
-        } else {
-            history.refused.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(number);
+/// Everybody at once, until it is time; then everything settles.
+fn wear(field: &Field, until: Until, seed: u64) -> Result<Tally> {
+    let seed_of = |actor: u64| seed.wrapping_mul(1_000).wrapping_add(actor);
+    std::thread::scope(|scope| {
+        for number in 0..SUBMITTERS {
+            scope.spawn(move || load::submit(field, seed_of(number)));
         }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+        scope.spawn(move || field.receivers.sway(field, seed_of(10)));
+        scope.spawn(move || readers::meddle(field, seed_of(11)));
+        for number in 20..22 {
+            scope.spawn(move || readers::take(field, seed_of(number)));
+        }
+        let looking = [
+            scope.spawn(move || readers::list(field, seed_of(30))),
+            scope.spawn(move || readers::wait(field, seed_of(31))),
+        ];
+        let following: Vec<_> = (0..FOLLOWERS)
+            .map(|number| scope.spawn(move || readers::follow(field, seed_of(40 + number))))
+            .collect();
+        let tally = victim::kill(field, until, seed);
+        field.over.store(true, Ordering::Relaxed);
+        let mut sightings: Vec<_> = looking.into_iter().filter_map(|thread| thread.join().ok()).collect();
+        let settled = books::settle(field).and_then(|()| books::mark_last_event(field));
+        if settled.is_err() {
+            // The first event is the last: the followers end.
+            field.last_event.store(1, Ordering::Relaxed);
+        }
+        for thread in following {
+            let (ids, seen) = thread.join().map_err(|_| anyhow::anyhow!("a follower panicked"))?;
+            field.story().streams.push(ids);
+            sightings.push(seen);
+        }
+        field.story().sightings = sightings;
+        settled?;
+        tally
+    })
+}
+
+/// What a reader of the result wants to know.
+fn figures(story: &Story) -> String {
+    let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+    story.books.iter().for_each(|book| *ends.entry(book.status.as_str()).or_default() += 1);
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
+    story.deliveries.iter().for_each(|row| *states.entry(row.state.as_str()).or_default() += 1);
+    let notices: std::collections::BTreeSet<_> =
+        story.receipts.iter().map(|receipt| &receipt.notice).collect();
+    format!(
+        "{} submits, {} tasks {ends:?}\n{} deliveries {states:?}; {} requests with {} ids at the receivers; {} notices taken by commands\n\
+         {} inbox entries acknowledged, {} left; {} events, read by {} readers; {} states seen by {} observers",
+        story.submits.len(),
+        story.books.len(),
+        story.deliveries.len(),
+        story.receipts.len(),
+        notices.len(),
+        story.told.len(),
+        story.inbox.acknowledged.len(),
+        story.inbox.left.len(),
+        story.log.len(),
+        story.streams.len(),
+        story.sightings.iter().map(Vec::len).sum::<usize>(),
+        story.sightings.len(),
+    )
 }
 
 /// From the command line.
 pub(crate) fn main(arguments: &[&str]) -> Result<()> {
     let [program, rest @ ..] = arguments else {
-        anyhow::bail!("usage: homing-bench soak PATH-OF-HOMING [KILLS [SEED]]")
+        bail!(
+            "usage: homing-bench soak PATH-OF-HOMING [KILLS | --minutes N | --webhooks ROUNDS | --events COUNT] [SEED]"
+        )
     };
-    let kills = rest.first().map_or(Ok(500), |text| text.parse()).context("KILLS")?;
-    let seed = rest.get(1).map_or(Ok(1), |text| text.parse()).context("SEED")?;
-    run(&PathBuf::from(program).canonicalize()?, kills, seed)
+    let program = PathBuf::from(program).canonicalize()?;
+    let number = |text: Option<&&str>, otherwise: u64| {
+        text.map_or(Ok(otherwise), |text| text.parse()).context("a number")
+    };
+    match rest {
+        ["--minutes", rest @ ..] => {
+            let minutes = number(rest.first(), 30)?;
+            run(&program, Until::Time(Duration::from_secs(minutes * 60)), number(rest.get(1), 1)?)
+        }
+        ["--webhooks", rest @ ..] => {
+            let home = guarded(&program, &Arc::default())?;
+            println!("{}", home.webhooks_through_kills(number(rest.first(), 200)?, number(rest.get(1), 1)?));
+            home.clear();
+            Ok(())
+        }
+        ["--events", rest @ ..] => {
+            let storm = Storm {
+                events: number(rest.first(), 10_000)?,
+                clients: 3,
+                kills: 20,
+                seed: number(rest.get(1), 1)?,
+            };
+            let home = guarded(&program, &Arc::default())?;
+            println!("{}", home.events_through_kills(storm));
+            home.clear();
+            Ok(())
+        }
+        rest => run(&program, Until::Kills(number(rest.first(), 500)?), number(rest.get(1), 1)?),
+    }
 }

@@ -1,15 +1,22 @@
 //! Whom the soak kills.
 
 use std::fmt;
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use homing_shim::process;
-use homing_testkit::Home;
+use homing_testkit::{Home, Random, freeze, thaw};
 
-use super::History;
-use super::random::Random;
+use super::field::Field;
+
+/// When the killing ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Until {
+    /// After so many.
+    Kills(u64),
+    /// After this time.
+    Time(Duration),
+}
 
 /// How often each was killed.
 #[derive(Debug, Default)]
@@ -18,24 +25,38 @@ pub(crate) struct Tally {
     keeper: u64,
     both: u64,
     shim: u64,
+    task: u64,
+}
+
+impl Tally {
+    pub(crate) const fn all(&self) -> u64 {
+        self.daemon + self.keeper + self.both + self.shim + self.task
+    }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { daemon, keeper, both, shim } = self;
-        write!(f, "daemon {daemon}, keeper {keeper}, both at once {both}, shims {shim}")
+        let Self { daemon, keeper, both, shim, task } = self;
+        write!(f, "daemon {daemon}, keeper {keeper}, both at once {both}, shims {shim}, tasks {task}")
     }
 }
 
-/// Kills so many times, with a random pause between.
-pub(crate) fn kill(home: &Home, history: &History, kills: u64, seed: u64) -> Result<Tally> {
+/// Kills, with a random pause between, until it is time.
+pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
+    let (home, began) = (&field.home, Instant::now());
     let mut random = Random::new(seed);
     let mut tally = Tally::default();
     let mut misses = 0;
-    let mut done = 0;
-    while done < kills {
-        std::thread::sleep(Duration::from_millis(random.below(200)));
-        let hit = match random.below(10) {
+    let (mut told, mut minute) = (0, 1);
+    loop {
+        match until {
+            Until::Kills(kills) if tally.all() >= kills => return Ok(tally),
+            Until::Time(time) if began.elapsed() >= time => return Ok(tally),
+            Until::Kills(_) | Until::Time(_) if field.is_over() => return Ok(tally),
+            Until::Kills(_) | Until::Time(_) => {}
+        }
+        field.pause(&mut random, if matches!(until, Until::Kills(_)) { 200 } else { 700 });
+        let hit = match random.below(12) {
             0..=5 => one(home, home.find_daemon().map(|found| found.pid), &mut tally.daemon),
             6 | 7 => one(home, keeper(home), &mut tally.keeper),
             8 => {
@@ -48,16 +69,17 @@ pub(crate) fn kill(home: &Home, history: &History, kills: u64, seed: u64) -> Res
                 tally.both += u64::from(both);
                 both
             }
-            _ => shim(home, history, &mut random, &mut tally.shim),
+            9 => task(field, &mut random, &mut tally.task),
+            _ => shim(field, &mut random, &mut tally.shim),
         };
-        done += u64::from(hit);
         misses = if hit { 0 } else { misses + 1 };
         ensure!(misses < 300, "nobody to kill was found for a long time: homing did not come back");
-        if hit && done.is_multiple_of(50) {
-            eprintln!("  {done} kills");
+        if tally.all() >= told + 50 || began.elapsed() >= Duration::from_secs(60 * minute) {
+            told = tally.all();
+            minute = began.elapsed().as_secs() / 60 + 1;
+            eprintln!("  {:.0} s: {told} kills", began.elapsed().as_secs_f64());
         }
     }
-    Ok(tally)
 }
 
 fn keeper(home: &Home) -> Option<u32> {
@@ -72,17 +94,36 @@ fn one(home: &Home, pid: Option<u32>, count: &mut u64) -> bool {
     pid.is_some()
 }
 
-/// A shim, with its children noted first: their task may be `lost`, and no other.
-fn shim(home: &Home, history: &History, random: &mut Random, count: &mut u64) -> bool {
-    let shims = home.processes("homing-shim");
-    let at = usize::try_from(random.below(shims.len() as u64)).unwrap_or(0);
-    let Some(shim) = shims.get(at) else { return false };
-    let children = process::all().into_iter().filter(|found| found.parent == shim.pid).map(|found| found.pid);
-    let mut killed = history.shims_killed.lock().unwrap_or_else(PoisonError::into_inner);
-    killed.push(shim.pid);
-    killed.extend(children);
-    drop(killed);
-    home.kill(shim.pid);
+/// A shim, and its children as they are while it stands still.
+fn frozen_shim(field: &Field, random: &mut Random) -> Option<(u32, Vec<u32>)> {
+    let shim = random.pick(&field.home.processes("homing-shim"))?.pid;
+    freeze(shim);
+    let children = process::all().into_iter().filter(|found| found.parent == shim).map(|found| found.pid);
+    Some((shim, children.collect()))
+}
+
+/// A shim: the tasks of its children may be `lost`, and no others.
+fn shim(field: &Field, random: &mut Random, count: &mut u64) -> bool {
+    let Some((shim, children)) = frozen_shim(field, random) else { return false };
+    {
+        let killed = &mut field.story().killed;
+        killed.shims += 1;
+        killed.under_shims.extend(children);
+    }
+    field.home.kill(shim);
     *count += 1;
     true
+}
+
+/// The main process of a task, or what else its shim has as a child.
+fn task(field: &Field, random: &mut Random, count: &mut u64) -> bool {
+    let Some((shim, children)) = frozen_shim(field, random) else { return false };
+    let child = random.pick(&children).copied();
+    if let Some(child) = child {
+        field.story().killed.tasks.insert(child);
+        field.home.kill(child);
+        *count += 1;
+    }
+    thaw(shim);
+    child.is_some()
 }

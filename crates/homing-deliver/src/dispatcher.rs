@@ -4,7 +4,8 @@
 //! under a lease before the attempt and settled after it: who dies in between leaves a claim that ends by itself, and the attempt is
 //! made again with the same id and the same bytes. Nothing here is remembered that the ledger does not hold.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::{Target, Timestamp, Tried};
 use homing_store::outbox::{Claimed, Next, Settled};
 use serde::Deserialize;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, DEADLINE};
@@ -30,10 +32,9 @@ const TOGETHER: u32 = 100;
 const GATHER: Duration = Duration::from_millis(25);
 /// An attempt has ended by then, and what came of it is recorded.
 const LEASE: Duration = DEADLINE.saturating_mul(4);
-/// The wall clock may be set while we sleep: nothing is overlooked for longer than this.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// After the ledger could not be read or written.
-const TROUBLE: Duration = Duration::from_secs(1);
+const TROUBLE_MS: i64 = 1_000;
+const TROUBLE: Duration = Duration::from_millis(TROUBLE_MS as u64);
 
 /// Delivers for one engine.
 #[derive(Clone)]
@@ -60,7 +61,8 @@ impl Dispatcher {
     pub async fn run(self) {
         let mut outgoing = self.engine.outgoing();
         let mut workers = JoinSet::new();
-        let mut busy = HashSet::new();
+        // A worker is told that more of its channel is due.
+        let mut busy: HashMap<String, Arc<Notify>> = HashMap::new();
         let mut judged = None;
         loop {
             // Marked as seen before the look: whatever is put on its way after it wakes us again.
@@ -79,15 +81,19 @@ impl Dispatcher {
                 Err(homing_engine::Error::Closed) => return,
                 Err(error) => {
                     tracing::error!(%error, "what is to be delivered cannot be read; trying again");
-                    (Vec::new(), Some(TROUBLE))
+                    (Vec::new(), Some(self.engine.now().plus_millis(TROUBLE_MS)))
                 }
             };
             for channel in channels {
-                if busy.insert(channel.clone()) {
-                    workers.spawn(self.clone().serve(channel));
+                match busy.entry(channel) {
+                    Entry::Occupied(worker) => worker.get().notify_one(),
+                    Entry::Vacant(free) => {
+                        let (channel, more) = (free.key().clone(), Arc::<Notify>::default());
+                        workers.spawn(self.clone().serve(channel, Arc::clone(&more)));
+                        free.insert(more);
+                    }
                 }
             }
-            let sleep = next.map(|next| next.min(LONGEST_SLEEP) + Duration::from_millis(1));
             tokio::select! {
                 changed = outgoing.changed() => if changed.is_err() { return },
                 Some(done) = workers.join_next() => match done {
@@ -95,13 +101,13 @@ impl Dispatcher {
                     // A worker that panicked leaves its claims to their leases; its channel is free again.
                     Err(error) => { tracing::error!(%error, "a delivery went wrong"); busy.clear(); }
                 },
-                () = async { tokio::time::sleep(sleep.unwrap_or(LONGEST_SLEEP)).await }, if sleep.is_some() => {}
+                () = async { self.engine.sleep_until(next.unwrap_or_default()).await }, if next.is_some() => {}
             }
         }
     }
 
     /// Serves one channel while something of it is due.
-    async fn serve(self, channel: String) -> String {
+    async fn serve(self, channel: String, more: Arc<Notify>) -> String {
         if is_handed_over(&channel) {
             self.hand_over(&channel).await;
             return channel;
@@ -124,12 +130,16 @@ impl Dispatcher {
                     }
                 }
             }
-            // One place is free again, or nothing is due any more.
-            if attempts.join_next().await.is_none() {
+            if attempts.is_empty() {
                 if troubled {
                     tokio::time::sleep(TROUBLE).await;
                 }
                 return channel;
+            }
+            // A place is free again, or more is due: that need not wait for what is slow.
+            tokio::select! {
+                _ = attempts.join_next() => {}
+                () = more.notified() => {}
             }
         }
     }
@@ -217,7 +227,8 @@ impl Dispatcher {
             (Ok(keys), Ok(message)) => (keys, message),
             (Err(why), _) | (_, Err(why)) => return failed(why),
         };
-        deliver(&self.client.clone().with_policy(policy), &endpoint, &keys, &message, now).await
+        let client = self.client.clone().with_policy(policy).with_deadline(self.webhooks.deadline());
+        deliver(&client, &endpoint, &keys, &message, now).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,6 +20,10 @@ use crate::secret::Secret;
 /// The key of a home that was given none, for its owner to read and to give to receivers.
 const OWN_KEY: &str = "webhook.secret";
 
+/// What an attempt may take: longer, and a claim could end before it does.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// Judges targets when a task is submitted.
 #[derive(Debug)]
 pub struct Webhooks {
@@ -32,6 +37,9 @@ pub struct Webhooks {
 /// A sentence about the first entry that makes no sense.
 pub fn validate(config: &Webhook) -> Result<(), String> {
     policy(config)?;
+    if !(SHORTEST..=LONGEST).contains(&config.deadline.0) {
+        return Err("`webhook.deadline` must be between 100ms and 30s".to_owned());
+    }
     for key in &config.secret {
         Secret::parse(key.reveal()).map_err(|error| format!("`webhook.secret`: {error}"))?;
     }
@@ -62,6 +70,11 @@ impl Webhooks {
     /// Which addresses are open. A configuration that was put in force was checked before.
     pub(crate) fn policy(&self) -> Policy {
         policy(&self.config()).unwrap_or_default()
+    }
+
+    /// What one attempt may take.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.config().deadline.0
     }
 
     /// What signs a delivery: its own key, else the configured ones, else the home's.
@@ -137,9 +150,9 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_said_and_no_key_is_repeated() {
-        let config = Webhook { allow: vec!["nonsense!".into()], secret: Vec::new() };
+        let config = Webhook { allow: vec!["nonsense!".into()], ..Webhook::default() };
         assert!(validate(&config).unwrap_err().contains("webhook.allow"));
-        let config = Webhook { allow: Vec::new(), secret: vec![SigningKey::new("hunter2".into())] };
+        let config = Webhook { secret: vec![SigningKey::new("hunter2".into())], ..Webhook::default() };
         let said = validate(&config).unwrap_err();
         assert!(said.contains("webhook.secret") && !said.contains("hunter2"), "{said}");
     }
@@ -155,7 +168,7 @@ mod tests {
         assert!(check("https://10.0.0.1/x").is_err());
         assert_eq!(check("exec:true"), Ok(()));
         assert!(check("wake").is_err());
-        webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], secret: Vec::new() });
+        webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], ..Webhook::default() });
         assert_eq!(check("https://10.0.0.1/x"), Ok(()));
     }
 }

@@ -144,11 +144,13 @@ impl Retention {
 }
 
 /// `[webhook]`: where webhooks may go, and what signs them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Webhook {
     /// Addresses that are closed otherwise: `host:port`, or a range such as `10.0.0.0/8`.
     pub allow: Vec<String>,
+    /// What one attempt may take, from the look-up to the last byte of the answer.
+    pub deadline: Period,
     /// Keys that sign, `whsec_…`: one, or several while they are being changed. The home's own (`webhook.secret`) if there is none.
     #[serde(
         deserialize_with = "one_or_several",
@@ -156,6 +158,12 @@ pub struct Webhook {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub secret: Vec<SigningKey>,
+}
+
+impl Default for Webhook {
+    fn default() -> Self {
+        Self { allow: Vec::new(), deadline: Period(Duration::from_secs(15)), secret: Vec::new() }
+    }
 }
 
 fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SigningKey>, D::Error> {

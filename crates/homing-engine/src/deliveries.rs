@@ -56,15 +56,12 @@ impl Engine {
         Ok(Page { items: rows.into_iter().map(|(_, delivery)| delivery).collect(), next_cursor })
     }
 
-    /// The channels with something due, and how long until there is more. For what delivers.
+    /// The channels with something due, and when there is more. For what delivers.
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn due(&self) -> Result<(Vec<String>, Option<Duration>), Error> {
-        let now = self.inner.now();
-        let (channels, next) = self.inner.store.due(now).await?;
-        let wait = next.map(|at| u64::try_from(at.as_millis().saturating_sub(now.as_millis())).unwrap_or(0));
-        Ok((channels, wait.map(Duration::from_millis)))
+    pub async fn due(&self) -> Result<(Vec<String>, Option<Timestamp>), Error> {
+        Ok(self.inner.store.due(self.inner.now()).await?)
     }
 
     /// Whether what is due of a channel may be handed over now. Where that wakes somebody, what must not wake any more is ended, and what is
@@ -132,6 +129,11 @@ impl Engine {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.now()
+    }
+
+    /// Waits until it is this time for this engine, or a while: look again.
+    pub async fn sleep_until(&self, at: Timestamp) {
+        self.inner.clock.sleep_until(at).await;
     }
 
     /// Random bits.

@@ -65,7 +65,7 @@ mod wait;
 mod watch;
 
 pub use builder::{Builder, OpenError};
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, Sleep, SystemClock};
 pub use config::{Config, ConfigError};
 pub use deliveries::DeliveryQuery;
 pub use engine::Engine;

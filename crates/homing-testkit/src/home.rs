@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::mount::Mount;
 use crate::output::Output;
-use crate::wait::wait_for;
+use crate::wait::{PATIENCE, wait_for, wait_until};
 
 /// A state folder of its own, with its daemon, keeper and shims; all of it is gone when this is dropped.
 #[derive(Debug)]
@@ -123,8 +123,9 @@ impl Home {
     /// Waits until a task has this status; answers the task.
     #[must_use]
     pub fn until_status(&self, id: &str, status: &str) -> Value {
-        wait_for(&format!("task {id} to be {status}"), || {
-            Some(self.task(id)).filter(|task| task["status"] == status)
+        wait_until(&format!("task {id} to be {status}"), PATIENCE, || {
+            let task = self.task(id);
+            if task["status"] == status { Ok(task) } else { Err(task["status"].to_string()) }
         })
     }
 
@@ -256,6 +257,18 @@ impl Home {
 )]
 fn pause() {
     std::thread::sleep(std::time::Duration::from_millis(2));
+}
+
+impl Home {
+    /// Ends and removes everything now, for whoever cannot wait until it is dropped; what this process itself began is ended first.
+    pub fn clear(&self) {
+        for child in process::all().into_iter().filter(|found| found.parent == std::process::id()) {
+            self.kill(child.pid);
+        }
+        self.end_processes();
+        self.remove_cgroups();
+        let _ = std::fs::remove_dir_all(self.scratch());
+    }
 }
 
 impl Drop for Home {

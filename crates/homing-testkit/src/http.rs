@@ -15,7 +15,7 @@ pub struct Answer {
     /// The status.
     pub status: u16,
     headers: Vec<(String, String)>,
-    body: Body,
+    body: BufReader<Body>,
 }
 
 /// A whole answer.
@@ -72,10 +72,18 @@ impl Reply {
 impl Answer {
     /// The rest of it.
     #[must_use]
-    pub fn whole(mut self) -> Reply {
+    pub fn whole(self) -> Reply {
+        self.try_whole().expect("the body")
+    }
+
+    /// The rest of it, from a daemon that may be killed meanwhile.
+    ///
+    /// # Errors
+    /// If it broke off.
+    pub fn try_whole(mut self) -> io::Result<Reply> {
         let mut body = Vec::new();
-        self.body.read_to_end(&mut body).expect("the body");
-        Reply { status: self.status, headers: self.headers, body }
+        self.body.read_to_end(&mut body)?;
+        Ok(Reply { status: self.status, headers: self.headers, body })
     }
 }
 
@@ -87,15 +95,10 @@ impl Iterator for Answer {
         let (mut event, mut id, mut data) = (String::new(), None, String::new());
         loop {
             let mut line = Vec::new();
-            loop {
-                let mut byte = [0];
-                if self.body.read(&mut byte).ok()? == 0 {
-                    return None;
-                }
-                if byte == *b"\n" {
-                    break;
-                }
-                line.push(byte[0]);
+            // A line without its end is of a stream that broke off.
+            self.body.read_until(b'\n', &mut line).ok()?;
+            if line.pop() != Some(b'\n') {
+                return None;
             }
             let line = String::from_utf8_lossy(&line).into_owned();
             match line.split_once(':').map(|(name, value)| (name, value.trim_start())) {
@@ -113,10 +116,23 @@ impl Home {
     /// Sends a request; the daemon must run.
     #[must_use]
     pub fn http(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
-        let folder = std::fs::File::open(self.path()).expect("the home");
-        let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/homing.sock", folder.as_raw_fd()))
-            .expect("a daemon");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+        self.try_http(method, target, headers, body).expect("an answer")
+    }
+
+    /// Sends a request to a daemon that may not be there.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn try_http(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Answer> {
+        let folder = std::fs::File::open(self.path())?;
+        let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/homing.sock", folder.as_raw_fd()))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         let mut head = format!(
             "{method} {target} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-length: {}\r\n",
             body.len()
@@ -127,7 +143,7 @@ impl Home {
         head.push_str("\r\n");
         // A refused caller may be answered before it has said everything.
         let _ = stream.write_all(&[head.as_bytes(), body].concat());
-        read_head(BufReader::new(stream)).expect("an answer")
+        read_head(BufReader::new(stream))
     }
 
     /// Asks for something.
@@ -170,7 +186,7 @@ fn read_head(mut stream: BufReader<UnixStream>) -> io::Result<Answer> {
         headers.into_iter().map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
     let chunked = find(&headers, "transfer-encoding") == "chunked";
     let left = if chunked { 0 } else { find(&headers, "content-length").parse().unwrap_or(u64::MAX) };
-    Ok(Answer { status, headers, body: Body { stream, chunked, left, over: false } })
+    Ok(Answer { status, headers, body: BufReader::new(Body { stream, chunked, left, over: false }) })
 }
 
 /// The bytes of a body, however they are framed.

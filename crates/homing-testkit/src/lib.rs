@@ -8,17 +8,23 @@
 mod ground;
 mod home;
 mod http;
+mod kills;
 mod mount;
 mod output;
+mod random;
 mod receiver;
 mod script;
+mod storm;
 mod terminal;
 mod wait;
 
 pub use ground::{Freezer, alive, copy_program, drift, freeze, gate, thaw};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
+pub use kills::Kills;
 pub use output::{Output, left_out};
+pub use random::Random;
 pub use receiver::Receiver;
 pub use script::{Request, Script};
+pub use storm::{Storm, Stormed};
 pub use wait::{PATIENCE, wait_for, wait_until};

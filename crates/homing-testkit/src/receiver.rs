@@ -30,6 +30,13 @@ pub struct Receiver {
     certificate: Vec<u8>,
 }
 
+/// What to do with the connection of this number.
+type Choose = Arc<dyn Fn(usize) -> Script + Send + Sync>;
+
+fn in_turn(scripts: Vec<Script>) -> Choose {
+    Arc::new(move |number| scripts.get(number).or_else(|| scripts.last()).expect("a script").clone())
+}
+
 /// What stands behind the port.
 #[derive(Debug)]
 enum Listener {
@@ -66,7 +73,13 @@ impl Receiver {
     /// A receiver that plays these, one per connection; the last one goes on.
     #[must_use]
     pub fn new(scripts: impl Into<Vec<Script>>) -> Self {
-        Self::start(scripts.into(), None, Vec::new())
+        Self::start(in_turn(scripts.into()), None, Vec::new())
+    }
+
+    /// A receiver that asks for each connection, by its number, what to do with it.
+    #[must_use]
+    pub fn choosing(choose: impl Fn(usize) -> Script + Send + Sync + 'static) -> Self {
+        Self::start(Arc::new(choose), None, Vec::new())
     }
 
     /// The same behind TLS, with a certificate of its own that nobody knows.
@@ -82,7 +95,7 @@ impl Receiver {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.clone()], key.into())
             .expect("a key that fits");
-        Self::start(scripts.into(), Some(Arc::new(config)), certificate.to_vec())
+        Self::start(in_turn(scripts.into()), Some(Arc::new(config)), certificate.to_vec())
     }
 
     /// A port on which nobody listens, and that nobody else gets.
@@ -112,16 +125,15 @@ impl Receiver {
         Self { address, shared: Arc::default(), listener, certificate: Vec::new() }
     }
 
-    fn start(scripts: Vec<Script>, tls: Option<Arc<ServerConfig>>, certificate: Vec<u8>) -> Self {
+    fn start(choose: Choose, tls: Option<Arc<ServerConfig>>, certificate: Vec<u8>) -> Self {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = socket.local_addr().expect("its address");
         let shared = Arc::<Shared>::default();
         let (accepting, listening) = (Arc::clone(&shared), socket.try_clone().expect("a second handle"));
-        let scripts = Arc::new(scripts);
         let thread = std::thread::spawn(move || {
             // Shutting the listener down ends this.
             while let Ok((stream, _)) = listening.accept() {
-                serve(stream, &scripts, tls.clone(), &accepting);
+                serve(stream, &choose, tls.clone(), &accepting);
             }
         });
         let listener = Listener::Taking { socket, thread: Some(thread) };
@@ -158,6 +170,11 @@ impl Receiver {
         self.shared.state().requests.clone()
     }
 
+    /// Looks at the requests so far.
+    pub fn look<T>(&self, at: impl FnOnce(&[Request]) -> T) -> T {
+        at(&self.shared.state().requests)
+    }
+
     /// Waits for so many requests and answers all that there are.
     #[must_use]
     pub fn wait_for(&self, count: usize) -> Vec<Request> {
@@ -174,12 +191,7 @@ impl Receiver {
 }
 
 /// A thread per connection, which ends with it; [`Receiver::drop`] closes those that are left and waits.
-fn serve(
-    stream: TcpStream,
-    scripts: &Arc<Vec<Script>>,
-    tls: Option<Arc<ServerConfig>>,
-    shared: &Arc<Shared>,
-) {
+fn serve(stream: TcpStream, choose: &Choose, tls: Option<Arc<ServerConfig>>, shared: &Arc<Shared>) {
     let mut state = shared.state();
     if state.over {
         return;
@@ -188,12 +200,12 @@ fn serve(
     state.taken += 1;
     state.live.insert(number, stream.try_clone().expect("a second handle"));
     drop(state);
-    let (scripts, shared) = (Arc::clone(scripts), Arc::clone(shared));
+    let (choose, shared) = (Arc::clone(choose), Arc::clone(shared));
     std::thread::spawn(move || {
-        let script = scripts.get(number).or_else(|| scripts.last()).expect("a script");
+        let script = choose(number);
         let record = |request| shared.state().requests.push(request);
         // A connection that breaks is part of many tests.
-        let _ = play(script, stream, tls, &shared.sent, record);
+        let _ = play(&script, stream, tls, &shared.sent, record);
         let mut state = shared.state();
         state.live.remove(&number);
         shared.left.notify_all();

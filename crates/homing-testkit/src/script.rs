@@ -2,7 +2,9 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use crate::ground::drift;
 
 /// What to do with one connection.
 #[derive(Debug, Clone)]
@@ -32,6 +34,10 @@ pub enum Script {
     Garbage,
     /// Reads the request and closes.
     Close,
+    /// Closes without a look.
+    Slam,
+    /// Reads the request, takes this time, and answers with 200.
+    Late(Duration),
 }
 
 impl Script {
@@ -67,14 +73,18 @@ impl Script {
         record: impl FnOnce(Request),
     ) -> io::Result<()> {
         let mut stream = BufReader::new(stream);
-        if matches!(self, Self::Silent) {
-            // Not even a handshake: nothing is read here, and the caller holds the connection open.
+        if matches!(self, Self::Silent | Self::Slam) {
+            // Not even a handshake: nothing is read here. In silence the caller holds the connection open.
             return Ok(());
         }
         record(Request::read(&mut stream)?);
         let out = stream.get_mut();
         match self {
-            Self::Silent | Self::Close => return Ok(()),
+            Self::Silent | Self::Slam | Self::Close => return Ok(()),
+            Self::Late(time) => {
+                drift(*time);
+                out.write_all(b"HTTP/1.1 200 \r\ncontent-length: 0\r\nconnection: close\r\n\r\n")?;
+            }
             Self::Answer { status, headers, body } => {
                 let mut answer = format!("HTTP/1.1 {status} \r\ncontent-length: {}\r\n", body.len());
                 for (name, value) in headers {

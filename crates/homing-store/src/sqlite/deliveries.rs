@@ -316,7 +316,9 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     }
     let parsed = |column| row.get::<_, String>(column).map_err(text);
     let state: DeliveryState = parsed(6)?.parse().map_err(text)?;
-    let next_at = Timestamp::from_millis(row.get(9).map_err(text)?);
+    let created_at = Timestamp::from_millis(row.get(8).map_err(text)?);
+    // The first attempt is due from the beginning, whatever that is by the clock.
+    let next_at = Timestamp::from_millis(row.get(9).map_err(text)?).max(created_at);
     Ok(Delivery {
         id: parsed(1)?.parse().map_err(text)?,
         notice_id: parsed(2)?.parse().map_err(text)?,
@@ -325,7 +327,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
         target: parsed(5)?,
         state,
         attempts: row.get(7).map_err(text)?,
-        created_at: Timestamp::from_millis(row.get(8).map_err(text)?),
+        created_at,
         next_at: (state == DeliveryState::Pending).then_some(next_at),
         ended_at: row.get::<_, Option<i64>>(10).map_err(text)?.map(Timestamp::from_millis),
         reason: row.get(11).map_err(text)?,

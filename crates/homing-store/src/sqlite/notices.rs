@@ -50,9 +50,10 @@ pub(super) fn publish(
                 DeliveryId::from_entropy(bits).to_string()
             })?;
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
+        // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
             "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)",
         )?
         .execute(params![
             delivery,

@@ -1,11 +1,13 @@
 //! A small seeded generator, so that a run can be repeated.
 
 /// SplitMix64.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
+#[derive(Debug, Clone)]
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// One for each seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -18,7 +20,12 @@ impl Random {
     }
 
     /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit.max(1)
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+        of.get(usize::try_from(self.below(of.len() as u64)).unwrap_or(0))
     }
 }

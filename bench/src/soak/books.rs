@@ -1,0 +1,148 @@
+//! The end of a soak: everything settles, and what there is to know is collected.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use homing_model::Status;
+use homing_testkit::drift;
+use serde_json::{Value, json};
+
+use super::field::Field;
+use super::load::{self, OWNERS, Script};
+use super::story::{Book, Delivery};
+
+/// How long everything may take to settle.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Waits for the end of all tasks and deliveries. Nothing is killed any more, and every receiver is well.
+pub(crate) fn settle(field: &Field) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Whoever waits for its schedule goes now; the command line starts a daemon if there is none.
+        let _ = field.home.cli(["redeliver", "pending"]);
+        let status = field.home.cli(["status", "--json"]);
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let open = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64).unwrap_or(1);
+        let left = open("/tasks/queued") + open("/tasks/running") + open("/deliveries/pending");
+        if left == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("it does not settle: {status}");
+        }
+        drift(Duration::from_millis(300));
+    }
+}
+
+/// Marks the last event that every reader must see, and makes later ones, so that nobody waits in vain.
+pub(crate) fn mark_last_event(field: &Field) -> Result<()> {
+    let log = field.ask_with("GET", "/v1/events?after=0&follow=false", &[], None).context("the log")?;
+    let seqs = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
+        let event: Value = serde_json::from_slice(line).context("an event")?;
+        event["seq"].as_u64().context("its place")
+    });
+    let seqs = seqs.collect::<Result<Vec<_>>>()?;
+    let last = *seqs.last().context("an event")?;
+    field.story().log = seqs;
+    field.last_event.store(last, Ordering::Relaxed);
+    for _ in 0..2 {
+        let _ =
+            field.home.cli(["run", "--wait", "--notify-on", "never", "--label", "number=none", "--", "true"]);
+    }
+    Ok(())
+}
+
+/// Puts the ledger's side into the story.
+pub(crate) fn collect(field: &Field) -> Result<()> {
+    let books = books(field)?;
+    let (mut log_numbers, mut runs) = (BTreeSet::new(), Vec::new());
+    for number in 0..field.next.load(Ordering::Relaxed) {
+        let found = load::runs(&field.truth, number);
+        if !found.is_empty() && log_numbers.insert(number) {
+            runs.push((number, found));
+        }
+    }
+    let deliveries = field.all("/v1/deliveries").context("the deliveries")?;
+    let left = left(field)?;
+    let told = told(field)?;
+    let receipts = field.receivers.receipts();
+    let mut story = field.story();
+    story.books = books;
+    story.runs = runs.into_iter().collect();
+    story.deliveries = deliveries.iter().map(delivery).collect();
+    story.inbox.left = left;
+    story.told = told;
+    story.receipts = receipts;
+    let last = field.last_event.load(Ordering::Relaxed);
+    story.streams.iter_mut().for_each(|seen| seen.retain(|id| *id <= last));
+    Ok(())
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn books(field: &Field) -> Result<Vec<Book>> {
+    let mut books = Vec::new();
+    for task in field.all("/v1/tasks").context("the tasks")? {
+        let Ok(number) = text(&task["labels"]["number"]).parse() else { continue };
+        let id = text(&task["id"]);
+        let target = format!("/v1/tasks/{id}/output?offset=0&limit=1048576");
+        let status = Status::ALL.into_iter().find(|status| task["status"] == status.as_str());
+        books.push(Book {
+            number,
+            status: status.with_context(|| format!("a state: {task}"))?,
+            exit_code: task["outcome"]["exit_code"].as_u64(),
+            signal: task["outcome"]["signal"].as_u64(),
+            reason: task["outcome"]["reason"].as_str().map(str::to_owned),
+            output: field.ask_with("GET", &target, &[], None).with_context(|| format!("output of {id}"))?,
+            plan: Script::of(number).plan(field),
+            id,
+        });
+    }
+    Ok(books)
+}
+
+fn delivery(row: &Value) -> Delivery {
+    let target = text(&row["target"]);
+    Delivery {
+        task: text(&row["task_id"]),
+        notice: text(&row["notice_id"]),
+        target: if target.starts_with("exec:") { "exec".to_owned() } else { target },
+        state: text(&row["state"]),
+    }
+}
+
+/// What is still in the inboxes: taken, so that a look of a limited length sees all of it.
+fn left(field: &Field) -> Result<Vec<(String, String)>> {
+    let mut left = Vec::new();
+    for owner in OWNERS {
+        loop {
+            let body = json!({ "max": 1_000, "lease_ms": 3_600_000, "wait_ms": 1_000 });
+            let taken = field.ask("POST", &format!("/v1/inbox/{owner}/take"), Some(&body));
+            let taken = taken.with_context(|| format!("the inbox of {owner}"))?;
+            let items = taken["items"].as_array().cloned().unwrap_or_default();
+            if items.is_empty() {
+                break;
+            }
+            left.extend(items.iter().map(|item| (text(&item["id"]), text(&item["task"]["id"]))));
+        }
+    }
+    Ok(left)
+}
+
+/// Notices that the command kept.
+fn told(field: &Field) -> Result<BTreeSet<String>> {
+    let mut told = BTreeSet::new();
+    for entry in std::fs::read_dir(&field.told)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("told.") {
+            let given: Value =
+                serde_json::from_slice(&std::fs::read(entry.path())?).context("what a hook was given")?;
+            told.extend(given["notices"].as_array().into_iter().flatten().map(|notice| text(&notice["id"])));
+        }
+    }
+    Ok(told)
+}

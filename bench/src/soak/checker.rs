@@ -1,0 +1,412 @@
+//! Judges a story: facts/reliability's H1 to H7, each as a function that names what breaks it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use homing_model::transition::{self, Transition};
+use homing_model::{Status, Verdict};
+
+use super::story::{Book, Run, Story};
+
+/// Why a task may be lost: somebody killed its shim.
+const LOST: [&str; 1] = ["supervisor killed"];
+
+/// All violations, each with the number of what it breaks.
+pub(crate) fn check(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, rule) in RULES {
+        found.extend(rule(story).into_iter().map(|what| format!("{name}: {what}")));
+    }
+    found
+}
+
+/// A rule: what breaks it.
+type Rule = fn(&Story) -> Vec<String>;
+
+const RULES: [(&str, Rule); 7] = [
+    ("H1", accepted_once),
+    ("H2", states_follow_the_table),
+    ("H3", outcomes_are_true),
+    ("H4", streams_have_no_gap),
+    ("H5", notices_arrive),
+    ("H6", no_two_at_once),
+    ("H7", every_byte),
+];
+
+/// Each acknowledged submit is there exactly once, under the id that was answered; each other at most once.
+fn accepted_once(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut books: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for book in &story.books {
+        books.entry(book.number).or_default().push(&book.id);
+    }
+    for submit in &story.submits {
+        let there = books.remove(&submit.number).unwrap_or_default();
+        let answers: BTreeSet<&str> = submit.answers.iter().map(String::as_str).collect();
+        if there.len() > 1 || answers.len() > 1 {
+            found.push(format!("number {} is {there:?}, answered as {answers:?}", submit.number));
+        } else if !answers.is_empty() && !answers.iter().eq(there.iter()) {
+            found.push(format!("number {} was acknowledged as {answers:?} and is {there:?}", submit.number));
+        }
+    }
+    found.extend(books.iter().map(|(number, ids)| format!("nobody asked for number {number}: {ids:?}")));
+    found
+}
+
+/// Whether a task can get from one state to another, in however many steps.
+fn leads_to(from: Status, to: Status) -> bool {
+    use Transition::{Claimed, Ended, Paused, Resumed, Started, StopRequested};
+    // Nobody retries here: a retry would let everything follow everything.
+    let mut events = vec![Claimed, Started, StopRequested, Paused, Resumed];
+    events.extend(Verdict::ALL.map(Ended));
+    let (mut reached, mut next) = (BTreeSet::from([from.as_str()]), vec![from]);
+    while let Some(status) = next.pop() {
+        for after in events.iter().filter_map(|event| transition::next(status, *event).ok()) {
+            if reached.insert(after.as_str()) {
+                next.push(after);
+            }
+        }
+    }
+    reached.contains(to.as_str())
+}
+
+/// What each observer sees of a task is a path in the table; an end is the end, and the same to everybody.
+fn states_follow_the_table(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    let ends: BTreeMap<&str, Status> =
+        story.books.iter().map(|book| (book.id.as_str(), book.status)).collect();
+    for (observer, sightings) in story.sightings.iter().enumerate() {
+        let mut last: BTreeMap<&str, Status> = BTreeMap::new();
+        for sighting in sightings {
+            let (task, status) = (sighting.task.as_str(), sighting.status);
+            if let Some(before) = last.insert(task, status).filter(|before| !leads_to(*before, status)) {
+                found.push(format!("observer {observer} saw {task} {before} and then {status}"));
+            }
+            let end = ends.get(task).copied().filter(|end| status.is_terminal() && *end != status);
+            if let Some(end) = end {
+                found.push(format!("observer {observer} saw {task} end as {status}, and it is {end}"));
+            }
+        }
+    }
+    let open = story.books.iter().filter(|book| !book.status.is_terminal());
+    found.extend(open.map(|book| format!("{} never ended: it is {}", book.id, book.status)));
+    found
+}
+
+/// The outcome is what the task itself says, or `lost` for a reason that there was.
+fn outcomes_are_true(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut unbegun = 0;
+    for book in &story.books {
+        let run = story.runs.get(&book.number).and_then(|runs| runs.last());
+        match judge(story, book, run) {
+            Ok(begun) => unbegun += u64::from(!begun),
+            Err(why) => found.push(format!("{} (number {}) is {}: {why}", book.id, book.number, book.status)),
+        }
+    }
+    if unbegun > story.killed.shims {
+        found.push(format!("{unbegun} were lost before they began, and {} shims killed", story.killed.shims));
+    }
+    found
+}
+
+/// Whether it began, or why its outcome is not true.
+fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> {
+    let pid_in = |killed: &BTreeSet<u32>| run.is_some_and(|run| killed.contains(&run.pid));
+    match (book.status, book.exit_code, book.signal) {
+        (Status::Succeeded | Status::Failed, Some(code), None) => {
+            let said = run.and_then(|run| run.ended).map(|(_, code)| code);
+            if said != Some(code)
+                || book.plan.code != code
+                || (code == 0) != (book.status == Status::Succeeded)
+            {
+                return Err(format!("code {code}, the task said {said:?} and was to say {}", book.plan.code));
+            }
+        }
+        (Status::Failed, None, Some(9)) if pid_in(&story.killed.tasks) => {}
+        (Status::Stopped, _, _) if story.stopped.contains(&book.id) => {}
+        (Status::Lost, None, None) => {
+            let reason = book.reason.as_deref().unwrap_or_default();
+            if !LOST.contains(&reason) {
+                return Err(format!("for no reason that there was: {reason:?}"));
+            }
+            if run.is_some() && !pid_in(&story.killed.under_shims) {
+                return Err("and nobody killed its shim".to_owned());
+            }
+            return Ok(run.is_some());
+        }
+        (_, code, signal) => {
+            return Err(format!("with code {code:?} and signal {signal:?}, which nobody caused"));
+        }
+    }
+    Ok(true)
+}
+
+/// Who reads the events sees the log from the first to the last of his, each once, in order.
+fn streams_have_no_gap(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    for (reader, seen) in story.streams.iter().enumerate() {
+        let (Some(first), Some(last)) = (seen.first(), seen.last()) else { continue };
+        let log = story.log.iter().filter(|id| (first..=last).contains(id));
+        if let Some((at, (got, want))) =
+            seen.iter().zip(log.clone()).enumerate().find(|(_, (got, want))| got != want)
+        {
+            found.push(format!("reader {reader} saw {got} in place {at}, where the log has {want}"));
+        } else if log.count() != seen.len() {
+            found.push(format!("reader {reader} saw {} events, and the log has others", seen.len()));
+        }
+    }
+    found
+}
+
+/// Every notice came to whom it was owed or is given up with its history; the same id is the same bytes; what was acknowledged is gone, and
+/// nothing else.
+fn notices_arrive(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut bodies: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for receipt in &story.receipts {
+        if *bodies.entry(&receipt.notice).or_insert(receipt.hash) != receipt.hash {
+            found.push(format!("{} came with other bytes", receipt.notice));
+        }
+        let id = ids.entry((&receipt.endpoint, &receipt.task)).or_insert(&receipt.notice);
+        if *id != receipt.notice {
+            found.push(format!("{} came as {id} and as {}", receipt.task, receipt.notice));
+        }
+    }
+    let owed: BTreeMap<(&str, &str), _> =
+        story.deliveries.iter().map(|row| ((row.task.as_str(), row.target.as_str()), row)).collect();
+    for row in &story.deliveries {
+        let came = ids.get(&(row.target.as_str(), row.task.as_str())).copied() == Some(row.notice.as_str());
+        let came = came || story.told.contains(&row.notice);
+        match row.state.as_str() {
+            "delivered" if !came => found.push(format!("{} counts as delivered and never came", row.notice)),
+            "delivered" | "dead" => {}
+            other => found.push(format!("{} is {other} at the end", row.notice)),
+        }
+    }
+    let left: BTreeSet<&str> = story.inbox.left.iter().map(|(_, task)| task.as_str()).collect();
+    for book in story.books.iter().filter(|book| book.status.is_terminal()) {
+        let id = book.id.as_str();
+        if let Some(endpoint) = book.plan.webhook.as_deref().filter(|to| !owed.contains_key(&(id, *to))) {
+            found.push(format!("{id} owes {endpoint} a notice that is nowhere"));
+        }
+        if book.plan.hook && !story.deliveries.iter().any(|row| row.task == id && row.target == "exec") {
+            found.push(format!("{id} owes its command a notice that is nowhere"));
+        }
+        match (left.contains(id), story.inbox.acknowledged.contains(id), story.inbox.perhaps.contains(id)) {
+            (true, true, _) => found.push(format!("{id} was acknowledged and is in the inbox")),
+            (false, false, false) => found.push(format!("{id} is in no inbox, and nobody acknowledged it")),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// No attempt was begun twice, and none while another of the task ran.
+fn no_two_at_once(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, runs) in &story.runs {
+        let attempts: BTreeSet<u32> = runs.iter().map(|run| run.attempt).collect();
+        if attempts.len() < runs.len() {
+            found.push(format!("number {number} ran {} times in {} attempts", runs.len(), attempts.len()));
+        }
+        let mut runs = runs.clone();
+        runs.sort_by_key(|run| run.began);
+        for pair in runs.windows(2) {
+            if pair[0].ended.is_none_or(|(at, _)| at > pair[1].began) {
+                found.push(format!("number {number} ran twice at once"));
+            }
+        }
+    }
+    found
+}
+
+/// What homing gives back is what was printed: all of it where the task ended by itself, and nothing else where it did not.
+fn every_byte(story: &Story) -> Vec<String> {
+    let mut found = Vec::new();
+    for book in &story.books {
+        let (read, printed) = (&book.output, &book.plan.prints);
+        let sound = match (book.status, book.exit_code) {
+            (Status::Succeeded | Status::Failed, Some(_)) => read == printed,
+            // A shell may say a word of its own when a signal ends what it runs.
+            (Status::Stopped, _) => true,
+            _ => printed.starts_with(read),
+        };
+        if !sound {
+            found.push(format!("{} gives back {} bytes for {} printed", book.id, read.len(), printed.len()));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::story::{Delivery, Plan, Receipt, Sighting, Submit};
+    use super::*;
+
+    const HOOK: &str = "http://127.0.0.1:1";
+
+    /// One task that ended well, told its end to everybody, and whose entry was acknowledged.
+    fn sound() -> Story {
+        let plan = Plan { code: 3, prints: b"out".to_vec(), webhook: Some(HOOK.to_owned()), hook: true };
+        let book = Book {
+            id: "t".into(),
+            number: 1,
+            status: Status::Failed,
+            exit_code: Some(3),
+            signal: None,
+            reason: None,
+            output: b"out".to_vec(),
+            plan,
+        };
+        let seen = |status| Sighting { task: "t".into(), status };
+        let row = |target: &str| Delivery {
+            task: "t".into(),
+            notice: "n".into(),
+            target: target.into(),
+            state: "delivered".into(),
+        };
+        let receipt = Receipt { endpoint: HOOK.into(), notice: "n".into(), task: "t".into(), hash: 7 };
+        let mut story = Story {
+            submits: vec![Submit { number: 1, answers: vec!["t".into(), "t".into()] }],
+            books: vec![book],
+            runs: BTreeMap::from([(1, vec![Run { attempt: 1, pid: 50, began: 10, ended: Some((20, 3)) }])]),
+            sightings: vec![vec![seen(Status::Queued), seen(Status::Running), seen(Status::Failed)]],
+            streams: vec![vec![2, 4, 5], vec![]],
+            log: vec![1, 2, 4, 5, 9],
+            deliveries: vec![row(HOOK), row("exec")],
+            receipts: vec![receipt.clone(), receipt],
+            told: BTreeSet::from(["n".to_owned()]),
+            ..Story::default()
+        };
+        story.inbox.acknowledged.insert("t".into());
+        story
+    }
+
+    /// The doctored story breaks this rule and no other.
+    fn breaks(rule: &str, doctor: impl FnOnce(&mut Story)) {
+        let mut story = sound();
+        doctor(&mut story);
+        let found = check(&story);
+        assert!(!found.is_empty(), "{rule} did not notice");
+        assert!(found.iter().all(|what| what.starts_with(rule)), "{rule} was meant: {found:?}");
+    }
+
+    fn lost(story: &mut Story) {
+        let book = &mut story.books[0];
+        (book.status, book.exit_code, book.reason) = (Status::Lost, None, Some("supervisor killed".into()));
+        story.sightings.clear();
+    }
+
+    #[test]
+    fn a_sound_story_breaks_nothing() {
+        assert_eq!(check(&sound()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn h1_an_acknowledged_task_that_is_gone_doubled_or_another_is_noticed() {
+        breaks("H1", |story| story.submits[0].answers = vec!["other".into()]);
+        breaks("H1", |story| story.submits[0].answers.push("other".into()));
+        breaks("H1", |story| story.submits.clear());
+        breaks("H1", |story| story.submits.push(Submit { number: 2, answers: vec!["gone".into()] }));
+        breaks("H1", |story| {
+            let twin = Book { id: "twin".into(), ..story.books[0].clone() };
+            story.books.push(twin);
+            story.inbox.acknowledged.insert("twin".into());
+            for target in [HOOK, "exec"] {
+                let row = Delivery {
+                    task: "twin".into(),
+                    notice: "n".into(),
+                    target: target.into(),
+                    state: "dead".into(),
+                };
+                story.deliveries.push(row);
+            }
+        });
+        let mut unanswered = sound();
+        unanswered.submits[0].answers.clear();
+        assert_eq!(check(&unanswered), Vec::<String>::new(), "accepted, and the answer did not come");
+    }
+
+    #[test]
+    fn h2_a_state_that_cannot_follow_and_an_end_that_changes_are_noticed() {
+        breaks("H2", |story| story.sightings[0].swap(0, 1));
+        breaks("H2", |story| story.sightings[0][2].status = Status::Succeeded);
+        breaks("H2", |story| story.sightings[0].swap(1, 2));
+        let mut unended = sound();
+        unended.books[0].status = Status::Running;
+        assert!(check(&unended).iter().any(|what| what.starts_with("H2") && what.contains("never ended")));
+    }
+
+    #[test]
+    fn h3_an_outcome_that_is_made_up_is_noticed() {
+        breaks("H3", |story| story.books[0].exit_code = Some(4));
+        breaks("H3", |story| {
+            story.runs.entry(1).or_default()[0].ended = Some((20, 4));
+        });
+        breaks("H3", |story| (story.books[0].exit_code, story.books[0].signal) = (None, Some(9)));
+        breaks("H3", lost);
+        breaks("H3", |story| {
+            lost(story);
+            story.runs.clear();
+        });
+        breaks("H3", |story| {
+            lost(story);
+            story.killed.under_shims.insert(50);
+            story.books[0].reason = Some("it looked gone".into());
+        });
+        let mut true_loss = sound();
+        lost(&mut true_loss);
+        true_loss.killed.under_shims.insert(50);
+        assert_eq!(check(&true_loss), Vec::<String>::new());
+        breaks("H3", |story| {
+            story.books[0].status = Status::Stopped;
+            story.sightings.clear();
+        });
+    }
+
+    #[test]
+    fn h4_a_gap_a_repetition_and_a_wrong_order_are_noticed() {
+        breaks("H4", |story| story.streams[0] = vec![2, 5]);
+        breaks("H4", |story| story.streams[0] = vec![2, 4, 4, 5]);
+        breaks("H4", |story| story.streams[0] = vec![4, 2, 5]);
+        breaks("H4", |story| story.streams[0] = vec![2, 3, 4]);
+    }
+
+    #[test]
+    fn h5_a_notice_that_is_lost_doubled_or_changed_is_noticed() {
+        breaks("H5", |story| {
+            story.receipts.clear();
+            story.told.clear();
+        });
+        breaks("H5", |story| story.receipts[1].hash = 8);
+        breaks("H5", |story| story.receipts[1].notice = "other".into());
+        breaks("H5", |story| story.deliveries[0].state = "pending".into());
+        breaks("H5", |story| drop(story.deliveries.remove(0)));
+        breaks("H5", |story| drop(story.deliveries.remove(1)));
+        breaks("H5", |story| story.inbox.acknowledged.clear());
+        breaks("H5", |story| story.inbox.left.push(("n".into(), "t".into())));
+    }
+
+    #[test]
+    fn h6_two_runs_at_once_and_an_attempt_that_ran_twice_are_noticed() {
+        let again = |attempt, began| Run { attempt, pid: 51, began, ended: Some((40, 3)) };
+        breaks("H6", |story| story.runs.entry(1).or_default().push(again(1, 30)));
+        breaks("H6", |story| story.runs.entry(1).or_default().push(again(2, 15)));
+        let mut retried = sound();
+        retried.runs.entry(1).or_default().push(again(2, 30));
+        assert_eq!(check(&retried), Vec::<String>::new());
+    }
+
+    #[test]
+    fn h7_a_byte_that_is_missing_added_or_changed_is_noticed() {
+        for output in ["ou", "out!", "oud"] {
+            breaks("H7", |story| story.books[0].output = output.into());
+        }
+        breaks("H7", |story| {
+            lost(story);
+            story.killed.under_shims.insert(50);
+            story.books[0].output = b"ut".to_vec();
+        });
+    }
+}
