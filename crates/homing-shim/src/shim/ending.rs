@@ -241,7 +241,8 @@ impl Service {
         if let Some(base) = self.launch.cgroup.as_ref().filter(|_| self.channel.is_none()) {
             cgroup::leave(Path::new(OsStr::from_bytes(base)));
         }
-        if self.listener.is_some() {
+        // Closed, too: a daemon that has just connected would wait for our word while we wait for it to be ready.
+        if self.listener.take().is_some() {
             let _ = folder::remove(&self.folder, folder::SOCKET);
         }
         let confirmed = matches!(self.phase, Phase::Told { safety: Safety::Ledger, .. });
