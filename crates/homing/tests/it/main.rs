@@ -38,6 +38,7 @@ mod stop;
 mod submit_race;
 mod unreadable;
 mod vanished;
+mod watch_windows;
 mod watches;
 mod webhooks;
 mod wording;
