@@ -11,7 +11,7 @@ use homing_shim::keeper::{Mode, StartError};
 use homing_shim::{boot, cgroup, home as names};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
@@ -195,6 +195,7 @@ impl Builder {
             over: watch::channel(false).0,
             looked: watch::channel(0).0,
             breaker: Mutex::default(),
+            scans: Semaphore::new(crate::watch::AT_ONCE),
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,

@@ -11,7 +11,7 @@ use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
 use homing_store::{Record, Store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::builder::Builder;
 use crate::clock::Clock;
@@ -70,6 +70,8 @@ pub(crate) struct Inner {
     pub(crate) events: watch::Sender<u64>,
     /// Counts what is told of matches, over all tasks.
     pub(crate) breaker: Mutex<Breaker>,
+    /// So many outputs are judged at once: each takes memory and a thread.
+    pub(crate) scans: Semaphore,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,

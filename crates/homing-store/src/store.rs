@@ -220,7 +220,8 @@ pub trait Store: Send + Sync + 'static {
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
 
     /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
-    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended.
+    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
+    /// and where `state` does not follow the one that is kept (by its `turn`, from 1).
     fn watched(
         &self,
         attempt: Attempt,

@@ -57,7 +57,7 @@ impl Attendant {
             return Some(held_back);
         }
         let watcher = self.watcher.take();
-        if self.record.spec.watch.is_empty() || ending.output_bytes == 0 {
+        if self.record.spec.watch.is_empty() || (watcher.is_none() && ending.output_bytes == 0) {
             return Some(None);
         }
         // It may have printed while no daemon lived.

@@ -52,7 +52,10 @@ impl Watcher {
                 Quiet::At(at) => waits.at = Some(at),
                 Quiet::Told | Quiet::Alarm(_) => waits.output = true,
             }
-            self.seen = self.seen.max(extent.end);
+            // What is watched for has to be read, too, before it counts as seen.
+            if !self.state.watches() {
+                self.seen = self.seen.max(extent.end);
+            }
         }
         if let Some(every) = beat {
             let at = self.heartbeat(every, extent, now).await;

@@ -21,4 +21,4 @@ mod watcher;
 
 pub(crate) use alarms::last_output;
 pub(crate) use terminal::waits_for_input;
-pub(crate) use watcher::{Handle, begin};
+pub(crate) use watcher::{AT_ONCE, Handle, begin};

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use homing_model::notice::Body;
-use homing_model::watch::Permit;
+use homing_model::watch::{Permit, State};
 use homing_model::{EventKind, Timestamp};
 use homing_store::store::{self, Applied};
 
@@ -69,8 +69,10 @@ impl Watcher {
     pub(super) async fn keep(&mut self, body: Option<Body>, now: Timestamp) -> bool {
         let told = body.is_some();
         let attempt = self.record.attempt();
-        match self.inner.store.watched(attempt, self.state.clone(), body, entropy::draw(), now).await {
+        let state = State { turn: self.state.turn + 1, ..self.state.clone() };
+        match self.inner.store.watched(attempt, state, body, entropy::draw(), now).await {
             Ok(Applied::Done(record)) => {
+                self.state.turn += 1;
                 self.kept_to = self.state.scanned;
                 self.inner.live.update(&record);
                 if told {
@@ -78,8 +80,11 @@ impl Watcher {
                 }
                 true
             }
-            // It has ended, whoever said so: there is nobody to tell of it.
-            Ok(Applied::Rejected(_) | Applied::Unknown) => true,
+            // It has ended, or somebody else watches it: there is nothing left for us to tell.
+            Ok(Applied::Rejected(_) | Applied::Unknown) => {
+                self.over = true;
+                true
+            }
             Err(error) => {
                 self.closed |= error == store::Error::Closed;
                 self.retry_at = Some(now.plus_millis(RETRY_MS));

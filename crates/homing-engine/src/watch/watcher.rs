@@ -14,10 +14,14 @@ use super::scan::Scan;
 use crate::engine::Inner;
 use crate::live::Command;
 
+/// Outputs that are judged at once, of all tasks.
+pub(crate) const AT_ONCE: usize = 4;
 /// Between two looks at an output that grows: a task that prints without end costs no more than this.
 const BREATH: Duration = Duration::from_millis(20);
 /// Between two pieces of what is there already.
 const BETWEEN: Duration = Duration::from_millis(1);
+/// Before another look at an output that could not be read.
+const UNREADABLE_MS: i64 = 5_000;
 /// So much is judged again at most because nothing was told of it.
 const REPEATED: u64 = 32 << 20;
 
@@ -57,6 +61,8 @@ pub(super) struct Watcher {
     pub(super) retry_at: Option<Timestamp>,
     /// The ledger takes nothing any more.
     pub(super) closed: bool,
+    /// The task has ended, or is somebody else's.
+    pub(super) over: bool,
     /// When a heartbeat was last given or passed over.
     pub(super) beat_at: Timestamp,
     /// Output up to here was looked at.
@@ -83,6 +89,7 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record, pid: Option<u32>, start
         kept_to: state.scanned,
         retry_at: None,
         closed: false,
+        over: false,
         beat_at: state.beat_at.unwrap_or(started_at),
         seen: 0,
         heard: 0,
@@ -101,20 +108,23 @@ impl Watcher {
         let mut readable = true;
         let mut breath = Duration::ZERO;
         loop {
-            let more = match self.look(None).await {
-                Ok(more) => more && readable,
-                Err(error) => {
-                    if std::mem::take(&mut readable) {
-                        tracing::warn!(task = %self.record.id, %error, "an output cannot be watched now");
-                    }
-                    false
-                }
-            };
+            let looked = self.look(None).await;
+            if let Err(error) = &looked
+                && readable
+            {
+                tracing::warn!(task = %self.record.id, %error, "an output cannot be watched now");
+            }
+            readable = looked.is_ok();
+            let more = looked.unwrap_or(false);
             let waits = self.alarms().await;
+            if self.over {
+                return (&mut ending).await.ok().map(|_| 0);
+            }
             let now = self.inner.now();
             let held =
                 self.state.due(now).map(|due| self.held_until(now).map_or(due, |until| due.max(until)));
-            let wake = waits.at.into_iter().chain(held).min();
+            let again = (!readable).then(|| now.plus_millis(UNREADABLE_MS));
+            let wake = waits.at.into_iter().chain(held).chain(again).min();
             let listens = self.state.watches() || waits.output;
             tokio::select! {
                 biased;
@@ -133,6 +143,7 @@ impl Watcher {
         if !self.state.watches() {
             return Ok(false);
         }
+        let turn = self.inner.scans.acquire().await.map_err(io::Error::other)?;
         let now = self.inner.now();
         let scan = Scan {
             folder: self.inner.home.attempt(&self.record.attempt()),
@@ -143,6 +154,7 @@ impl Watcher {
             now,
         };
         let scanned = tokio::task::spawn_blocking(move || scan.run()).await.map_err(io::Error::other)??;
+        drop(turn);
         self.state = scanned.state;
         self.seen = self.seen.max(scanned.seen);
         self.tell_matches().await;
@@ -178,6 +190,7 @@ impl Watcher {
         loop {
             match self.look(Some(until)).await {
                 _ if self.closed => return None,
+                _ if self.over => break,
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {

@@ -57,9 +57,9 @@ pub struct Telling {
 }
 
 impl Pace {
-    /// A line matched.
-    pub fn matched(&mut self, line: String) {
-        let count = self.held.as_ref().map_or(0, |held| held.count).saturating_add(1);
+    /// So many lines matched, and this is the last of them.
+    pub fn matched(&mut self, count: u64, line: String) {
+        let count = self.waiting().saturating_add(count);
         self.held = Some(Held { count, line });
     }
 
@@ -69,12 +69,17 @@ impl Pace {
         self.held.as_ref().map_or(0, |held| held.count)
     }
 
-    /// From when on what is held back may be told; none if there is nothing. A clock that was set back holds nothing up.
+    /// From when on a match may be told. A clock that was set back holds nothing up.
+    #[must_use]
+    pub fn free(&self, now: Timestamp) -> Timestamp {
+        let window = self.told_at.filter(|told| *told <= now).map(|told| told.plus_millis(WINDOW_MS));
+        window.unwrap_or(now)
+    }
+
+    /// The same for what is held back; none if there is nothing.
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
-        self.held.as_ref()?;
-        let free = self.told_at.filter(|told| *told <= now).map(|told| told.plus_millis(WINDOW_MS));
-        Some(free.unwrap_or(now))
+        self.held.as_ref().map(|_| self.free(now))
     }
 
     /// Takes what is to be told now.
@@ -116,7 +121,7 @@ mod tests {
     fn burst(pace: &mut Pace, count: u64, now: Timestamp) -> Vec<Telling> {
         (1..=count)
             .filter_map(|n| {
-                pace.matched(format!("line {n}"));
+                pace.matched(1, format!("line {n}"));
                 pace.tell(now)
             })
             .collect()

@@ -11,6 +11,8 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
+    /// How often it was kept. It only follows the one before it: of two watchers, one that should be gone tells nothing.
+    pub turn: u64,
     /// Every line before this offset was judged; a line begins here.
     pub scanned: u64,
     /// One for each pattern, in their order.
@@ -67,22 +69,27 @@ impl State {
         now: Timestamp,
     ) {
         self.scanned = offset;
+        // How many matched and the last that did: a flood is counted, and only what is told is made fit for it.
+        let mut found: Vec<(u64, &[u8])> = vec![(0, &[]); self.paces.len()];
         for line in split(bytes, last) {
             self.scanned = offset + line.end as u64;
             if line.bytes.is_empty() {
                 continue;
             }
             let text = without_escapes(line.bytes);
-            let mut found = false;
-            for (pattern, pace) in patterns.iter().zip(&mut self.paces) {
+            let mut due = false;
+            for ((pattern, pace), found) in patterns.iter().zip(&self.paces).zip(&mut found) {
                 if !pace.off && pattern.is_in(&text) {
-                    pace.matched(shown(line.bytes));
-                    found = true;
+                    *found = (found.0 + 1, line.bytes);
+                    due |= !hold && pace.free(now) <= now;
                 }
             }
-            if found && !hold && self.due(now).is_some_and(|due| due <= now) {
-                return;
+            if due {
+                break;
             }
+        }
+        for (pace, (count, line)) in self.paces.iter_mut().zip(found).filter(|(_, (count, _))| *count > 0) {
+            pace.matched(count, shown(line));
         }
     }
 }

@@ -142,7 +142,8 @@ pub(super) fn watched(
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
-    if record.status.is_terminal() || record.attempt != attempt.number {
+    let turn = record.watch.as_ref().map_or(0, |kept| kept.turn);
+    if record.status.is_terminal() || record.attempt != attempt.number || state.turn != turn + 1 {
         return Ok(Applied::Rejected(record));
     }
     let changed = conn

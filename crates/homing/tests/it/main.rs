@@ -48,6 +48,7 @@ mod submit_race;
 mod unreadable;
 mod vanished;
 mod wakes;
+mod watch_windows;
 mod watches;
 mod webhooks;
 mod wording;
