@@ -50,7 +50,8 @@ pub(super) fn open(pid: u32) -> Result<Foreign, Absent> {
     })?;
     // What is read here is of the process that the descriptor holds only if that still lives afterwards: its pid is then nobody else's.
     let process = process::stat(pid).ok_or(Absent::Gone)?;
-    if process.zombie || has_ended(&pidfd) {
+    // Its first thread may have ended before the others: only the descriptor knows.
+    if has_ended(&pidfd) {
         return Err(Absent::Gone);
     }
     Ok(Foreign { pid, start: process.start, name: process.name, pidfd })

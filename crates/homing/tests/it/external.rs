@@ -266,6 +266,19 @@ fn p4_a_daemon_that_was_away_for_a_week_loses_nobody() {
     }
 }
 
+#[test]
+fn p4_a_task_that_nobody_tracks_is_found_by_the_pass() {
+    let home = super::home();
+    let _ = home.command().env("HOMING_RECONCILE_INTERVAL", "100ms").args(["daemon", "start"]).output();
+    // Into the ledger behind the daemon's back: as if it had forgotten it.
+    let id = plant(&home, 7, Tracking::Lease { ms: 300 }, "this".into(), home_clock());
+    let task = home.ended(&id);
+    assert_eq!((&task["status"], &task["answer_state"]), (&"lost".into(), &"failed".into()));
+    wait_for("the repair to be told", || {
+        (home.get("/v1/status").json()["reconcile"]["repaired"] == 1).then_some(())
+    });
+}
+
 fn home_clock() -> Timestamp {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     Timestamp::from_millis(time.tv_sec * 1_000)
