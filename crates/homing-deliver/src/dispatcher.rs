@@ -72,7 +72,7 @@ impl Dispatcher {
                 match self.engine.give_up_forbidden().await {
                     Ok(()) => judged = Some(policy),
                     Err(error) => {
-                        tracing::error!(%error, "what is forbidden by now could not be given up; trying again")
+                        tracing::error!(%error, "what is forbidden by now could not be given up; trying again");
                     }
                 }
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use homing_model::api::ReconcileError;
 use homing_model::{Kind, TaskId};
-use homing_store::Record;
+use homing_store::{Record, store};
 
 use crate::engine::Inner;
 use crate::{adopt, external, guard, retention};
@@ -39,12 +39,17 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     let began = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let config = inner.config();
-    inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
     let mut next = 0;
     match inner.store.live().await {
         Ok((records, damaged)) => {
+            inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
             for error in damaged {
                 tracing::error!(%error, "a task cannot be read");
+                if let store::Error::BadRow { task, .. } = &error
+                    && let Ok(id) = task.parse()
+                {
+                    note_error(inner, &id, "damaged_row", &error.to_string());
+                }
             }
             let limit = config.reconcile.max_tasks as usize;
             let turn: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();

@@ -136,6 +136,30 @@ pub async fn a_busy_session_spends_nothing_of_the_budget(store: Ledger) {
     assert_eq!(rows.iter().map(|row| row.attempts).collect::<Vec<_>>(), [1, 1, 0]);
 }
 
+/// Two commands of one session, and room for one: whoever comes second hands nothing over, and what it had is due again.
+pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
+    let one = Budget { per_hour: 1 };
+    ended(&store, 1, &["exec:prod"], 1).await;
+    let channels = [CHANNEL, "claude:1\nexec:prod"];
+    let mut claims = Vec::new();
+    for channel in channels {
+        assert!(store.admit(channel.into(), one, 7, at(1)).await.expect("judged"));
+        let claimed = store.claim(channel.into(), 9, at(50), at(1)).await.expect("claimed");
+        claims.push(claimed.iter().map(|claim| (claim.id.clone(), claim.fence)).collect::<Vec<_>>());
+    }
+    let mut handed = Vec::new();
+    for (n, given) in (100..).zip(claims) {
+        let mut hook = submit(n).task;
+        (hook.kind, hook.owner) = (Kind::Hook, String::new());
+        let wake = Some(Wake { owner: OWNER.into(), budget: one });
+        handed.push(store.hand_over(given, hook, wake, at(2)).await.expect("judged").is_some());
+    }
+    assert_eq!(handed, [true, false]);
+    assert_eq!(store.due(at(2)).await, Ok((vec![channels[1].to_owned()], None)), "due again");
+    assert!(!store.admit(channels[1].into(), one, 8, at(2)).await.expect("judged"), "and held");
+    assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(2 + HOUR)))));
+}
+
 /// Acknowledged, or handed over by a wait, before the wake: the delivery ends, and says why. Who asks for it again gets it.
 pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     for n in 1..=3 {

@@ -1,6 +1,6 @@
 //! One delivery, or one notice, that makes no sense costs nobody else anything, and is told.
 
-use homing_testkit::{Home, Receiver, Script, wait_for};
+use homing_testkit::{Home, Receiver, Script, gate, wait_for};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -69,4 +69,29 @@ fn p5_a_damaged_notice_does_not_spoil_the_hand_over_of_others() {
     let got = std::fs::read_to_string(home.scratch().join("got")).expect("told");
     let got: Value = serde_json::from_str(&got).expect("JSON");
     assert_eq!(got["notices"][0]["task"]["id"], *ids[2]);
+}
+
+#[test]
+fn a_pass_tells_when_it_ran_and_of_the_row_that_it_could_not_read_and_goes_on() {
+    let home = super::home();
+    let started = home.command().env("HOMING_RECONCILE_INTERVAL", "200ms").args(["daemon", "start"]).status();
+    assert!(started.expect("the binary runs").success());
+    let ids: Vec<String> = (0..2).map(|_| home.submit(&[], &gate("go"))).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    let reconcile = || home.get("/v1/status").json()["reconcile"].clone();
+    let passes =
+        |count: u64| wait_for("passes", || reconcile()["passes"].as_u64().filter(|passes| *passes >= count));
+    let _ = passes(1);
+    assert!(reconcile()["last_run_at"].is_string(), "{}", reconcile());
+    assert_eq!(reconcile()["errors"], serde_json::json!([]));
+    damage(&home, "UPDATE tasks SET spec = '{' WHERE id = ?1", &ids[0]);
+    let errors = wait_for("the damage to be told", || {
+        Some(reconcile()["errors"].clone()).filter(|errors| errors[0].is_object())
+    });
+    assert_eq!((&errors[0]["task_id"], &errors[0]["code"]), (&ids[0].as_str().into(), &"damaged_row".into()));
+    let _ = passes(reconcile()["passes"].as_u64().unwrap_or_default() + 2);
+    std::fs::write(home.scratch().join("go"), b"").expect("a gate opens");
+    assert_eq!(home.ended(&ids[1])["status"], "succeeded", "the other is none the worse");
 }
