@@ -6,6 +6,7 @@ use homing_testkit::wait_for;
 use serde_json::json;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
 fn a_wait_for_what_has_ended_returns_at_once_and_one_without_time_does_not_wait() {
     let home = super::home();
     let ended = home.submit(&[], "exit 3");
