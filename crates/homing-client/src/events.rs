@@ -237,6 +237,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_event_of_a_later_release_is_passed_on_and_what_follows_is_not_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake = Fake::serve(home.path(), |_| {
+            Reply::stream([
+                "event: task.danced\nid: 1\ndata: {\"type\":\"task.danced\"}\n\nid: 2\ndata: x\n\n",
+            ])
+        });
+        let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        let strange = stream.next().await.unwrap();
+        assert_eq!(strange, Record::Event { seq: 1, json: "{\"type\":\"task.danced\"}".into() });
+        assert!(strange.event().is_err(), "told apart, and not taken for another");
+        assert!(matches!(stream.next().await.unwrap(), Record::Event { seq: 2, .. }));
+    }
+
+    #[tokio::test]
     async fn the_log_so_far_comes_as_it_is() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |_| Reply::bytes(200, "{\"seq\":1}\n{\"seq\":2}\n"));

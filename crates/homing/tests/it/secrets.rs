@@ -5,6 +5,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,9 @@ const IN_AN_ADDRESS: &str = "canary-address-8c44f0";
 const IN_A_HOOK: &str = "canary-hook-2be19d";
 /// `canary-signing-key-of-32-bytes-x1`, as keys are written.
 const SIGNING: &str = "Y2FuYXJ5LXNpZ25pbmcta2V5LW9mLTMyLWJ5dGVzLXgx";
+
+/// The same, in the configuration: `canary-configured-key-of-32-byt`.
+const CONFIGURED: &str = "Y2FuYXJ5LWNvbmZpZ3VyZWQta2V5LW9mLTMyLWJ5dA==";
 
 const GONE: [&str; 8] = [GIVEN, IN_A_FILE, INHERITED, SET, PRINTED, OVER_HTTP, NAMED, IN_A_FOLDER];
 const WITH_THE_DELIVERIES: [&str; 3] = [IN_AN_ADDRESS, IN_A_HOOK, SIGNING];
@@ -183,6 +187,10 @@ fn p11_no_secret_is_on_the_disk_in_a_process_list_or_in_an_answer() {
     let home = super::home();
     let echo = format!("no such place: /hook?token={IN_AN_ADDRESS}");
     let receiver = Receiver::new([Script::status(410).body(echo)]);
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    let config = format!("[webhook]\nsecret = \"whsec_{CONFIGURED}\"\n");
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
     let (ids, printing) = scenario(&home, &receiver);
     let ended: Vec<Value> = ids.iter().map(|id| home.ended(id)).collect();
     assert_eq!(ended[0]["outcome"]["exit_code"], 3, "{}", ended[0]);
@@ -212,7 +220,7 @@ fn p11_no_secret_is_on_the_disk_in_a_process_list_or_in_an_answer() {
         said.contains("it is [secret PRINTED_TOKEN]") && said.contains("at [secret PRINTED_TOKEN]"),
         "{said}"
     );
-    for canary in GONE.iter().chain(&WITH_THE_DELIVERIES) {
+    for canary in GONE.iter().chain(&WITH_THE_DELIVERIES).chain(&[CONFIGURED]) {
         assert!(!said.contains(canary), "{canary} is told: {said}");
     }
     let hooks = settled(&home, &ids[0]);
@@ -222,6 +230,8 @@ fn p11_no_secret_is_on_the_disk_in_a_process_list_or_in_an_answer() {
             if canary == PRINTED { ["output.log".to_owned()].into() } else { BTreeSet::new() };
         assert_eq!(holding(&home, canary), allowed, "{canary}");
     }
+    let copies = ["config.toml", "config.last-good.toml"].map(str::to_owned);
+    assert_eq!(holding(&home, CONFIGURED), copies.into(), "where the user put it, and its last good copy");
     // What a retry or `redeliver` needs is in the ledger and nowhere else.
     for canary in WITH_THE_DELIVERIES {
         let held = holding(&home, canary);
