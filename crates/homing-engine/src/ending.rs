@@ -1,8 +1,8 @@
 //! From a shim's exit record to the ledger's words.
 
 use homing_model::{Ending, Outcome, StartError, Survivor, Timestamp, Verdict};
+use homing_shim::output;
 use homing_shim::record::{self, ExitRecord};
-use homing_shim::{folder, output};
 use homing_store::Record;
 
 use crate::engine::Inner;
@@ -45,7 +45,7 @@ pub(crate) fn ending(record: ExitRecord) -> Ending {
 /// An end that nobody saw. What the attempt had printed until then is there all the same.
 pub(crate) fn lost(inner: &Inner, task: &Record, reason: &str, survivors: Vec<Survivor>) -> Ending {
     let mut ending = Ending::lost(reason, survivors, inner.now());
-    let extent = folder::open(&inner.home.attempt(&task.attempt())).and_then(output::extent);
+    let extent = inner.home.open_attempt(&task.attempt()).and_then(output::extent);
     if let Ok(extent) = extent {
         ending.output_bytes = extent.end;
         ending.output_dropped = extent.end.saturating_sub(extent.kept);

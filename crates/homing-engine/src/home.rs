@@ -2,13 +2,14 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use homing_model::{Attempt, TaskId};
 use homing_shim::{folder, home};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 /// Why a home cannot be used.
@@ -71,6 +72,10 @@ pub fn prepare(path: &Path) -> Result<(), HomeError> {
 pub(crate) struct Home {
     path: PathBuf,
     lock: OwnedFd,
+    /// The home itself.
+    held: OwnedFd,
+    /// The folder with those of all tasks, as it was opened: what somebody puts in its place is not gone into.
+    tasks: Mutex<Arc<OwnedFd>>,
 }
 
 impl Drop for Home {
@@ -97,18 +102,37 @@ impl Home {
             }
             Err(error) => return Err(io(error)),
         }
-        let tasks = path.join(home::TASKS);
-        match DirBuilder::new().mode(0o700).create(&tasks) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(HomeError::Io { path: tasks, source }),
+        let tasks = make_tasks(&held).map_err(|source| {
+            let path = path.join(home::TASKS);
+            match Errno::from_io_error(&source) {
+                Some(Errno::NOTDIR | Errno::LOOP) => HomeError::Hostile { path, why: "is not a real folder" },
+                _ => HomeError::Io { path, source },
+            }
+        })?;
+        Ok(Self { path: path.to_owned(), lock, held, tasks: Mutex::new(Arc::new(tasks)) })
+    }
+
+    fn tasks(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.tasks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The folder that new tasks go into. One that was deleted is made anew; one that something else has taken the place of is not ours.
+    fn sound_tasks(&self) -> io::Result<Arc<OwnedFd>> {
+        let tasks = self.tasks();
+        let ours = rustix::fs::fstat(&*tasks)?;
+        match rustix::fs::statat(&self.held, home::TASKS, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(there) if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino) => Ok(tasks),
+            Ok(_) => Err(io::Error::other(
+                "something else was put in the place of the folder `tasks`; put it back, or restart the daemon",
+            )),
+            Err(Errno::NOENT) => {
+                let anew = Arc::new(make_tasks(&self.held)?);
+                tracing::error!("the folder of all tasks was deleted; it was made anew");
+                *self.tasks.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&anew);
+                Ok(anew)
+            }
+            Err(error) => Err(error.into()),
         }
-        match std::fs::symlink_metadata(&tasks) {
-            Ok(found) if found.is_dir() => {}
-            Ok(_) => return Err(HomeError::Hostile { path: tasks, why: "is not a real folder" }),
-            Err(source) => return Err(HomeError::Io { path: tasks, source }),
-        }
-        Ok(Self { path: path.to_owned(), lock })
     }
 
     /// Whether it is still the folder that we locked: one that was deleted serves nobody.
@@ -128,30 +152,47 @@ impl Home {
         self.path.join(home::TASKS).join(id.as_str())
     }
 
-    /// An attempt's folder: the task's own for the first, one below it for later ones.
-    pub(crate) fn attempt(&self, attempt: &Attempt) -> PathBuf {
-        let task = self.task(&attempt.task);
-        if attempt.number <= 1 { task } else { task.join(attempt.number.to_string()) }
+    /// The same, open.
+    pub(crate) fn open_task(&self, id: &TaskId) -> io::Result<OwnedFd> {
+        folder::open_in(&*self.tasks(), id.as_str())
+    }
+
+    /// An attempt's folder, open: the task's own for the first, one below it for later ones.
+    pub(crate) fn open_attempt(&self, attempt: &Attempt) -> io::Result<OwnedFd> {
+        let task = self.open_task(&attempt.task)?;
+        if attempt.number <= 1 { Ok(task) } else { folder::open_in(&task, &attempt.number.to_string()) }
     }
 
     /// The file with an attempt's first bytes of output.
     pub(crate) fn output(&self, attempt: &Attempt) -> PathBuf {
-        self.attempt(attempt).join("output.log")
+        let task = self.task(&attempt.task);
+        let folder = if attempt.number <= 1 { task } else { task.join(attempt.number.to_string()) };
+        folder.join("output.log")
     }
 
-    /// Makes an attempt's folder, new.
-    pub(crate) fn make_attempt(&self, attempt: &Attempt) -> io::Result<OwnedFd> {
-        let path = self.attempt(attempt);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        folder::open(&path)
+    /// Makes the folder of a task's first attempt, new.
+    pub(crate) fn make_task(&self, id: &TaskId) -> io::Result<OwnedFd> {
+        let tasks = self.sound_tasks()?;
+        rustix::fs::mkdirat(&*tasks, id.as_str(), Mode::RWXU)?;
+        folder::open_in(&*tasks, id.as_str())
     }
 
     /// Removes a task's folder and all in it.
     pub(crate) fn remove_task(&self, id: &TaskId) -> io::Result<()> {
-        match std::fs::remove_dir_all(self.task(id)) {
+        // Through the descriptor, so that what was put in the folder's place is not touched.
+        let tasks = self.tasks();
+        match std::fs::remove_dir_all(format!("/proc/self/fd/{}/{id}", tasks.as_raw_fd())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+}
+
+/// Makes the folder of all tasks, if it is not there, and opens it.
+fn make_tasks(home: impl AsFd) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(&home, home::TASKS, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => folder::open_in(home, home::TASKS),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -182,5 +223,28 @@ mod tests {
         assert!(matches!(Home::open(&path), Err(HomeError::InUse(_))));
         drop(first);
         assert!(Home::open(&path).is_ok());
+    }
+
+    #[test]
+    fn p11_a_link_in_the_place_of_the_tasks_is_not_followed_and_a_deleted_folder_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (dir.path().join("home"), dir.path().join("elsewhere"));
+        let home = Home::open(&path).unwrap();
+        let [first, second, third] = [1, 2, 3].map(TaskId::from_entropy);
+        home.make_task(&first).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        std::fs::rename(path.join("tasks"), dir.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, path.join("tasks")).unwrap();
+        assert!(home.make_task(&second).is_err());
+        assert!(home.open_task(&first).is_ok(), "what was there is still ours");
+        std::fs::create_dir(elsewhere.join(first.as_str())).unwrap();
+        home.remove_task(&first).unwrap();
+        assert!(
+            elsewhere.join(first.as_str()).exists()
+                && !dir.path().join("moved").join(first.as_str()).exists()
+        );
+        std::fs::remove_file(path.join("tasks")).unwrap();
+        home.make_task(&third).unwrap();
+        assert!(path.join("tasks").join(third.as_str()).is_dir());
     }
 }

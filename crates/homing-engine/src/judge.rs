@@ -40,10 +40,9 @@ pub(crate) enum Judged {
 
 /// Looks at the facts.
 pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
-    let path = inner.home.attempt(&record.attempt());
     let same_boot = record.boot_id == inner.boot_id;
     let lost = |reason: &str| Judged::Ended(Box::new(ending::lost(inner, record, reason, Vec::new())));
-    let attempt = match folder::open(&path) {
+    let attempt = match inner.home.open_attempt(&record.attempt()) {
         Ok(attempt) => attempt,
         Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
         Err(error) if is_missing(&error) => {
@@ -98,9 +97,9 @@ async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Ju
         }
         Ok(_) => {
             // Given back by closing; the descriptor that goes on is a new one, without the lock.
-            let path = inner.home.attempt(&record.attempt());
             drop(attempt);
-            folder::open(&path).map_or_else(|error| Judged::Unclear(error.to_string()), Judged::NotStarted)
+            let again = inner.home.open_attempt(&record.attempt());
+            again.map_or_else(|error| Judged::Unclear(error.to_string()), Judged::NotStarted)
         }
         Err(error) => Judged::Unclear(error.to_string()),
     }

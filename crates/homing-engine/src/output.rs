@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::{Kind, TaskId};
-use homing_shim::folder;
 use homing_shim::output::{self, Span, Stream};
 use homing_store::Record;
 
@@ -127,7 +126,7 @@ fn open(inner: &Inner, record: &Record) -> Result<OwnedFd, Error> {
     if record.kind == Kind::External {
         return Err(Error::External { task: record.id.clone(), what: "its output is not kept here" });
     }
-    folder::open(&inner.home.attempt(&record.attempt())).map_err(|error| unreadable(&record.id, &error))
+    inner.home.open_attempt(&record.attempt()).map_err(|error| unreadable(&record.id, &error))
 }
 
 fn read(inner: &Inner, record: &Record, query: &OutputQuery) -> Result<OutputPart, Error> {

@@ -4,7 +4,7 @@ use std::io;
 
 use homing_model::Ending;
 use homing_model::notice::{self, TAIL};
-use homing_shim::{folder, output};
+use homing_shim::output;
 use homing_store::Record;
 use homing_store::outbox::Report;
 
@@ -35,7 +35,7 @@ pub(crate) fn report(inner: &Inner, record: &Record, ending: &Ending) -> Report 
 }
 
 fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
-    let folder = folder::open(&inner.home.attempt(&record.attempt()))?;
+    let folder = inner.home.open_attempt(&record.attempt())?;
     let end = output::extent(&folder)?.end;
     let mut window = FIRST;
     loop {

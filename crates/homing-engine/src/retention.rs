@@ -85,7 +85,7 @@ async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
 
 /// False if a living shim holds it.
 fn remove_unless_held(home: &Home, id: &TaskId) -> io::Result<bool> {
-    match folder::open(&home.task(id)) {
+    match home.open_task(id) {
         // The lock goes with the descriptor, after the folder.
         Ok(held) if folder::lock(&held)? => home.remove_task(id).map(|()| true),
         Ok(_) => Ok(false),
@@ -122,7 +122,7 @@ fn remove_later(inner: &Arc<Inner>, mut left: Vec<TaskId>) {
 
 /// Whether a shim holds the folder of a task that has ended, and not only for the moment that it takes to leave.
 async fn is_held(inner: &Inner, id: &TaskId) -> bool {
-    let Ok(folder) = folder::open(&inner.home.task(id)) else { return false };
+    let Ok(folder) = inner.home.open_task(id) else { return false };
     for _ in 0..LOOKS {
         match folder::lock(&folder) {
             Ok(false) => tokio::time::sleep(PAUSE).await,

@@ -110,7 +110,7 @@ impl Engine {
 
 /// A task that ended may have left children with its shim: a build daemon, a server. This reaches them.
 async fn end_leftovers(inner: &Arc<Inner>, record: &Record, stop: wire::Stop, wait: bool) {
-    let Ok(attempt) = folder::open(&inner.home.attempt(&record.attempt())) else { return };
+    let Ok(attempt) = inner.home.open_attempt(&record.attempt()) else { return };
     let Ok(mut stream) = judge::connect(&attempt).await else {
         // Their shim was killed, and nobody inherited them: the daemon ends them itself.
         if folder::lock(&attempt).is_ok_and(|free| free) {

@@ -223,8 +223,7 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
 }
 
 pub(crate) fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
-    let attempt = homing_model::Attempt { task: id.clone(), number: 1 };
-    let folder = inner.home.make_attempt(&attempt)?;
+    let folder = inner.home.make_task(id)?;
     if let Err(error) = launch::write_environment(&folder, values) {
         let _ = inner.home.remove_task(id);
         return Err(error);

@@ -2,7 +2,7 @@
 
 use homing_model::task::{NotifyInfo, OutputInfo};
 use homing_model::{Kind, OsText, Stdin, Task, Timestamp};
-use homing_shim::{folder, output};
+use homing_shim::output;
 use homing_store::{Record, Tracking};
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let left = if external { inner.roll.left(&record.id, Instant::now()) } else { None };
     if !external
         && may_have_grown(&record)
-        && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
+        && let Ok(folder) = inner.home.open_attempt(&record.attempt())
         && let Ok(extent) = output::extent(folder)
         && extent.end >= bytes
     {

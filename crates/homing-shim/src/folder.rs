@@ -28,6 +28,15 @@ pub fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(fs::open(path, flags, Mode::empty())?)
 }
 
+/// Opens a folder in another, without following a link.
+///
+/// # Errors
+/// If it is not there, or not a folder.
+pub fn open_in(parent: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(fs::openat(parent, name, flags, Mode::empty())?)
+}
+
 /// Takes the folder's lock; false if a living shim holds it.
 ///
 /// # Errors

@@ -139,7 +139,7 @@ impl Attendant {
 
     /// An attempt that nobody runs may have left its environment behind.
     pub(super) fn forget_environment(&self) {
-        if let Ok(attempt) = folder::open(&self.inner.home.attempt(&self.record.attempt()))
+        if let Ok(attempt) = self.inner.home.open_attempt(&self.record.attempt())
             && let Err(error) = folder::forget_environment(attempt)
         {
             tracing::warn!(task = %self.record.id, %error, "its environment could not be removed");

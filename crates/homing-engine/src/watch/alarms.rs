@@ -5,7 +5,6 @@ use std::io;
 use homing_model::Timestamp;
 use homing_model::notice::{self, Body, TAIL};
 use homing_model::watch::{self, Beat, Quiet};
-use homing_shim::folder;
 use homing_shim::output::{self, Extent};
 
 use super::terminal;
@@ -115,7 +114,7 @@ impl Watcher {
     }
 
     pub(super) fn folder(&self) -> io::Result<std::os::fd::OwnedFd> {
-        folder::open(&self.inner.home.attempt(&self.record.attempt()))
+        self.inner.home.open_attempt(&self.record.attempt())
     }
 }
 

@@ -1,20 +1,19 @@
 //! Reading output as it lies on the disk, and judging its lines: one bounded piece at a time.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use homing_model::Timestamp;
 use homing_model::watch::{Pattern, State};
-use homing_shim::{folder, output};
+use homing_shim::output;
 
 /// Read at once at most; more than the longest line, so that each piece has one that ends.
 const PIECE: usize = 256 * 1024;
 
 /// A piece of work for a thread that may block.
 pub(super) struct Scan {
-    pub(super) folder: PathBuf,
+    pub(super) folder: OwnedFd,
     pub(super) patterns: Arc<[Pattern]>,
     pub(super) state: State,
     /// Nothing may be told now: everything is counted.
@@ -36,7 +35,7 @@ pub(super) struct Scanned {
 impl Scan {
     pub(super) fn run(self) -> io::Result<Scanned> {
         let Self { folder, patterns, mut state, hold, until, now } = self;
-        let piece = gather(&folder::open(&folder)?, state.scanned, until.unwrap_or(u64::MAX))?;
+        let piece = gather(&folder, state.scanned, until.unwrap_or(u64::MAX))?;
         let more = piece.full || piece.broken;
         // A line ends where the output does, and where what follows it was not kept.
         let last = piece.broken || (until.is_some() && !piece.full);
@@ -85,6 +84,8 @@ fn gather(folder: impl AsFd, from: u64, until: u64) -> io::Result<Piece> {
 
 #[cfg(test)]
 mod tests {
+    use homing_shim::folder;
+
     use super::*;
 
     fn written(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -105,7 +106,7 @@ mod tests {
             far += 60_000;
             let now = Timestamp::from_millis(far);
             let scan = Scan {
-                folder: dir.path().to_owned(),
+                folder: folder::open(dir.path()).unwrap(),
                 patterns: Arc::clone(&patterns),
                 state,
                 hold: false,

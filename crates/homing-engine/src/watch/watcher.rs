@@ -146,7 +146,7 @@ impl Watcher {
         let turn = self.inner.scans.acquire().await.map_err(io::Error::other)?;
         let now = self.inner.now();
         let scan = Scan {
-            folder: self.inner.home.attempt(&self.record.attempt()),
+            folder: self.folder()?,
             patterns: Arc::clone(&self.patterns),
             state: self.state.clone(),
             hold: self.held_until(now).is_some(),
