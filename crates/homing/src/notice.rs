@@ -50,7 +50,8 @@ fn ending(completed: &Completed) -> String {
             (None, Some(number)) => format!(", {}", symbol::signal(number)),
         };
     let took = completed.duration_ms.map(|took| format!(" after {}", show_duration(took)));
-    exit + &took.unwrap_or_default()
+    let held = completed.held_back.map(|count| format!(", {count} more matched"));
+    exit + &took.unwrap_or_default() + &held.unwrap_or_default()
 }
 
 /// The answer begins with what matters, an output ends with it.
@@ -84,12 +85,15 @@ mod tests {
         let notice = notice(&serde_json::json!({
             "type": "task.completed", "status": "failed", "outcome": {"exit_code": 2}, "started_at": null, "ended_at": null,
             "duration_ms": 1500, "output_tail": "one\ntwo\u{1b}[2J\n\n", "output_bytes": 9, "output_truncated": false,
-            "output_path": null, "answer": null,
+            "output_path": null, "answer": null, "held_back": 4,
         }));
         let at = Timestamp::from_millis(notice.at.as_millis() + 60_000);
         let text = render(&notice, at, &Console::plain(None));
         assert!(text.starts_with("t-2222222222  "), "{text}");
-        assert!(text.contains("failed, exit 2 after 1.5s  make  (1m 00s ago)\n  two"), "{text}");
+        assert!(
+            text.contains("failed, exit 2 after 1.5s, 4 more matched  make  (1m 00s ago)\n  two"),
+            "{text}"
+        );
         assert!(!text.contains('\u{1b}'));
     }
 }

@@ -126,11 +126,11 @@ mod tests {
     fn a_line_across_two_files_is_one_and_one_before_a_gap_ends_there() {
         let dir = written(&[
             ("output.log", b"x1\nx2 begins"),
-            ("output.12.log", b" and ends\nx3 is cut"),
-            ("output.100.log", b"off\nx4\nx5 has no end"),
+            ("output.0000000000000012.log", b" and ends\nx3 is cut"),
+            ("output.0000000000000100.log", b"off\nx4\nx5 has no end"),
         ]);
         assert_eq!(scan(&dir, None), ["x1", "x2 begins and ends", "x3 is cut", "x4"]);
-        assert_eq!(scan(&dir, Some(119)).last().map(String::as_str), Some("x5 has no end"));
+        assert_eq!(scan(&dir, Some(120)).last().map(String::as_str), Some("x5 has no end"));
         assert_eq!(scan(&dir, Some(106)).last().map(String::as_str), Some("x4"), "no further than the end");
     }
 
