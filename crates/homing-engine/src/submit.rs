@@ -114,8 +114,8 @@ async fn submit(
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
         if let Some(name) = masks.given_in(&target.to_string()) {
             return Err(Error::Target(format!(
-                "it contains the value of the secret `{name}`, which is never written down, and an address is for as long as \
-                 something is on its way"
+                "the target contains the value of the secret `{name}`: a target is kept for as long as something is on its way, and that value \
+                 is never written down"
             )));
         }
     }
