@@ -111,7 +111,9 @@ fn outcomes_are_true(story: &Story) -> Vec<String> {
 
 /// Whether it began, or why its outcome is not true.
 fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> {
-    let pid_in = |killed: &BTreeSet<u32>| run.is_some_and(|run| killed.contains(&run.pid));
+    // Who was killed at once had no time to say who it was.
+    let pid = run.map(|run| run.pid).or(book.pid);
+    let pid_in = |killed: &BTreeSet<u32>| pid.is_some_and(|pid| killed.contains(&pid));
     match (book.status, book.exit_code, book.signal) {
         (Status::Succeeded | Status::Failed, Some(code), None) => {
             let said = run.and_then(|run| run.ended).map(|(_, code)| code);
@@ -129,10 +131,10 @@ fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> 
             if !LOST.contains(&reason) {
                 return Err(format!("for no reason that there was: {reason:?}"));
             }
-            if run.is_some() && !pid_in(&story.killed.under_shims) {
+            if pid.is_some() && !pid_in(&story.killed.under_shims) {
                 return Err("and nobody killed its shim".to_owned());
             }
-            return Ok(run.is_some());
+            return Ok(pid.is_some());
         }
         (_, code, signal) => {
             return Err(format!("with code {code:?} and signal {signal:?}, which nobody caused"));
@@ -252,6 +254,7 @@ mod tests {
         let book = Book {
             id: "t".into(),
             number: 1,
+            pid: Some(50),
             status: Status::Failed,
             exit_code: Some(3),
             signal: None,
@@ -349,6 +352,12 @@ mod tests {
         breaks("H3", |story| {
             lost(story);
             story.runs.clear();
+            story.books[0].pid = None;
+        });
+        breaks("H3", |story| {
+            story.books[0].pid = Some(51);
+            (story.books[0].exit_code, story.books[0].signal) = (None, Some(9));
+            story.killed.tasks.insert(51);
         });
         breaks("H3", |story| {
             lost(story);
