@@ -117,6 +117,7 @@ fn delivery(row: &Value) -> Delivery {
         notice: text(&row["notice_id"]),
         target: if target.starts_with("exec:") { "exec".to_owned() } else { target },
         state: text(&row["state"]),
+        attempts: row["history"].as_array().map_or(0, Vec::len),
     }
 }
 

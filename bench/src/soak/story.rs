@@ -90,6 +90,8 @@ pub(crate) struct Delivery {
     /// The endpoint, or the command.
     pub(crate) target: String,
     pub(crate) state: String,
+    /// In its history.
+    pub(crate) attempts: usize,
 }
 
 /// A request at a receiver.
