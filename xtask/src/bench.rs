@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 
 use crate::{step, tools};
 
-/// The short soak: kills, and the seed, always the same so that a failure can be had again.
-const SHORT_SOAK: [&str; 2] = ["20", "7"];
+/// The short soak: two minutes, and the seed, always the same so that a failure can be had again.
+const SHORT_SOAK: [&str; 3] = ["--minutes", "2", "7"];
 
 /// The short sweep: system calls that are few in a task's life and each the edge of something durable or of a process.
 const SHORT_SWEEP: [&str; 6] = ["mkdir", "socketpair", "fdatasync", "fallocate", "clone3", "linkat"];
@@ -48,7 +48,7 @@ pub(crate) fn run(rest: &[String]) -> Result<ExitCode> {
     hand_over(&[], rest)
 }
 
-/// `cargo xtask soak [KILLS [SEED]]`.
+/// `cargo xtask soak [KILLS | --minutes N | --webhooks ROUNDS | --events COUNT] [SEED]`.
 pub(crate) fn soak(rest: &[String]) -> Result<ExitCode> {
     hand_over(&["soak"], rest)
 }

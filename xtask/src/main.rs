@@ -38,7 +38,8 @@ const TASKS: &[Task] = &[
     Task { name: "bench", about: "figures against baselines in the same run, as one table", run: bench::run },
     Task {
         name: "soak",
-        about: "random `kill -9`, 500 times or as many as asked, then a check of the history",
+        about: "random `kill -9`, 500 times, as many as asked or for `--minutes N`, then a check of the history; \
+                `--webhooks 200` and `--events 10000` do one thing only",
         run: bench::soak,
     },
     Task { name: "race", about: "stop against the natural end, a thousand times", run: bench::race },

@@ -19,9 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// Waits for the end of all tasks and deliveries. Nothing is killed any more, and every receiver is well.
 pub(crate) fn settle(field: &Field) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        // Whoever waits for its schedule goes now; the command line starts a daemon if there is none.
-        let _ = field.home.cli(["redeliver", "pending"]);
+    for look in 0.. {
+        // Whoever waits for its schedule goes now. Not at every look: it begins anew what is under way.
+        if look % 12 == 0 {
+            let _ = field.home.cli(["redeliver", "pending"]);
+        }
+        // The command line starts a daemon if there is none.
         let status = field.home.cli(["status", "--json"]);
         let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
         let open = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64).unwrap_or(1);
@@ -32,8 +35,9 @@ pub(crate) fn settle(field: &Field) -> Result<()> {
         if Instant::now() > deadline {
             bail!("it does not settle: {status}");
         }
-        drift(Duration::from_millis(300));
+        drift(Duration::from_millis(200));
     }
+    Ok(())
 }
 
 /// Marks the last event that every reader must see, and makes later ones, so that nobody waits in vain.
@@ -93,6 +97,7 @@ fn books(field: &Field) -> Result<Vec<Book>> {
         let status = Status::ALL.into_iter().find(|status| task["status"] == status.as_str());
         books.push(Book {
             number,
+            pid: task["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()),
             status: status.with_context(|| format!("a state: {task}"))?,
             exit_code: task["outcome"]["exit_code"].as_u64(),
             signal: task["outcome"]["signal"].as_u64(),
@@ -112,6 +117,7 @@ fn delivery(row: &Value) -> Delivery {
         notice: text(&row["notice_id"]),
         target: if target.starts_with("exec:") { "exec".to_owned() } else { target },
         state: text(&row["state"]),
+        attempts: row["history"].as_array().map_or(0, Vec::len),
     }
 }
 

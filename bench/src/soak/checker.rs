@@ -111,7 +111,9 @@ fn outcomes_are_true(story: &Story) -> Vec<String> {
 
 /// Whether it began, or why its outcome is not true.
 fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> {
-    let pid_in = |killed: &BTreeSet<u32>| run.is_some_and(|run| killed.contains(&run.pid));
+    // Who was killed at once had no time to say who it was.
+    let pid = run.map(|run| run.pid).or(book.pid);
+    let pid_in = |killed: &BTreeSet<u32>| pid.is_some_and(|pid| killed.contains(&pid));
     match (book.status, book.exit_code, book.signal) {
         (Status::Succeeded | Status::Failed, Some(code), None) => {
             let said = run.and_then(|run| run.ended).map(|(_, code)| code);
@@ -129,10 +131,10 @@ fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> 
             if !LOST.contains(&reason) {
                 return Err(format!("for no reason that there was: {reason:?}"));
             }
-            if run.is_some() && !pid_in(&story.killed.under_shims) {
+            if pid.is_some() && !pid_in(&story.killed.under_shims) {
                 return Err("and nobody killed its shim".to_owned());
             }
-            return Ok(run.is_some());
+            return Ok(pid.is_some());
         }
         (_, code, signal) => {
             return Err(format!("with code {code:?} and signal {signal:?}, which nobody caused"));
@@ -173,13 +175,18 @@ fn notices_arrive(story: &Story) -> Vec<String> {
             found.push(format!("{} came as {id} and as {}", receipt.task, receipt.notice));
         }
     }
-    let owed: BTreeMap<(&str, &str), _> =
-        story.deliveries.iter().map(|row| ((row.task.as_str(), row.target.as_str()), row)).collect();
+    let owed: BTreeSet<(&str, &str)> =
+        story.deliveries.iter().map(|row| (row.task.as_str(), row.target.as_str())).collect();
+    let unowed = ids.keys().filter(|(endpoint, task)| !owed.contains(&(*task, *endpoint)));
+    found.extend(unowed.map(|(endpoint, task)| format!("{task} came to {endpoint}, which was owed nothing")));
     for row in &story.deliveries {
-        let came = ids.get(&(row.target.as_str(), row.task.as_str())).copied() == Some(row.notice.as_str());
-        let came = came || story.told.contains(&row.notice);
+        let came = match row.target.as_str() {
+            "exec" => story.told.contains(&row.notice),
+            endpoint => ids.get(&(endpoint, row.task.as_str())).copied() == Some(row.notice.as_str()),
+        };
         match row.state.as_str() {
             "delivered" if !came => found.push(format!("{} counts as delivered and never came", row.notice)),
+            "dead" if row.attempts == 0 => found.push(format!("{} is dead and was never tried", row.notice)),
             "delivered" | "dead" => {}
             other => found.push(format!("{} is {other} at the end", row.notice)),
         }
@@ -187,10 +194,10 @@ fn notices_arrive(story: &Story) -> Vec<String> {
     let left: BTreeSet<&str> = story.inbox.left.iter().map(|(_, task)| task.as_str()).collect();
     for book in story.books.iter().filter(|book| book.status.is_terminal()) {
         let id = book.id.as_str();
-        if let Some(endpoint) = book.plan.webhook.as_deref().filter(|to| !owed.contains_key(&(id, *to))) {
+        if let Some(endpoint) = book.plan.webhook.as_deref().filter(|to| !owed.contains(&(id, *to))) {
             found.push(format!("{id} owes {endpoint} a notice that is nowhere"));
         }
-        if book.plan.hook && !story.deliveries.iter().any(|row| row.task == id && row.target == "exec") {
+        if book.plan.hook && !owed.contains(&(id, "exec")) {
             found.push(format!("{id} owes its command a notice that is nowhere"));
         }
         match (left.contains(id), story.inbox.acknowledged.contains(id), story.inbox.perhaps.contains(id)) {
@@ -252,6 +259,7 @@ mod tests {
         let book = Book {
             id: "t".into(),
             number: 1,
+            pid: Some(50),
             status: Status::Failed,
             exit_code: Some(3),
             signal: None,
@@ -265,6 +273,7 @@ mod tests {
             notice: "n".into(),
             target: target.into(),
             state: "delivered".into(),
+            attempts: 1,
         };
         let receipt = Receipt { endpoint: HOOK.into(), notice: "n".into(), task: "t".into(), hash: 7 };
         let mut story = Story {
@@ -319,6 +328,7 @@ mod tests {
                     notice: "n".into(),
                     target: target.into(),
                     state: "dead".into(),
+                    attempts: 1,
                 };
                 story.deliveries.push(row);
             }
@@ -349,6 +359,12 @@ mod tests {
         breaks("H3", |story| {
             lost(story);
             story.runs.clear();
+            story.books[0].pid = None;
+        });
+        breaks("H3", |story| {
+            story.books[0].pid = Some(51);
+            (story.books[0].exit_code, story.books[0].signal) = (None, Some(9));
+            story.killed.tasks.insert(51);
         });
         breaks("H3", |story| {
             lost(story);
@@ -375,10 +391,12 @@ mod tests {
 
     #[test]
     fn h5_a_notice_that_is_lost_doubled_or_changed_is_noticed() {
+        breaks("H5", |story| story.receipts.clear());
+        breaks("H5", |story| story.told.clear());
         breaks("H5", |story| {
-            story.receipts.clear();
-            story.told.clear();
+            (story.deliveries[0].state, story.deliveries[0].attempts) = ("dead".into(), 0);
         });
+        breaks("H5", |story| story.receipts[1].task = "stranger".into());
         breaks("H5", |story| story.receipts[1].hash = 8);
         breaks("H5", |story| story.receipts[1].notice = "other".into());
         breaks("H5", |story| story.deliveries[0].state = "pending".into());

@@ -21,7 +21,8 @@ fn script(mood: u64) -> Script {
         2 => Script::Close,
         3 => Script::Slam,
         4 => Script::HangInHead,
-        5 => Script::status(429).header("retry-after", "1"),
+        5 => Script::status(410),
+        6 => Script::status(429).header("retry-after", "1"),
         _ => Script::status(200),
     }
 }
@@ -59,7 +60,7 @@ impl Receivers {
         let mut random = Random::new(seed);
         while !field.is_over() {
             if let Some(one) = random.pick(self.0.get(1..).unwrap_or_default()) {
-                one.mood.store(random.below(12), Ordering::Relaxed);
+                one.mood.store(random.below(14), Ordering::Relaxed);
             }
             field.pause(&mut random, 1_500);
         }

@@ -42,6 +42,8 @@ pub(crate) struct Submit {
 pub(crate) struct Book {
     pub(crate) id: String,
     pub(crate) number: u64,
+    /// Its main process, if the ledger knows.
+    pub(crate) pid: Option<u32>,
     pub(crate) status: Status,
     pub(crate) exit_code: Option<u64>,
     pub(crate) signal: Option<u64>,
@@ -88,6 +90,8 @@ pub(crate) struct Delivery {
     /// The endpoint, or the command.
     pub(crate) target: String,
     pub(crate) state: String,
+    /// In its history.
+    pub(crate) attempts: usize,
 }
 
 /// A request at a receiver.

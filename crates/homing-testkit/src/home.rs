@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use homing_shim::process::{self, Process};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,6 +22,7 @@ pub struct Home {
     _dir: tempfile::TempDir,
     path: PathBuf,
     program: PathBuf,
+    cleared: AtomicBool,
 }
 
 impl Home {
@@ -35,7 +37,7 @@ impl Home {
     pub fn named(program: impl Into<PathBuf>, name: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("homing-test-").tempdir().expect("a temporary folder");
         let path = dir.path().join(name);
-        Self { _mount: None, _dir: dir, path, program: program.into() }
+        Self { _mount: None, _dir: dir, path, program: program.into(), cleared: AtomicBool::new(false) }
     }
 
     /// A new home that is a disk of `size` bytes of its own; none where that is not allowed.
@@ -67,6 +69,9 @@ impl Home {
     /// A call of the command line, to be completed.
     #[must_use]
     pub fn command(&self) -> Command {
+        while self.cleared.load(Ordering::Relaxed) {
+            std::thread::park();
+        }
         let mut command = Command::new(&self.program);
         command
             .env_remove("HOMING_OWNER")
@@ -260,12 +265,16 @@ fn pause() {
 }
 
 impl Home {
-    /// Ends and removes everything now, for whoever cannot wait until it is dropped; what this process itself began is ended first.
+    /// Ends and removes everything now, for whoever cannot wait until it is dropped. What this process itself began is ended too, and
+    /// whoever calls the command line from now on stands still: nothing comes back.
     pub fn clear(&self) {
-        for child in process::all().into_iter().filter(|found| found.parent == std::process::id()) {
-            self.kill(child.pid);
+        self.cleared.store(true, Ordering::Relaxed);
+        for _ in 0..3 {
+            for child in process::all().into_iter().filter(|found| found.parent == std::process::id()) {
+                self.kill(child.pid);
+            }
+            self.end_processes();
         }
-        self.end_processes();
         self.remove_cgroups();
         let _ = std::fs::remove_dir_all(self.scratch());
     }

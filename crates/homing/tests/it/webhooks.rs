@@ -46,6 +46,39 @@ fn p5_a_completion_is_posted_once_and_signed_by_the_homes_key() {
 }
 
 #[test]
+fn p2_codes_and_signals_are_carried_as_the_kernel_gave_them() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(200)]);
+    let line = |text: &str| home.submit(&["--notify", &url(&receiver), "--notify", "inbox"], text);
+    let ends = [
+        ("exit 0", Some(0), None),
+        ("exit 200", Some(200), None),
+        ("kill -TERM $$", None, Some(15)),
+        ("kill -9 $$", None, Some(9)),
+    ];
+    let ids = ends.map(|(text, ..)| line(text));
+    let requests = receiver.wait_for(ids.len());
+    for (id, (text, code, signal)) in ids.iter().zip(ends) {
+        let bodies = requests.iter().map(homing_testkit::Request::json);
+        let notice = bodies
+            .map(|body| body["data"].clone())
+            .find(|notice| notice["task"]["id"] == *id)
+            .expect("its notice");
+        let outcome = &notice["outcome"];
+        assert_eq!(
+            (outcome["exit_code"].as_i64(), outcome["signal"].as_i64()),
+            (code, signal),
+            "{text}: {notice}"
+        );
+        assert_eq!(
+            notice["status"],
+            if code == Some(0) { "succeeded" } else { "failed" },
+            "{text}: {notice}"
+        );
+    }
+}
+
+#[test]
 fn p5_with_the_daemon_killed_and_nothing_touched_the_webhook_still_arrives() {
     let home = super::home();
     let receiver = Receiver::new([Script::status(200)]);
