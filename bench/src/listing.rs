@@ -88,12 +88,14 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], cwd: Some("/tmp".into()), notify, ..Spec::default() };
     let task = NewTask {
         kind: homing_model::Kind::Command,
+        tracking: None,
         id,
         spec,
         owner: "user".into(),
         command: "true".into(),
         env_names: ["HOME", "LANG", "PATH", "SHELL", "USER"].map(str::to_owned).to_vec(),
         volatile_secrets: Vec::new(),
+        masks: homing_model::Masks::default(),
         parent: None,
         depth: 0,
         node: "here".into(),

@@ -137,7 +137,7 @@ fn resumed(bench: &Bench, runtime: &Runtime, report: &mut Report) -> Result<()> 
         let seq = runtime.block_on(async {
             match client.follow_events(EventQuery { after, ..EventQuery::default() }).next().await? {
                 Record::Event { seq, .. } => anyhow::Ok(seq),
-                Record::Reset => anyhow::bail!("the log was trimmed"),
+                Record::Reset { .. } => anyhow::bail!("the log was trimmed"),
             }
         })?;
         ensure!(seq == after + 1, "resumed after {after} at {seq}");

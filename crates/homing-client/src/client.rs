@@ -127,10 +127,10 @@ impl Client {
     }
 
     /// Opens a streamed answer. The sender must live as long as the body is read.
-    pub(crate) async fn open(&self, call: &Call) -> Result<(Incoming, Sender), Error> {
+    pub(crate) async fn open(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
         let (response, sender) = self.exchange(call).await?;
         if response.status() == StatusCode::OK {
-            return Ok((response.into_body(), sender));
+            return Ok((response, sender));
         }
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(Error::Broken)?.to_bytes();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use homing_model::api::EventsReset;
 use homing_model::{Event, EventKind};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -15,7 +16,7 @@ use crate::sse::Parser;
 /// Which events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventQuery {
-    /// After this one; from the first if 0.
+    /// After this one; from the oldest that is kept if 0.
     pub after: u64,
     /// Of this owner.
     pub owner: Option<String>,
@@ -26,10 +27,11 @@ pub struct EventQuery {
 impl EventQuery {
     fn target(&self) -> Target {
         let kinds = self.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(",");
-        Target::new("/v1/events")
-            .maybe("after", Some(self.after))
-            .maybe("owner", self.owner.as_deref())
-            .maybe("types", (!kinds.is_empty()).then_some(kinds))
+        let begin = match self.after {
+            0 => Target::new("/v1/events").with("from", "oldest"),
+            after => Target::new("/v1/events").with("after", after.to_string()),
+        };
+        begin.maybe("owner", self.owner.as_deref()).maybe("types", (!kinds.is_empty()).then_some(kinds))
     }
 }
 
@@ -43,8 +45,13 @@ pub enum Record {
         /// One line.
         json: String,
     },
-    /// The cursor was too old: events between it and the next one are no longer kept.
-    Reset,
+    /// The log could not go on from the cursor: what is known has to be built anew from the tasks in this, and the stream goes on after it.
+    Reset {
+        /// The cursor to go on from.
+        seq: u64,
+        /// [`EventsReset`], as one line of the JSON that the daemon sent.
+        json: String,
+    },
 }
 
 impl Record {
@@ -57,7 +64,20 @@ impl Record {
             Self::Event { json, .. } => serde_json::from_str(json)
                 .map(Some)
                 .map_err(|source| Error::Json { what: "GET /v1/events".to_owned(), source }),
-            Self::Reset => Ok(None),
+            Self::Reset { .. } => Ok(None),
+        }
+    }
+
+    /// What to begin anew with; `None` for an event.
+    ///
+    /// # Errors
+    /// If it cannot be understood.
+    pub fn reset(&self) -> Result<Option<EventsReset>, Error> {
+        match self {
+            Self::Reset { json, .. } => serde_json::from_str(json)
+                .map(Some)
+                .map_err(|source| Error::Json { what: "GET /v1/events".to_owned(), source }),
+            Self::Event { .. } => Ok(None),
         }
     }
 }
@@ -68,8 +88,10 @@ impl Client {
     /// # Errors
     /// If nobody answered.
     pub async fn events(&self, query: &EventQuery) -> Result<Log, Error> {
-        let (body, sender) = self.open(&Call::get(query.target().with("follow", "false"))).await?;
-        Ok(Log { body, _sender: sender })
+        let (response, sender) = self.open(&Call::get(query.target().with("follow", "false"))).await?;
+        let trimmed_to = response.headers().get("homing-trimmed-to");
+        let trimmed_to = trimmed_to.and_then(|value| value.to_str().ok()?.parse().ok());
+        Ok(Log { body: response.into_body(), trimmed_to, _sender: sender })
     }
 
     /// The log and what is added to it, without end, through restarts of the daemon.
@@ -83,10 +105,17 @@ impl Client {
 #[derive(Debug)]
 pub struct Log {
     body: Incoming,
+    trimmed_to: Option<u64>,
     _sender: Sender,
 }
 
 impl Log {
+    /// Events up to this one are no longer kept, though they were asked for.
+    #[must_use]
+    pub const fn trimmed_to(&self) -> Option<u64> {
+        self.trimmed_to
+    }
+
     /// The next bytes, cut anywhere; `None` at the end.
     ///
     /// # Errors
@@ -142,8 +171,12 @@ impl EventStream {
         let connection = match &mut self.open {
             Some(connection) => connection,
             closed @ None => {
-                let (body, sender) = self.client.open(&Call::get(self.query.target())).await?;
-                closed.insert(Connection { body, parser: Parser::default(), _sender: sender })
+                let (response, sender) = self.client.open(&Call::get(self.query.target())).await?;
+                closed.insert(Connection {
+                    body: response.into_body(),
+                    parser: Parser::default(),
+                    _sender: sender,
+                })
             }
         };
         let Some(chunk) = next_data(&mut connection.body).await? else {
@@ -152,16 +185,15 @@ impl EventStream {
             return Ok(());
         };
         for message in connection.parser.push(&chunk) {
-            if message.name == "reset" {
-                self.ready.push_back(Record::Reset);
-                continue;
-            }
             let seq = message.id.parse().map_err(|_| Error::Protocol {
                 what: "GET /v1/events".to_owned(),
                 why: format!("`{}` is not a cursor", message.id),
             })?;
             self.query.after = seq;
-            self.ready.push_back(Record::Event { seq, json: message.data });
+            self.ready.push_back(match message.name.as_str() {
+                "reset" => Record::Reset { seq, json: message.data },
+                _ => Record::Event { seq, json: message.data },
+            });
         }
         Ok(())
     }
@@ -185,22 +217,38 @@ mod tests {
     async fn the_stream_goes_on_after_the_last_event_when_it_breaks() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
-            "/v1/events?after=0" => {
+            "/v1/events?from=oldest" => {
                 Reply::stream(["id: 1\ndata: a\n\nid: 4\nda", "ta: b\n\nid: 6\ndata: los"])
             }
             "/v1/events?after=4" => Reply::stream(["id: 6\ndata: c\n\n"]).broken(),
-            _ => Reply::stream(["event: reset\nid: 9\ndata: {}\n\nid: 9\ndata: d\n\n"]),
+            "/v1/events?after=6" => Reply::stream(["event: reset\nid: 9\ndata: {}\n\n"]),
+            _ => Reply::stream(["id: 10\ndata: d\n\n"]),
         });
         let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
         let mut seen = Vec::new();
         for _ in 0..5 {
             seen.push(match stream.next().await.unwrap() {
                 Record::Event { seq, json } => format!("{seq}{json}"),
-                Record::Reset => "reset".to_owned(),
+                Record::Reset { seq, .. } => format!("{seq}reset"),
             });
         }
-        assert_eq!(seen, ["1a", "4b", "6c", "reset", "9d"]);
-        assert_eq!(fake.connections(), 3);
+        assert_eq!(seen, ["1a", "4b", "6c", "9reset", "10d"]);
+        assert_eq!(fake.requests().last().map(|last| last.target.clone()), Some("/v1/events?after=9".into()));
+    }
+
+    #[tokio::test]
+    async fn an_event_of_a_later_release_is_passed_on_and_what_follows_is_not_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake = Fake::serve(home.path(), |_| {
+            Reply::stream([
+                "event: task.danced\nid: 1\ndata: {\"type\":\"task.danced\"}\n\nid: 2\ndata: x\n\n",
+            ])
+        });
+        let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        let strange = stream.next().await.unwrap();
+        assert_eq!(strange, Record::Event { seq: 1, json: "{\"type\":\"task.danced\"}".into() });
+        assert!(strange.event().is_err(), "told apart, and not taken for another");
+        assert!(matches!(stream.next().await.unwrap(), Record::Event { seq: 2, .. }));
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ mod client;
 mod deliveries;
 mod error;
 mod events;
+mod external;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 mod inbox;

@@ -1,7 +1,7 @@
 //! Tasks: submit, list, look at, forget.
 
 use homing_model::api::{Page, ProgressRequest};
-use homing_model::{Spec, Status, Task};
+use homing_model::{Spec, Status, Task, TaskDetail};
 use http::StatusCode;
 
 use crate::call::Call;
@@ -66,6 +66,14 @@ impl Client {
     /// # Errors
     /// If there is none, or several fit, or nobody answered.
     pub async fn task(&self, reference: &str) -> Result<Task, Error> {
+        self.persist(&Call::get(Target::task(reference, ""))).await?.json()
+    }
+
+    /// One task, with its attempts, what was told of it, and where that went.
+    ///
+    /// # Errors
+    /// If there is none, or several fit, or nobody answered.
+    pub async fn detail(&self, reference: &str) -> Result<TaskDetail, Error> {
         self.persist(&Call::get(Target::task(reference, ""))).await?.json()
     }
 

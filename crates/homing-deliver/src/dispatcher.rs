@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use homing_engine::Engine;
+use homing_model::operator::{self, TargetKind};
 use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::{Target, Timestamp, Tried};
 use homing_store::outbox::{Claimed, Next, Settled};
@@ -62,9 +63,19 @@ impl Dispatcher {
         let mut workers = JoinSet::new();
         // A worker is told that more of its channel is due.
         let mut busy: HashMap<String, Arc<Notify>> = HashMap::new();
+        let mut judged = None;
         loop {
             // Marked as seen before the look: whatever is put on its way after it wakes us again.
             outgoing.mark_unchanged();
+            let policy = self.engine.config().notify.clone();
+            if judged.as_ref() != Some(&policy) {
+                match self.engine.give_up_forbidden().await {
+                    Ok(()) => judged = Some(policy),
+                    Err(error) => {
+                        tracing::error!(%error, "what is forbidden by now could not be given up; trying again");
+                    }
+                }
+            }
             let (channels, next) = match self.engine.due().await {
                 Ok(due) => due,
                 Err(homing_engine::Error::Closed) => return,
@@ -108,7 +119,7 @@ impl Dispatcher {
             if free > 0 && !troubled {
                 match self.engine.claim(&channel, free, LEASE).await {
                     Ok(claimed) => {
-                        for claim in claimed {
+                        for claim in self.permitted(claimed).await {
                             attempts.spawn(self.clone().attempt(claim));
                         }
                     }
@@ -137,6 +148,14 @@ impl Dispatcher {
     async fn hand_over(&self, channel: &str) {
         // What ends in the same moment is told in one go.
         tokio::time::sleep(GATHER).await;
+        match self.engine.admit(channel).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::error!(channel, %error, "whether somebody may be woken could not be found out");
+                return tokio::time::sleep(TROUBLE).await;
+            }
+        }
         let claims = match self.engine.claim(channel, TOGETHER, LEASE).await {
             Ok(claims) => claims,
             Err(error) => {
@@ -144,6 +163,7 @@ impl Dispatcher {
                 return tokio::time::sleep(TROUBLE).await;
             }
         };
+        let claims = self.permitted(claims).await;
         let Some(Target::Exec(line)) = claims.first().map(|claim| claim.target.clone()) else {
             for claim in claims {
                 self.clone().attempt(claim).await;
@@ -158,6 +178,24 @@ impl Dispatcher {
                 let _ = self.engine.settle(&claim, settled).await;
             }
         }
+    }
+
+    /// Gives up what the configuration forbids by now; the rest is left.
+    async fn permitted(&self, claims: Vec<Claimed>) -> Vec<Claimed> {
+        let policy = self.engine.config().notify.clone();
+        let mut left = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let kind = TargetKind::from(&claim.target);
+            if policy.check(kind).is_ok() {
+                left.push(claim);
+                continue;
+            }
+            let dead = Settled { tried: None, next: Next::Dead(operator::Policy::given_up(kind)) };
+            if let Err(error) = self.engine.settle(&claim, dead).await {
+                tracing::error!(delivery = %claim.id, %error, "what is forbidden could not be given up; it stays here");
+            }
+        }
+        left
     }
 
     /// Makes one attempt and records what came of it.

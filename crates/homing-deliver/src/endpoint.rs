@@ -7,6 +7,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use homing_model::notify::TOKEN;
+use homing_model::secret::SHORTEST_GIVEN;
 use http::Uri;
 use http::uri::PathAndQuery;
 
@@ -15,9 +17,6 @@ use crate::guard::{self, Class, Policy, classify};
 
 /// The longest address that is taken.
 const LONGEST: usize = 4_096;
-
-/// A part of a path that is at least so long is taken for a token and not shown.
-const TOKEN: usize = 16;
 
 /// Who asked for the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +205,16 @@ impl Endpoint {
     pub(crate) fn authority(&self) -> String {
         let usual = if self.tls { 443 } else { 80 };
         if self.port == usual { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+
+    /// A text of the receiver's, without what is not shown of the address: many answer a wrong one by repeating it.
+    pub(crate) fn conceal(&self, text: &str) -> String {
+        let query = self.target.query().unwrap_or_default();
+        let values = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
+        let path = self.target.path().split('/').filter(|part| part.len() >= TOKEN);
+        let parts =
+            std::iter::once(query).chain(values).chain(path).filter(|part| part.len() >= SHORTEST_GIVEN);
+        parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
     }
 
     /// Path and query: may hold tokens, for the request line only.

@@ -121,7 +121,7 @@ pub async fn deliver(
     let ended = now.plus_millis(i64::try_from(took_ms).unwrap_or(i64::MAX));
     let (verdict, status, detail) = match outcome {
         Ok(answer) => {
-            let detail = told(&answer);
+            let detail = told(&answer, to);
             (judge(&answer, &detail, ended), Some(answer.status), detail)
         }
         Err(error) => {
@@ -149,13 +149,14 @@ fn judge(answer: &Answer, detail: &str, now: Timestamp) -> Verdict {
 }
 
 /// The answer on one line: the status, what it means here, and how the body begins.
-fn told(answer: &Answer) -> String {
+fn told(answer: &Answer, to: &Endpoint) -> String {
     let mut line = answer.status.to_string();
     if answer.status.is_redirection() {
         line.push_str(" (redirects are not followed; give the address it leads to)");
     }
     // The body was cut at a number of bytes; half a character at its end is nothing that the receiver sent.
     let text = String::from_utf8_lossy(&answer.body);
+    let text = to.conceal(&text);
     let text = sanitize::line(text.trim_end_matches(char::REPLACEMENT_CHARACTER).trim());
     let mut excerpt: String = text.chars().take(EXCERPT).collect();
     if excerpt.len() < text.len() {

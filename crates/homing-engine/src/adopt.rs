@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use homing_model::TaskId;
+use homing_model::{Kind, TaskId};
 use homing_shim::home;
 use homing_store::{Record, store};
 use tokio::sync::oneshot;
 
 use crate::attend::{self, Begin};
 use crate::engine::Inner;
-use crate::retention;
+use crate::{external, retention};
 
 /// How long all tasks together may take until their state is certain.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +35,10 @@ pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
 
 /// Adopts one task, unless it is attended already.
 pub(crate) fn one(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receiver<()>> {
+    if record.kind == Kind::External {
+        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).adopted += 1;
+        return external::adopt(inner, record);
+    }
     let attendance = inner.live.enter(record.clone())?;
     let (settled, waiting) = oneshot::channel();
     inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).adopted += 1;

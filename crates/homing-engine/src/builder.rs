@@ -11,12 +11,13 @@ use homing_shim::keeper::{Mode, StartError};
 use homing_shim::{boot, cgroup, home as names};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::ends::Ends;
 use crate::engine::{Engine, Inner};
+use crate::external::Roll;
 use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
@@ -24,7 +25,7 @@ use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
-use crate::{adopt, guard, reconcile};
+use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -186,12 +187,15 @@ impl Builder {
             live: Live::default(),
             ends: Ends::default(),
             orphans: Orphans::default(),
+            roll: Roll::default(),
             told: Mutex::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,
             over: watch::channel(false).0,
             looked: watch::channel(0).0,
+            breaker: Mutex::default(),
+            scans: Semaphore::new(crate::watch::AT_ONCE),
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,
@@ -216,6 +220,7 @@ impl Builder {
                 tracing::warn!(%error, "the start could not be noted");
             }
         }
+        tokio::spawn(external::run(Arc::clone(&inner)));
         tokio::spawn(guard::run(Arc::clone(&inner)));
         tokio::spawn(reconcile::run(inner));
         Ok(engine)

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use homing_model::notify::SigningKey;
+use homing_model::operator;
 use homing_model::retention::Policy;
 use homing_model::units;
+use homing_model::wake::Budget;
 use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -250,6 +252,10 @@ pub struct Config {
     pub confined: Confined,
     /// Webhooks.
     pub webhook: Webhook,
+    /// What notices may do, whatever a task asks for.
+    pub notify: operator::Policy,
+    /// How often an agent's session is woken.
+    pub wake: Budget,
 }
 
 /// Why a file is no configuration.
@@ -345,6 +351,25 @@ mod tests {
                 .unwrap();
         assert_eq!(config.reconcile.interval.0, Duration::from_secs(2));
         assert_eq!((config.output.max.0, config.retention.bytes.0), (1 << 20, 5));
+    }
+
+    #[test]
+    fn what_notices_may_do_is_read_and_what_makes_no_sense_is_named_with_its_line() {
+        use homing_model::notify::When;
+        use homing_model::operator::TargetKind;
+        let config = parse("[notify]\nforbid = [\"exec\"]\non = \"failure\"\n[wake]\nper_hour = 3").unwrap();
+        assert_eq!((config.notify.closed(), config.notify.on), (vec![TargetKind::Exec], When::Failure));
+        assert_eq!(config.wake.per_hour, 3);
+        for (text, wrong) in [
+            ("[notify]\non = \"sometimes\"", "sometimes"),
+            ("[notify]\nforbid = [\"inbox\"]", "cannot be forbidden"),
+            ("[notify]\nallow = [\"mail\"]", "mail"),
+            ("[wake]\nper_day = 3", "per_day"),
+            ("[wake]\nper_hour = -1", "-1"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains(wrong), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use homing_model::api::{Page, RedeliverAnswer};
-use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId, Timestamp};
+use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId, Timestamp, wake};
 use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled};
 use tokio::sync::watch;
 
@@ -13,6 +13,9 @@ use crate::error::Error;
 
 /// Deliveries given at once, where the caller does not say.
 const PAGE: u32 = 100;
+
+/// Deliveries given up at once.
+const STEP: u32 = 500;
 
 /// Which deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,6 +62,40 @@ impl Engine {
     /// If the ledger cannot be read.
     pub async fn due(&self) -> Result<(Vec<String>, Option<Timestamp>), Error> {
         Ok(self.inner.store.due(self.inner.now()).await?)
+    }
+
+    /// Whether what is due of a channel may be handed over now. Where that wakes somebody, what must not wake any more is ended, and what is
+    /// beyond the budget waits in the inbox.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn admit(&self, channel: &str) -> Result<bool, Error> {
+        let wakes = channel
+            .split_once('\n')
+            .and_then(|(owner, target)| Some(wake::is_wake(&target.parse().ok()?, owner)))
+            .unwrap_or(false);
+        if !wakes {
+            return Ok(true);
+        }
+        let inner = &self.inner;
+        let budget = inner.config().wake;
+        let open = inner.store.admit(channel.to_owned(), budget, entropy::draw(), inner.now()).await?;
+        inner.bump();
+        Ok(open)
+    }
+
+    /// Gives up what is pending to targets that the configuration forbids by now.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn give_up_forbidden(&self) -> Result<(), Error> {
+        let closed = self.inner.config().notify.closed();
+        while !closed.is_empty()
+            && self.inner.store.give_up(closed.clone(), STEP, self.inner.now()).await? == u64::from(STEP)
+        {
+        }
+        self.inner.bump();
+        Ok(())
     }
 
     /// Claims what is due of one channel, for as long as an attempt may take.

@@ -6,17 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
+use homing_model::watch::Breaker;
 use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp};
 use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
 use homing_store::{Record, Store};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::ends::Ends;
 use crate::error::Error;
+use crate::external::Roll;
 use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
@@ -55,6 +57,8 @@ pub(crate) struct Inner {
     pub(crate) live: Live,
     pub(crate) ends: Ends,
     pub(crate) orphans: Orphans,
+    /// Tasks that somebody else runs.
+    pub(crate) roll: Roll,
     /// Owners that were told something and did not call since, and until when that counts. With the daemon it is forgotten, and their
     /// entries come back.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
@@ -64,6 +68,10 @@ pub(crate) struct Inner {
     pub(crate) outgoing: watch::Sender<u64>,
     /// Counts commits that appended events.
     pub(crate) events: watch::Sender<u64>,
+    /// Counts what is told of matches, over all tasks.
+    pub(crate) breaker: Mutex<Breaker>,
+    /// So many outputs are judged at once: each takes memory and a thread.
+    pub(crate) scans: Semaphore,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,
@@ -107,6 +115,11 @@ impl Inner {
     pub(crate) fn announce(&self, record: &Record) {
         self.live.update(record);
         self.ends.announce(record);
+        self.put_on_its_way(record);
+    }
+
+    /// Notices of a task were committed: readers of the log and whatever delivers are woken.
+    pub(crate) fn put_on_its_way(&self, record: &Record) {
         self.bump();
         let targets = record.spec.notify.iter().flat_map(|notify| &notify.targets);
         if record.kind == Kind::Hook || targets.into_iter().any(|target| *target != Target::Inbox) {
@@ -161,6 +174,8 @@ impl Engine {
     /// Puts another configuration in force, for what happens from now on.
     pub fn set_config(&self, config: Config) {
         *self.inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        // What may go out is judged anew.
+        self.inner.outgoing.send_modify(|count| *count += 1);
     }
 
     /// Tells the keeper that requests are accepted.

@@ -35,6 +35,25 @@ pub enum Error {
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
+    /// Somebody else runs it, and this is not to be had of it.
+    #[error("task {task} is run by somebody else: {what}")]
+    External {
+        /// Which.
+        task: TaskId,
+        /// What is not to be had.
+        what: &'static str,
+    },
+    /// homing runs it, and sees its end itself.
+    #[error("task {0} is run by homing, which sees its end itself")]
+    NotExternal(TaskId),
+    /// A process that cannot be watched.
+    #[error("process {pid} cannot be watched: {why}")]
+    Process {
+        /// Its id.
+        pid: u32,
+        /// Why.
+        why: String,
+    },
     /// The task has ended.
     #[error("task {0} has ended")]
     Ended(TaskId),
@@ -100,11 +119,14 @@ impl Error {
             Self::Unknown(_) => Code::UnknownTask,
             Self::Expired(_) => Code::RecordExpired,
             Self::Ambiguous { .. } => Code::AmbiguousTask,
-            Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } => Code::InvalidRequest,
+            Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } | Self::Process { .. } => {
+                Code::InvalidRequest
+            }
             Self::Target(_) => Code::BadTarget,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
+            Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
             Self::NoInput(_) => Code::NoInput,
             Self::InputNotRead(_) => Code::InputNotRead,
             Self::OutputGone(_) => Code::OutputGone,
@@ -125,6 +147,21 @@ impl Error {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let mut problem = Self::new(error.code(), error.to_string());
+        match &error {
+            Error::External { .. } => {
+                problem.advice =
+                    "Ask whoever runs it; `homing show ID` has its answer once it has ended.".to_owned();
+            }
+            Error::NotExternal(_) => {
+                problem.advice =
+                    "Only what `homing track` gave is completed or renewed; `homing stop ID` ends a command."
+                        .to_owned();
+            }
+            Error::Process { .. } => {
+                problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
+            }
+            _ => {}
+        }
         if let Error::Ambiguous { reference, candidates } = &error
             && !candidates.iter().all(|id| starts_with(id, reference))
         {

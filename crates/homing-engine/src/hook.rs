@@ -9,9 +9,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use homing_model::notice::Body;
-use homing_model::{Kind, Notice, OsText, Spec, Stdin, TaskId};
+use homing_model::{Kind, Masks, Notice, OsText, Spec, Stdin, TaskId, wake};
 use homing_store::NewTask;
-use homing_store::outbox::Claimed;
+use homing_store::outbox::{Claimed, Wake};
 use rustix::fs::{Mode, OFlags};
 
 use crate::attend::{self, Begin};
@@ -40,6 +40,8 @@ impl Engine {
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
         let notices: Vec<&str> = claims.iter().map(|claim| claim.notice.as_str()).collect();
         let body = format!("{{\"notices\":[{}]}}\n", notices.join(","));
+        let wake = wake::is_wake(&first.target, &first.owner)
+            .then(|| Wake { owner: first.owner.clone(), budget: inner.config().wake });
         let now = inner.now();
         let id = TaskId::from_entropy(entropy::draw());
         let folder =
@@ -57,11 +59,14 @@ impl Engine {
         let hook = NewTask {
             id: id.clone(),
             kind: Kind::Hook,
-            command: spec.command_line(),
+            tracking: None,
+            // The line itself is only for the shell.
+            command: first.shown.strip_prefix("exec:").unwrap_or_default().to_owned(),
             spec,
             owner: String::new(),
             env_names: values.keys().cloned().collect(),
             volatile_secrets: Vec::new(),
+            masks: Masks::default(),
             parent: None,
             depth: 0,
             node: inner.node.clone(),
@@ -69,12 +74,12 @@ impl Engine {
         };
         inner.live.expect(&id);
         let accepted = match written {
-            Ok(()) => inner.store.hand_over(given, hook, now).await.map_err(Error::from),
+            Ok(()) => inner.store.hand_over(given, hook, wake, now).await.map_err(Error::from),
             Err(error) => Err(submit::folder_error(&error)),
         };
         let record = match accepted {
             Ok(Some(record)) => record,
-            // The claims were no longer ours, or the id was used before: they come again.
+            // The claims were no longer ours, the budget was spent meanwhile, or the id was used before: they come again.
             refused => {
                 let _ = inner.home.remove_task(&id);
                 inner.live.expect_no_more(&id);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homing_model::{Stdin, TaskId};
+use homing_model::{Kind, Stdin, TaskId};
 use homing_shim::wire::MAX_INPUT;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,6 +25,9 @@ impl Engine {
         let record = self.inner.record(id).await?;
         if record.status.is_terminal() {
             return Err(Error::Ended(id.clone()));
+        }
+        if record.kind == Kind::External {
+            return Err(Error::External { task: id.clone(), what: "it takes no input" });
         }
         if !record.spec.pty && record.spec.stdin != Stdin::Pipe {
             return Err(Error::NoInput(id.clone()));

@@ -1,10 +1,12 @@
 //! From a stored task to the message that a shim runs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::{folder, wire};
@@ -84,14 +86,34 @@ fn bytes(path: &Path) -> ByteVec {
     path.as_os_str().as_encoded_bytes().to_vec().into()
 }
 
-/// The message.
+/// What to run, with its secrets where the ledger has markers.
+pub(crate) fn restored<'a>(record: &'a Record, values: &Values) -> Result<Cow<'a, Spec>, String> {
+    if !record.masks.is_spliced() {
+        return Ok(Cow::Borrowed(&record.spec));
+    }
+    let restored = record.masks.restore(&record.spec, values);
+    restored.map(Cow::Owned).map_err(|name| format!("secret unavailable: {name}"))
+}
+
+/// How a start that failed may call what it could not use: by what the ledger has, and not by what the command was to get.
+fn shown(record: &Record) -> Option<wire::Shown> {
+    let lossy = |text: &OsText| text.lossy().into_owned();
+    let spec = &record.spec;
+    record.masks.is_spliced().then(|| wire::Shown {
+        program: argv(spec).first().map(lossy).unwrap_or_default(),
+        cwd: spec.cwd.as_ref().map(lossy).unwrap_or_default(),
+        input: if let Stdin::File(path) = &spec.stdin { lossy(path) } else { String::new() },
+    })
+}
+
+/// The message. `spec` is the record's, restored.
 pub(crate) fn message(
     record: &Record,
+    spec: &Spec,
     nonce: u64,
     values: &Values,
     around: &Surroundings<'_>,
 ) -> wire::Launch {
-    let spec = &record.spec;
     let own = [
         ("HOMING_TASK_ID", record.id.as_str().as_bytes().to_vec()),
         ("HOMING_ATTEMPT", record.attempt.to_string().into_bytes()),
@@ -99,7 +121,8 @@ pub(crate) fn message(
         ("HOMING_OUTPUT", around.output.as_os_str().as_encoded_bytes().to_vec()),
         ("HOMING_HOME", around.home.as_os_str().as_encoded_bytes().to_vec()),
     ];
-    let given = values.iter().map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
+    let given = values.iter().filter(|(name, _)| !name.starts_with(UNNAMED));
+    let given = given.map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
     // A hook's own are those of the task that it is told of; they were given.
     let own = own.into_iter().filter(|(name, _)| record.kind != Kind::Hook || *name == "HOMING_HOME");
     let env = given.chain(own).map(|(name, value)| {
@@ -134,6 +157,7 @@ pub(crate) fn message(
         nice: spec.nice,
         cgroup: around.cgroups.map(bytes),
         revive: around.revive.then(|| bytes(around.home)),
+        shown: shown(record),
     }
 }
 
@@ -156,6 +180,7 @@ pub(crate) fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values
     }
     let mut values = read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
     values.extend(file_secrets(record)?);
+    restored(record, &values)?;
     Ok(values)
 }
 

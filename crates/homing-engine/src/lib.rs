@@ -38,6 +38,7 @@ mod engine;
 mod entropy;
 mod error;
 mod exec;
+mod external;
 mod guard;
 mod home;
 mod hook;
@@ -61,6 +62,7 @@ mod submit;
 mod thaw;
 mod view;
 mod wait;
+mod watch;
 
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, Sleep, SystemClock};

@@ -113,6 +113,13 @@ impl Live {
         }
     }
 
+    /// The shim is another's acquaintance now, or again: whoever waited for news asks anew.
+    pub(crate) fn ask_anew(&self, id: &TaskId) {
+        if let Some(entry) = self.lock().get(id) {
+            entry.growth.send_modify(|_| {});
+        }
+    }
+
     /// How to reach a task's attendant.
     pub(crate) fn commands(&self, id: &TaskId) -> Option<mpsc::Sender<Command>> {
         self.lock().get(id).map(|entry| entry.commands.clone())
@@ -144,16 +151,20 @@ impl Live {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use homing_model::{Spec, Status, Timestamp};
     use homing_shim::process;
 
     use super::*;
 
-    fn record(status: Status) -> Record {
+    pub(crate) fn record(status: Status) -> Record {
         Record {
             kind: homing_model::Kind::Command,
             progress: None,
+            tracking: None,
+            heard_at: None,
+            answer: None,
+            watch: None,
             seq: 1,
             id: TaskId::from_entropy(1),
             spec: Spec::default(),
@@ -161,6 +172,7 @@ mod tests {
             command: "true".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             status,

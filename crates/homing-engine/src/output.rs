@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::TaskId;
+use homing_model::{Kind, TaskId};
 use homing_shim::folder;
 use homing_shim::output::{self, Span, Stream};
 use homing_store::Record;
@@ -123,6 +123,9 @@ fn unreadable(id: &TaskId, error: &io::Error) -> Error {
 fn open(inner: &Inner, record: &Record) -> Result<OwnedFd, Error> {
     if record.forgotten {
         return Err(Error::OutputGone(record.id.clone()));
+    }
+    if record.kind == Kind::External {
+        return Err(Error::External { task: record.id.clone(), what: "its output is not kept here" });
     }
     folder::open(&inner.home.attempt(&record.attempt())).map_err(|error| unreadable(&record.id, &error))
 }

@@ -34,6 +34,7 @@ impl Engine {
         match self.inner.store.progress(id.clone(), progress).await? {
             Applied::Done(record) => {
                 self.inner.live.update(&record);
+                self.inner.roll.heard(&record);
                 self.inner.bump();
                 Ok(view::task(&self.inner, record))
             }

@@ -3,14 +3,19 @@
 use std::sync::PoisonError;
 
 use homing_model::api::{DaemonInfo, Page, StatusAnswer};
+use homing_model::detail::AttemptInfo;
 use homing_model::units::millis;
-use homing_model::{Kind, Reference, Task, TaskId};
+use homing_model::{Kind, Reference, Task, TaskDetail, TaskId};
+use homing_store::outbox::DeliveryFilter;
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::view;
+
+/// So many notices, and so many deliveries, are shown with a task.
+const SHOWN: u32 = 100;
 
 impl Engine {
     /// What a person means by this text.
@@ -35,17 +40,39 @@ impl Engine {
         Ok(view::task(&self.inner, self.inner.record(id).await?))
     }
 
+    /// One task, with its attempts, what was told of it, and where that went.
+    ///
+    /// # Errors
+    /// If it was never issued here.
+    pub async fn detail(&self, id: &TaskId) -> Result<TaskDetail, Error> {
+        let task = self.task(id).await?;
+        let notices = self.inner.store.notices(id.clone(), SHOWN, self.inner.now()).await?;
+        let filter = DeliveryFilter { task: Some(id.clone()), limit: SHOWN, ..DeliveryFilter::default() };
+        let mut deliveries: Vec<_> =
+            self.inner.store.deliveries(filter).await?.into_iter().map(|(_, delivery)| delivery).collect();
+        deliveries.reverse();
+        Ok(TaskDetail { attempts: vec![AttemptInfo::from(&task)], notices, deliveries, task })
+    }
+
     /// A page of tasks, live ones first, newest first.
     ///
     /// # Errors
     /// If the cursor is none of ours.
     pub async fn list(&self, filter: Filter) -> Result<Page<Task>, Error> {
+        Ok(self.list_as_of(filter).await?.0)
+    }
+
+    /// The same, and the newest event when it was read: whoever follows the log from there misses nothing.
+    ///
+    /// # Errors
+    /// If the cursor is none of ours.
+    pub async fn list_as_of(&self, filter: Filter) -> Result<(Page<Task>, u64), Error> {
         let listed = self.inner.store.list(filter).await?;
         if !listed.cursor_valid {
             return Err(Error::BadParameter("`cursor` is not one that a list has answered with".into()));
         }
         let items = listed.records.into_iter().map(|record| view::task(&self.inner, record)).collect();
-        Ok(Page { items, next_cursor: listed.next_cursor })
+        Ok((Page { items, next_cursor: listed.next_cursor }, listed.as_of))
     }
 
     /// Events after a cursor.
@@ -99,7 +126,9 @@ impl Engine {
     /// Live tasks as plain data, for any user interface. Answered from memory.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { records: self.inner.live.records(), engine: self.clone() }
+        let mut records = self.inner.live.records();
+        records.extend(self.inner.roll.records());
+        Snapshot { records, engine: self.clone() }
     }
 }
 

@@ -6,16 +6,17 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use homing_model::TaskId;
 use homing_model::api::ReconcileError;
+use homing_model::{Kind, TaskId};
+use homing_store::{Record, store};
 
 use crate::engine::Inner;
-use crate::{adopt, guard, retention};
+use crate::{adopt, external, guard, retention};
 
 /// Errors kept for the status at most.
 const ERRORS: usize = 20;
 /// What one pass may wait for a task that it adopts.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs passes until the engine ends.
 pub(crate) async fn run(inner: Arc<Inner>) {
@@ -38,20 +39,30 @@ pub(crate) async fn run(inner: Arc<Inner>) {
 pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     let began = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let config = inner.config();
-    inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
     let mut next = 0;
     match inner.store.live().await {
         Ok((records, damaged)) => {
+            inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
             for error in damaged {
                 tracing::error!(%error, "a task cannot be read");
+                if let store::Error::BadRow { task, .. } = &error
+                    && let Ok(id) = task.parse()
+                {
+                    note_error(inner, &id, "damaged_row", &error.to_string());
+                }
             }
             let limit = config.reconcile.max_tasks as usize;
             let turn: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();
             // Fewer than may be looked at means that the last was among them: the next pass begins anew.
             next = if turn.len() < limit { 0 } else { turn.last().map_or(0, |record| record.seq) };
             for record in turn {
-                mend(inner, record.id).await;
+                if record.kind == Kind::External {
+                    mend_external(inner, record).await;
+                } else {
+                    mend(inner, record.id).await;
+                }
             }
+            inner.roll.nudge();
         }
         Err(error) => tracing::error!(%error, "the ledger cannot be read"),
     }
@@ -66,6 +77,14 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     info.last_run_at = Some(inner.now());
     info.last_duration_ms = u64::try_from(took).unwrap_or(0);
     next
+}
+
+/// The same for one that somebody else runs.
+async fn mend_external(inner: &Arc<Inner>, record: Record) {
+    if external::mend(inner, &record).await {
+        tracing::info!(task = %record.id, "a live task was not tracked; tracking it");
+        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).repaired += 1;
+    }
 }
 
 /// A task that the ledger calls live and nobody attends is adopted.

@@ -19,7 +19,8 @@ const MOST: u64 = 64 * FIRST;
 /// The report of an end. Output that cannot be read is no reason not to tell of the end.
 pub(crate) fn report(inner: &Inner, record: &Record, ending: &Ending) -> Report {
     let path = inner.home.output(&record.attempt());
-    let mut report = Report { entropy: entropy::draw(), ..Report::default() };
+    let mut report =
+        Report { entropy: entropy::draw(), at_most: Some(inner.config().notify.on), ..Report::default() };
     if ending.output_bytes > 0 {
         report.output_path = Some(path.to_string_lossy().into_owned());
         match tail(inner, record) {
@@ -39,7 +40,7 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
     let mut window = FIRST;
     loop {
         let begin = end.saturating_sub(window);
-        let (text, truncated) = notice::tail(&stretch(&folder, begin, end)?, begin > 0);
+        let (text, truncated) = notice::tail(&masked(&folder, record, begin, end)?, begin > 0, &record.masks);
         if begin == 0 || text.chars().count() >= TAIL || window >= MOST {
             return Ok((text, truncated));
         }
@@ -47,13 +48,29 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
     }
 }
 
+/// The bytes from `begin` to `end` with markers for secrets, also for one that began before.
+pub(crate) fn masked(
+    folder: &std::os::fd::OwnedFd,
+    record: &Record,
+    begin: u64,
+    end: u64,
+) -> io::Result<Vec<u8>> {
+    if record.masks.is_empty() {
+        return stretch(folder, begin, end);
+    }
+    let mut bytes = stretch(folder, begin.saturating_sub(record.masks.longest() as u64), begin)?;
+    let before = bytes.len();
+    bytes.extend(stretch(folder, begin, end)?);
+    Ok(record.masks.bytes_from(&bytes, before))
+}
+
 /// The bytes from `begin` to `end`, with one marker for what is missing among them.
-fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn stretch(folder: &std::os::fd::OwnedFd, begin: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut at = begin;
     while at < end {
         let chunk = output::read(folder, at, usize::try_from(end - at).unwrap_or(usize::MAX))?;
-        if chunk.bytes.is_empty() {
+        if chunk.bytes.is_empty() || chunk.offset >= end {
             break;
         }
         if chunk.offset > at {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Task, TaskId};
+use homing_model::{Kind, Task, TaskId};
 use homing_shim::wire::{self, ToShim};
 use homing_shim::{folder, process};
 use homing_store::store::Applied;
@@ -38,6 +38,11 @@ impl Engine {
         let asked = Stop { by, signal, grace_ms: request.grace_ms };
         let record = match inner.store.stop_requested(id.clone(), asked, entropy::draw(), inner.now()).await?
         {
+            Applied::Done(record) if record.kind == Kind::External => {
+                inner.roll.leave(id);
+                inner.announce(&record);
+                return Ok(StopAnswer { stopping: true, task: view::task(inner, record) });
+            }
             Applied::Done(record) => {
                 inner.live.update(&record);
                 inner.bump();
@@ -89,6 +94,9 @@ impl Engine {
         let record = inner.record(id).await?;
         if record.status.is_terminal() {
             return Err(Error::Ended(id.clone()));
+        }
+        if record.kind == Kind::External {
+            return Err(Error::External { task: id.clone(), what: "there is nothing to signal" });
         }
         let (answer, sent) = oneshot::channel();
         let commands = inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;

@@ -8,7 +8,8 @@ use std::io;
 use std::sync::Arc;
 
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Kind, Notify, OsText, Secret, Spec, Task, TaskId};
+use homing_model::mask::UNNAMED;
+use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId, obvious};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
@@ -18,6 +19,7 @@ use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
 use crate::error::Error;
+use crate::external::{self, Asked};
 use crate::launch::{self, Values};
 use crate::view;
 
@@ -80,7 +82,10 @@ async fn submit(
     let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
     let notify = spec.notify.get_or_insert_with(Notify::usual);
+    let policy = &inner.config().notify;
+    notify.on = notify.on.at_most(policy.on);
     for target in &notify.targets {
+        policy.check(target.into()).map_err(Error::Target)?;
         inner.routes.check(target, notify).map_err(Error::Target)?;
     }
     let parent = match caller.pid {
@@ -91,17 +96,32 @@ async fn submit(
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
     }
-    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
-    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
-    let values = values(inner, &mut spec)?;
-    let (stored, volatile_secrets) = launch::storable(&spec);
     let now = inner.now();
     let idempotency = idempotency.map(|given| Idempotency {
         key: given.key,
         body_hash: given.body_hash,
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
-    let names: BTreeSet<_> = values.all.keys().cloned().collect();
+    if spec.kind == Kind::External {
+        let parent = parent.map(|parent| parent.id);
+        return external::track(inner, Asked { spec, owner, parent, depth, idempotency, now }).await;
+    }
+    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
+    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
+    let values = values(inner, &mut spec)?;
+    let (mut stored, volatile_secrets) = launch::storable(&spec);
+    let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
+    for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
+        if let Some(name) = masks.given_in(&target.to_string()) {
+            return Err(Error::Target(format!(
+                "it contains the value of the secret `{name}`, which is never written down, and an address is for as long as \
+                 something is on its way"
+            )));
+        }
+    }
+    masks.cover_spec(&mut stored);
+    let command = stored.command_line();
+    let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();
     loop {
         let id = TaskId::from_entropy(entropy::draw());
         let folder = match make_folder(inner, &id, &values.written) {
@@ -117,12 +137,14 @@ async fn submit(
         };
         let task = NewTask {
             kind: Kind::Command,
+            tracking: None,
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
-            command: spec.command_line(),
+            command: command.clone(),
             env_names: names.iter().cloned().collect(),
             volatile_secrets: volatile_secrets.clone(),
+            masks: masks.clone(),
             parent: parent.as_ref().map(|parent| parent.id.clone()),
             depth,
             node: inner.node.clone(),
@@ -143,14 +165,20 @@ async fn submit(
                 inner.live.expect_no_more(&id);
                 if let Some(attendance) = attendance {
                     let begin = Begin::Launch(folder, values.all);
-                    tokio::spawn(attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None));
+                    let attending =
+                        attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None);
+                    tokio::spawn(async {
+                        // Whoever asked is answered first: a launch takes a while.
+                        tokio::task::yield_now().await;
+                        attending.await;
+                    });
                 }
                 return Ok((record, false));
             }
             Ok(Submitted::Joined(record)) => return Ok((record, true)),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
-            Ok(Submitted::IdTaken) => {}
+            Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));
                 return Err(error.into());
@@ -171,15 +199,26 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
         None => inner.default_env.clone(),
     };
     written.retain(|name, _| !spec.secrets.contains_key(name));
-    let mut all = written.clone();
+    let mut secrets = Values::new();
     for (name, secret) in &spec.secrets {
         let value: OsText = match secret {
             Secret::Value(value) => value.clone(),
             Secret::File(path) => launch::read_secret(path)
                 .map_err(|error| Error::Secret { name: name.clone(), why: error.to_string() })?,
         };
-        all.insert(name.clone(), value);
+        secrets.insert(name.clone(), value);
     }
+    // What stands in the command line alone is written beside the environment, and gone with it; nothing of a secret is.
+    let within = |whole: &[u8], part: &[u8]| whole.windows(part.len().max(1)).any(|window| window == part);
+    let obvious = obvious::find(spec).into_iter().filter(|(_, value)| {
+        !secrets.values().any(|secret| within(secret.as_bytes(), value) || within(value, secret.as_bytes()))
+    });
+    for (index, (name, value)) in obvious.enumerate() {
+        let name = if index == 0 { name } else { format!("{name} {}", index + 1) };
+        written.insert(format!("{UNNAMED}{name}"), value.to_vec().into());
+    }
+    let mut all = written.clone();
+    all.extend(secrets);
     Ok(LaunchValues { all, written })
 }
 

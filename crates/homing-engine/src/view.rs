@@ -1,11 +1,13 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{OsText, Stdin, Task};
+use homing_model::{Kind, OsText, Stdin, Task, Timestamp};
 use homing_shim::{folder, output};
-use homing_store::Record;
+use homing_store::{Record, Tracking};
+use tokio::time::Instant;
 
 use crate::engine::Inner;
+use crate::{launch, watch};
 
 /// Whether the output may be longer than the ledger says: the task runs, or something outlived it that may have written since.
 fn may_have_grown(record: &Record) -> bool {
@@ -13,42 +15,82 @@ fn may_have_grown(record: &Record) -> bool {
     (record.status.is_active() && record.started_at.is_some()) || (outlived && !record.forgotten)
 }
 
+/// Program and arguments. A hook's line may hold what is not shown; its `command` does not.
+fn argv(record: &Record) -> Vec<String> {
+    let mut argv: Vec<_> = launch::argv(&record.spec).iter().map(|text| text.lossy().into_owned()).collect();
+    if let (Kind::Hook, Some(line)) = (record.kind, argv.last_mut()) {
+        line.clone_from(&record.command);
+    }
+    argv
+}
+
+/// Who is told, with nothing in an address that is not shown.
+fn notify(record: &Record) -> NotifyInfo {
+    let mut notify = record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default();
+    for target in &mut notify.targets {
+        record.masks.cover(target);
+    }
+    notify
+}
+
+/// Since when a live task that has an alarm for it printed nothing, once that is as long as the alarm says.
+fn quiet_since(inner: &Inner, record: &Record, written_at: Option<i64>) -> Option<Timestamp> {
+    let after = record.spec.quiet_after_ms.filter(|_| record.status.is_active())?;
+    let since = watch::last_output(record.started_at?, written_at);
+    (inner.now().millis_since(since) >= after).then_some(since)
+}
+
 /// A task as every surface shows it. Where its output may have grown since, the length is read from disk.
 pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
     let mut bytes = record.output_bytes;
     let mut dropped = record.output_dropped;
-    if may_have_grown(&record)
+    let mut written_at = None;
+    let external = record.kind == Kind::External;
+    let left = if external { inner.roll.left(&record.id, Instant::now()) } else { None };
+    if !external
+        && may_have_grown(&record)
         && let Ok(folder) = folder::open(&inner.home.attempt(&record.attempt()))
         && let Ok(extent) = output::extent(folder)
         && extent.end >= bytes
     {
         bytes = extent.end;
+        written_at = extent.written_at;
         dropped = extent.end - extent.kept.min(extent.end);
     }
-    let path = if record.forgotten { None } else { Some(path.to_string_lossy().into_owned()) };
+    let quiet_since = quiet_since(inner, &record, written_at);
+    let reads = |pid: &u32| record.spec.pty && record.status.is_active() && watch::waits_for_input(*pid);
+    let waiting_for_input = record.pid.as_ref().is_some_and(reads);
+    let paces = record.watch.iter().flat_map(|state| &state.paces);
+    let watch_off = record.spec.watch.iter().zip(paces).filter(|(_, pace)| pace.off);
+    let watch_off = watch_off.map(|(pattern, _)| pattern.clone()).collect();
+    let path = if record.forgotten || external { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
     Task {
         kind: record.kind,
         name: record.spec.name.clone(),
         description: record.spec.description.clone(),
         labels: record.spec.labels.clone(),
-        argv: if record.forgotten {
-            Vec::new()
-        } else {
-            crate::launch::argv(&record.spec).iter().map(lossy).collect()
-        },
+        argv: if record.forgotten { Vec::new() } else { argv(&record) },
         cwd: record.spec.cwd.as_ref().map(lossy),
         group: "default".into(),
         priority: 0,
         queued_reason: None,
-        quiet_since: None,
-        waiting_for_input: false,
-        progress: record.progress,
+        quiet_since,
+        waiting_for_input,
+        watch: record.spec.watch.clone(),
+        watch_off,
+        quiet_after_ms: record.spec.quiet_after_ms,
+        heartbeat_ms: record.spec.heartbeat_ms,
         agent: None,
-        answer: None,
-        answer_state: None,
-        notify: record.spec.notify.as_ref().map(NotifyInfo::from).unwrap_or_default(),
+        notify: notify(&record),
+        answer_state: record.answer.as_ref().map(|answer| answer.state),
+        answer: record.answer.map(|answer| answer.text),
+        lease_ms: record.tracking.and_then(Tracking::lease_ms),
+        lease_until: left
+            .map(|left| inner.now().plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))),
+        heard_at: record.heard_at,
+        progress: record.progress,
         key: record.spec.key.clone(),
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
         timeout_ms: record.spec.timeout_ms,

@@ -58,6 +58,35 @@ pub struct ProgressRequest {
     pub text: Option<String>,
 }
 
+/// Body of `POST /v1/tasks/{id}/complete`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompleteRequest {
+    /// What came of it; at most 256 KiB.
+    pub answer: Option<String>,
+    /// It did not succeed; the answer says why.
+    pub failed: bool,
+    /// Whose task it is, instead of the header.
+    pub owner: Option<String>,
+}
+
+/// Answer of a completion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CompleteAnswer {
+    /// False if it had ended before: the first end stands, and nothing was changed.
+    pub completed: bool,
+    /// The task now.
+    pub task: Task,
+}
+
+/// Body of `POST /v1/tasks/{id}/heartbeat`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HeartbeatRequest {
+    /// Whose task it is, instead of the header.
+    pub owner: Option<String>,
+}
+
 /// Body of `POST /v1/tasks/{id}/input`; raw bytes may be sent instead as `application/octet-stream` with `?eof=true` to end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -267,6 +296,44 @@ pub struct GcAnswer {
     pub tombstones_removed: u64,
     /// Bytes of output freed.
     pub bytes_freed: u64,
+}
+
+/// Why a stream of events could not go on from a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResetReason {
+    /// Events after it are no longer kept.
+    TooOld,
+    /// It is beyond the newest event: it comes from another home, or from before a backup was put back.
+    Unknown,
+}
+
+/// Data of a `reset` event in `GET /v1/events`: what to begin anew with. It holds all that events up to `seq` tell of tasks, and the stream
+/// goes on after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EventsReset {
+    /// The cursor to go on from; also the event's id.
+    pub seq: u64,
+    /// Always `reset`.
+    #[serde(rename = "type")]
+    pub kind: ResetKind,
+    /// When the tasks were read.
+    pub at: Timestamp,
+    /// Why the cursor was of no use.
+    pub reason: ResetReason,
+    /// Events up to this one are no longer kept.
+    pub trimmed_to: u64,
+    /// Live tasks first, then ended ones, each newest first; the rest is `GET /v1/tasks` with `next_cursor`.
+    pub tasks: Page<Task>,
+}
+
+/// The word in the place of an event's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResetKind {
+    /// The only one.
+    #[default]
+    Reset,
 }
 
 /// Data of an `output` event in `GET /v1/tasks/{id}/follow`; the event's id is the next offset.

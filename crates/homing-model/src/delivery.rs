@@ -95,7 +95,7 @@ pub struct Delivery {
     pub next_at: Option<Timestamp>,
     /// When it came to its end.
     pub ended_at: Option<Timestamp>,
-    /// Why it is dead.
+    /// Why it is dead, or waits longer than its schedule says, or ended without an attempt.
     pub reason: Option<String>,
     /// The command that has it now, or had it last: `homing output` shows what it printed.
     #[serde(default)]

@@ -45,6 +45,12 @@ pub enum EventKind {
     /// A target could not be given a notice.
     #[serde(rename = "delivery.dead")]
     DeliveryDead,
+    /// An owner was woken as often as it may be; what else there is waits in the inbox.
+    #[serde(rename = "wake.paused")]
+    WakePaused,
+    /// So many matches were told in all that none is for a while; `data.until` says how long.
+    #[serde(rename = "watch.paused")]
+    WatchPaused,
     /// A daemon began to serve this home.
     #[serde(rename = "daemon.started")]
     DaemonStarted,
@@ -52,7 +58,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskStopping,
@@ -64,6 +70,8 @@ impl EventKind {
         Self::TaskForgotten,
         Self::DeliveryDelivered,
         Self::DeliveryDead,
+        Self::WakePaused,
+        Self::WatchPaused,
         Self::DaemonStarted,
     ];
 
@@ -82,6 +90,8 @@ impl EventKind {
             Self::TaskForgotten => "task.forgotten",
             Self::DeliveryDelivered => "delivery.delivered",
             Self::DeliveryDead => "delivery.dead",
+            Self::WakePaused => "wake.paused",
+            Self::WatchPaused => "watch.paused",
             Self::DaemonStarted => "daemon.started",
         }
     }

@@ -4,31 +4,44 @@
 //! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
+pub mod answer;
 pub mod api;
 pub mod delivery;
+pub mod detail;
+pub mod digest;
 pub mod environment;
 pub mod event;
 pub mod id;
+pub mod mask;
 pub mod notice;
 pub mod notify;
+pub mod obvious;
+pub mod operator;
 pub mod outcome;
 pub mod problem;
 pub mod retention;
 pub mod retry_after;
 pub mod sanitize;
 pub mod schedule;
+pub mod secret;
 pub mod shell;
 pub mod spec;
+pub mod splice;
 pub mod status;
 pub mod task;
 pub mod text;
 pub mod time;
 pub mod transition;
 pub mod units;
+pub mod wake;
+pub mod watch;
 
+pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
+pub use detail::{NoticeInfo, TaskDetail};
 pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};
+pub use mask::Masks;
 pub use notice::Notice;
 pub use notify::{Notify, Target};
 pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
 use crate::id::{NoticeId, TaskId};
+use crate::mask::Masks;
 use crate::outcome::Outcome;
 use crate::sanitize::{Colour, Sanitizer};
 use crate::status::Status;
@@ -64,6 +65,9 @@ pub enum Body {
         line: String,
         /// Matches since the last notice that were not told one by one.
         held_back: u64,
+        /// Why this pattern is no longer watched for, in the last notice of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        explanation: Option<String>,
     },
     /// It printed nothing for a while.
     #[serde(rename = "task.quiet")]
@@ -78,6 +82,16 @@ pub enum Body {
     Heartbeat {
         /// What is new, the end of it.
         new_output: String,
+    },
+    /// Its owner was woken as often as it may be in an hour; this and what else there is waits in the inbox.
+    #[serde(rename = "wake.paused")]
+    WakePaused {
+        /// The budget.
+        per_hour: u32,
+        /// When there is room again; what waits is then handed over together.
+        until: Timestamp,
+        /// Notices that wait.
+        held_back: u64,
     },
 }
 
@@ -104,6 +118,9 @@ pub struct Completed {
     pub output_path: Option<String>,
     /// The answer of an agent.
     pub answer: Option<String>,
+    /// Matches of what was watched for that no notice had told when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<u64>,
 }
 
 impl Body {
@@ -115,17 +132,20 @@ impl Body {
             Self::Matched { .. } => EventKind::TaskMatched,
             Self::Quiet { .. } => EventKind::TaskQuiet,
             Self::Heartbeat { .. } => EventKind::TaskHeartbeat,
+            Self::WakePaused { .. } => EventKind::WakePaused,
         }
     }
 }
 
-/// The end of an output: the last [`TAIL`] characters, with nothing that a terminal would obey, and whether there was more.
+/// The end of an output: the last [`TAIL`] characters, with nothing that a terminal would obey, and whether there was more. Secrets are masked
+/// before it is cut, also those that escapes ran through.
 #[must_use]
-pub fn tail(bytes: &[u8], cut: bool) -> (String, bool) {
+pub fn tail(bytes: &[u8], cut: bool, masks: &Masks) -> (String, bool) {
     let bytes = if cut { whole_characters(bytes) } else { bytes };
     let mut filter = Sanitizer::new(Colour::Strip);
     let mut text = filter.push(bytes);
     text.push_str(&filter.finish());
+    masks.cover(&mut text);
     let surplus = text.chars().count().saturating_sub(TAIL);
     let begin = text.char_indices().nth(surplus).map_or(text.len(), |(at, _)| at);
     (text.split_off(if surplus == 0 { 0 } else { begin }), cut || surplus > 0)
@@ -146,13 +166,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_tail_is_never_longer_than_it_may_be_and_never_half_a_character(bytes: Vec<u8>, cut: bool) {
-            let (text, _) = tail(&bytes.repeat(40), cut);
+            let (text, _) = tail(&bytes.repeat(40), cut, &Masks::default());
             prop_assert!(text.chars().count() <= TAIL);
         }
 
         #[test]
         fn the_tail_of_plain_text_is_its_end(text in "[a-zäöü€😀\n]{0,3000}") {
-            let (got, truncated) = tail(text.as_bytes(), false);
+            let (got, truncated) = tail(text.as_bytes(), false, &Masks::default());
             let all: Vec<char> = text.chars().collect();
             let want: String = all[all.len().saturating_sub(TAIL)..].iter().collect();
             prop_assert_eq!((got, truncated), (want, all.len() > TAIL));
@@ -163,13 +183,24 @@ mod tests {
     fn a_character_that_was_cut_in_two_is_left_out_whole() {
         let euro = "€".as_bytes();
         for cut in 1..3 {
-            assert_eq!(tail(&[&euro[cut..], b"x"].concat(), true), ("x".to_owned(), true));
+            assert_eq!(tail(&[&euro[cut..], b"x"].concat(), true, &Masks::default()), ("x".to_owned(), true));
         }
     }
 
     #[test]
     fn escapes_are_gone_from_a_tail() {
-        assert_eq!(tail(b"\x1b[31mred\x1b[0m\x1b]0;title\x07!", false).0, "red!");
+        assert_eq!(tail(b"\x1b[31mred\x1b[0m\x1b]0;title\x07!", false, &Masks::default()).0, "red!");
+    }
+
+    #[test]
+    fn a_secret_is_masked_before_the_tail_is_cut() {
+        let values = BTreeMap::from([("TOKEN".to_owned(), crate::OsText::from("hunter2"))]);
+        let masks = Masks::new(1, &values, |_| true);
+        for rest in TAIL - 8..=TAIL {
+            let output = format!("hun\x1b[1mter2{}", "x".repeat(rest));
+            let (text, truncated) = tail(output.as_bytes(), false, &masks);
+            assert!(truncated && !text.contains("r2") && !text.contains("hunter"), "{rest}");
+        }
     }
 
     #[test]

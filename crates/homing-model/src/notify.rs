@@ -21,6 +21,18 @@ pub enum When {
     Never,
 }
 
+impl When {
+    /// The lesser of the two.
+    #[must_use]
+    pub const fn at_most(self, most: Self) -> Self {
+        match (self, most) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::Failure, _) | (_, Self::Failure) => Self::Failure,
+            (Self::Always, Self::Always) => Self::Always,
+        }
+    }
+}
+
 /// Where a notice goes. Its text is what `--notify` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -81,15 +93,23 @@ impl fmt::Display for Target {
     }
 }
 
+/// A part of an address's path that is at least so long is taken for a token and not shown.
+pub const TOKEN: usize = 16;
+
 impl Target {
-    /// As people may see it: what follows the `?` of an address is often a password.
+    /// As people may see it: what follows the `?` of an address is often a password, and so is a long part of its path.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
-            Self::Webhook(url) => match url.split_once('?') {
-                Some((address, _)) => format!("{address}?…"),
-                None => url.clone(),
-            },
+            Self::Webhook(url) => {
+                let (address, query) =
+                    url.split_once(['?', '#']).map_or((url.as_str(), ""), |(address, _)| (address, "?…"));
+                // Scheme, nothing, and host come before the path.
+                let parts = address.split('/').enumerate();
+                let parts =
+                    parts.map(|(index, part)| if index > 2 && part.len() >= TOKEN { "…" } else { part });
+                format!("{}{query}", parts.collect::<Vec<_>>().join("/"))
+            }
             Self::Inbox | Self::Exec(_) | Self::Wake(_) | Self::Desktop => self.to_string(),
         }
     }
@@ -212,6 +232,9 @@ mod tests {
     fn what_follows_the_question_mark_is_not_shown() {
         let target: Target = "https://x.example/hook?token=hunter2".parse().unwrap();
         assert_eq!(target.shown(), "https://x.example/hook?…");
+        let target: Target =
+            "https://a-long-name.of-a-host.example/services/T0/xoxb-1234567890-abcdef".parse().unwrap();
+        assert_eq!(target.shown(), "https://a-long-name.of-a-host.example/services/T0/…");
         let key = SigningKey::new("whsec_hunter2".into());
         assert!(!format!("{key:?}").contains("hunter2"));
     }

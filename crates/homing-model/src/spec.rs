@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::id::Reference;
 use crate::notify::Notify;
+use crate::task::Kind;
 use crate::text::OsText;
+use crate::watch::{self, BadPattern};
 
 /// Children that outlive the main process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -45,7 +48,7 @@ pub enum Stdin {
 }
 
 /// A value that is never written to the home.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
     /// Held in memory until the task has started.
@@ -63,6 +66,40 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// By hand, since what is read wrongly here must not be repeated in the refusal.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneField;
+        impl<'de> Visitor<'de> for OneField {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a secret: {\"value\": …} or {\"file\": …}")
+            }
+
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<Secret, E> {
+                Err(E::custom("a secret is {\"value\": …} or {\"file\": …}, and no plain text"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Secret, A::Error> {
+                let malformed =
+                    || de::Error::custom("a secret is {\"value\": …} or {\"file\": …}, with a text each");
+                let read = match map.next_key::<String>()?.as_deref() {
+                    Some("value") => map.next_value().map(Secret::Value),
+                    Some("file") => map.next_value().map(Secret::File),
+                    Some(_) | None => return Err(malformed()),
+                };
+                let secret = read.map_err(|_| malformed())?;
+                match map.next_key::<de::IgnoredAny>()? {
+                    None => Ok(secret),
+                    Some(_) => Err(malformed()),
+                }
+            }
+        }
+        deserializer.deserialize_any(OneField)
+    }
+}
+
 /// One resource limit of the caller, by its number in the kernel's table; absent means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -77,10 +114,20 @@ pub struct Rlimit {
     pub hard: Option<u64>,
 }
 
-/// A task to be. Exactly one of `argv` and `shell` is given.
+/// A task to be. Of a command, exactly one of `argv` and `shell` is given; of an external task neither, and at most one of `lease_ms` and
+/// `pid`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spec {
+    /// What sort of work: `command`, or `external` for one that somebody else runs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kind: Kind,
+    /// Of an external task: it is lost when nothing was heard of it for so long; 24 hours if neither this nor `pid` is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Of an external task: it ends when this process does, if nobody completed it before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<OsText>,
@@ -144,6 +191,15 @@ pub struct Spec {
     /// Who is told of the end; the owner's inbox, always, if a submit says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Notify>,
+    /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
+    pub watch: Vec<String>,
+    /// A silence this long is told; the task goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_after_ms: Option<u64>,
+    /// What is new in the output is told this often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -187,16 +243,36 @@ pub enum Invalid {
         /// What is allowed.
         expected: &'static str,
     },
+    /// A kind that nobody can submit.
+    #[error("`kind` must be `command` or `external`")]
+    Kind,
+    /// A field that means nothing for this kind of task.
+    #[error("`{field}` means nothing for a task of the kind `{}`", kind.as_str())]
+    Misplaced {
+        /// Which field.
+        field: &'static str,
+        /// Which kind.
+        kind: Kind,
+    },
+    /// Two ways to see the end.
+    #[error("both `lease_ms` and `pid` are given: choose one")]
+    TwoWatches,
     /// The folder is not absolute.
     #[error("`cwd` must be an absolute path")]
     RelativeCwd,
     /// The input file is not absolute.
     #[error("`stdin.file` must be an absolute path")]
     RelativeStdin,
+    /// Something cannot be watched for.
+    #[error("`watch`: {0}")]
+    Watch(#[from] BadPattern),
 }
 
 /// The smallest output cap: head and tail need a page each.
 pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
+
+/// The longest lease: a year.
+pub const MAX_LEASE_MS: u64 = 365 * 24 * 3_600 * 1_000;
 
 /// Whether a name would never be found by: `@last`, an id, or the start of one with its `t-`.
 fn is_taken_for_an_id(name: &str) -> bool {
@@ -214,6 +290,22 @@ impl Spec {
     /// # Errors
     /// The first thing that is wrong.
     pub fn validate(&self) -> Result<(), Invalid> {
+        match self.kind {
+            Kind::Command => self.validate_command()?,
+            Kind::External => self.validate_external()?,
+            Kind::Hook => return Err(Invalid::Kind),
+        }
+        self.validate_texts()?;
+        self.validate_variables()?;
+        watch::patterns(&self.watch)?;
+        self.validate_numbers()
+    }
+
+    fn validate_command(&self) -> Result<(), Invalid> {
+        let misplaced = [("lease_ms", self.lease_ms.is_some()), ("pid", self.pid.is_some())];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
         match (&self.shell, self.argv.as_slice()) {
             (None, []) => return Err(Invalid::NoCommand),
             (Some(_), [_, ..]) => return Err(Invalid::TwoCommands),
@@ -235,9 +327,48 @@ impl Spec {
         {
             return Err(Invalid::RelativeStdin);
         }
-        self.validate_texts()?;
-        self.validate_variables()?;
-        self.validate_numbers()
+        Ok(())
+    }
+
+    /// What is for a command only is refused, not ignored.
+    fn validate_external(&self) -> Result<(), Invalid> {
+        let misplaced = [
+            ("argv", !self.argv.is_empty()),
+            ("shell", self.shell.is_some()),
+            ("cwd", self.cwd.is_some()),
+            ("env", self.env.is_some()),
+            ("secrets", !self.secrets.is_empty()),
+            ("stdin", self.stdin != Stdin::None),
+            ("pty", self.pty),
+            ("timeout_ms", self.timeout_ms.is_some()),
+            ("grace_ms", self.grace_ms.is_some()),
+            ("on_exit", self.on_exit != OnExit::Leave),
+            ("max_output_bytes", self.max_output_bytes.is_some()),
+            ("umask", self.umask.is_some()),
+            ("rlimits", !self.rlimits.is_empty()),
+            ("nice", self.nice.is_some()),
+            ("watch", !self.watch.is_empty()),
+            ("quiet_after_ms", self.quiet_after_ms.is_some()),
+            ("heartbeat_ms", self.heartbeat_ms.is_some()),
+        ];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
+        match (self.lease_ms, self.pid) {
+            (Some(_), Some(_)) => Err(Invalid::TwoWatches),
+            (None, Some(0)) => Err(Invalid::Number { field: "pid", expected: "the id of a process" }),
+            (Some(0), None) => Err(Invalid::Number { field: "lease_ms", expected: "above 0" }),
+            (Some(lease), None) if lease > MAX_LEASE_MS => {
+                Err(Invalid::Number { field: "lease_ms", expected: "at most 31536000000 (a year)" })
+            }
+            (Some(_), None) | (None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    /// Whether something of it is told while it runs.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !self.watch.is_empty() || self.quiet_after_ms.is_some() || self.heartbeat_ms.is_some()
     }
 
     fn validate_texts(&self) -> Result<(), Invalid> {
@@ -302,6 +433,12 @@ impl Spec {
     fn validate_numbers(&self) -> Result<(), Invalid> {
         if self.timeout_ms == Some(0) {
             return Err(Invalid::Number { field: "timeout_ms", expected: "above 0, or absent for no limit" });
+        }
+        for (field, millis) in [("quiet_after_ms", self.quiet_after_ms), ("heartbeat_ms", self.heartbeat_ms)]
+        {
+            if millis.is_some_and(|millis| millis < watch::LEAST_MS) {
+                return Err(Invalid::Number { field, expected: "at least 100, or absent for none" });
+            }
         }
         if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
             return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });
@@ -368,6 +505,44 @@ mod tests {
     }
 
     #[test]
+    fn an_external_task_takes_nothing_of_a_command_and_a_command_nothing_of_it() {
+        let external = Spec { kind: Kind::External, ..Spec::default() };
+        assert_eq!(external.validate(), Ok(()));
+        assert_eq!(Spec { lease_ms: Some(1), ..external.clone() }.validate(), Ok(()));
+        assert_eq!(Spec { pid: Some(1), ..external.clone() }.validate(), Ok(()));
+        let both = Spec { lease_ms: Some(1), pid: Some(1), ..external.clone() };
+        assert_eq!(both.validate(), Err(Invalid::TwoWatches));
+        for (lease_ms, pid) in [(Some(0), None), (Some(u64::MAX), None), (None, Some(0))] {
+            let wrong = Spec { lease_ms, pid, ..external.clone() };
+            assert!(matches!(wrong.validate(), Err(Invalid::Number { .. })), "{lease_ms:?} {pid:?}");
+        }
+        let mixed = Spec { kind: Kind::External, ..argv(&["true"]) };
+        assert!(matches!(mixed.validate(), Err(Invalid::Misplaced { field: "argv", .. })));
+        let leased = Spec { lease_ms: Some(1), ..argv(&["true"]) };
+        assert!(matches!(leased.validate(), Err(Invalid::Misplaced { field: "lease_ms", .. })));
+        assert_eq!(Spec { kind: Kind::Hook, ..argv(&["true"]) }.validate(), Err(Invalid::Kind));
+    }
+
+    #[test]
+    fn what_is_watched_for_is_checked_with_the_rest() {
+        let watching = |json: &str| serde_json::from_str::<Spec>(json).unwrap();
+        let one = watching(r#"{"argv":["true"],"watch":"ready"}"#);
+        assert_eq!(
+            (&one.watch[..], one.validate(), one.is_watched()),
+            (&["ready".to_owned()][..], Ok(()), true)
+        );
+        assert_eq!(watching(r#"{"argv":["true"],"watch":["a","b"]}"#).watch.len(), 2);
+        assert_eq!(watching(&serde_json::to_string(&one).unwrap()), one);
+        let bad = watching(r#"{"argv":["true"],"watch":["a","(b"]}"#).validate().unwrap_err();
+        assert_eq!(bad.to_string(), "`watch`: `(b` is no regular expression: unclosed group, at character 1");
+        for field in ["quiet_after_ms", "heartbeat_ms"] {
+            let spec = watching(&format!(r#"{{"argv":["true"],"{field}":99}}"#));
+            assert!(matches!(spec.validate(), Err(Invalid::Number { .. })), "{field}");
+        }
+        assert!(!argv(&["true"]).is_watched());
+    }
+
+    #[test]
     fn unknown_fields_are_refused_by_name() {
         let error = serde_json::from_str::<Spec>(r#"{"argv":["true"],"nonsense":1}"#).unwrap_err();
         assert!(error.to_string().contains("nonsense"), "{error}");
@@ -377,5 +552,23 @@ mod tests {
     fn secrets_never_show_in_debug() {
         let secret = Secret::Value("hunter2".into());
         assert!(!format!("{secret:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_secret_that_is_given_wrongly_is_not_repeated() {
+        let read = |text: &str| serde_json::from_str::<Secret>(text);
+        assert_eq!(read(r#"{"value":"hunter2"}"#).unwrap(), Secret::Value("hunter2".into()));
+        assert_eq!(read(r#"{"file":"/x"}"#).unwrap(), Secret::File("/x".into()));
+        for text in [
+            r#""hunter2""#,
+            r#"{"hunter2":1}"#,
+            r#"{"value":["hunter2"]}"#,
+            r#"{"value":{"hunter2":"hunter2"}}"#,
+            r#"{"value":"x","hunter2":1}"#,
+            r#"["hunter2"]"#,
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && error.contains("secret"), "{error}");
+        }
     }
 }

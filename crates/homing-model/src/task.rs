@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::answer::AnswerState;
 use crate::id::TaskId;
 use crate::notify::{Notify, Target, When};
 use crate::outcome::Outcome;
@@ -18,6 +19,8 @@ pub enum Kind {
     /// homing runs it.
     #[default]
     Command,
+    /// Somebody else runs it, and tells.
+    External,
     /// A command that is told of ends (`exec:`). Not a task of anybody's: it is in no list and has no owner.
     Hook,
 }
@@ -28,6 +31,7 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Command => "command",
+            Self::External => "external",
             Self::Hook => "hook",
         }
     }
@@ -42,7 +46,7 @@ impl std::str::FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
-        [Self::Command, Self::Hook]
+        [Self::Command, Self::External, Self::Hook]
             .into_iter()
             .find(|kind| kind.as_str() == text)
             .ok_or_else(|| UnknownKind(text.to_owned()))
@@ -121,9 +125,9 @@ pub struct Task {
     pub attempt: u32,
     /// The main process, while and after it ran.
     pub pid: Option<u32>,
-    /// Since when it printed nothing.
+    /// Since when it printed nothing, once that is as long as `quiet_after_ms`.
     pub quiet_since: Option<Timestamp>,
-    /// Whether it seems to wait for input.
+    /// Whether it seems to wait for input: a process in the foreground of its terminal is blocked reading it.
     pub waiting_for_input: bool,
     /// How far it says it is.
     pub progress: Option<Progress>,
@@ -141,10 +145,10 @@ pub struct Task {
     pub output: OutputInfo,
     /// The agent behind it.
     pub agent: Option<serde_json::Value>,
-    /// Its answer.
+    /// Its answer; once it has ended, words that say why there is none where there is none.
     pub answer: Option<String>,
     /// Whether the answer is one.
-    pub answer_state: Option<String>,
+    pub answer_state: Option<AnswerState>,
     /// Who is told.
     pub notify: NotifyInfo,
     /// The task it was submitted from.
@@ -160,6 +164,27 @@ pub struct Task {
     /// Its time limit.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
+    /// For an external task: how long it may be silent before it is lost.
+    #[serde(default)]
+    pub lease_ms: Option<u64>,
+    /// While it is live: when that will be, unless it is heard of before.
+    #[serde(default)]
+    pub lease_until: Option<Timestamp>,
+    /// When it was last heard of.
+    #[serde(default)]
+    pub heard_at: Option<Timestamp>,
+    /// What is watched for in its output.
+    #[serde(default)]
+    pub watch: Vec<String>,
+    /// Of these, what matched too often and is no longer watched for.
+    #[serde(default)]
+    pub watch_off: Vec<String>,
+    /// A silence this long is told.
+    #[serde(default)]
+    pub quiet_after_ms: Option<u64>,
+    /// What is new in the output is told this often.
+    #[serde(default)]
+    pub heartbeat_ms: Option<u64>,
     /// Past retention: only status and outcome are left.
     #[serde(default)]
     pub forgotten: bool,

@@ -21,7 +21,6 @@ mod call;
 mod caught;
 mod connection;
 pub mod daemon;
-mod digest;
 mod endings;
 mod leaving;
 mod log;

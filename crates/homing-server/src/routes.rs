@@ -1,17 +1,17 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
 use homing_model::api::{
-    AckAnswer, AckRequest, GcAnswer, InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk,
-    OutputGap, Page, ProgressRequest, RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest,
-    TakeRequest, WaitAnswer,
+    AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
+    InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest,
+    RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
-use homing_model::{Delivery, Event, Problem, Spec, Task};
+use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    daemon_stop, deliveries, events, follow, gc, health, inbox, input, openapi, output, output_index,
-    progress, signal, status, stop, task, tasks, wait,
+    complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, openapi, output,
+    output_index, progress, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -60,8 +60,18 @@ pub(crate) static ROUTES: &[Route] = &[
         )
     },
     Route {
-        gives: &[Given::new(200, "The task; past retention with `forgotten` and its outcome.", TASK)],
-        ..route(Verb::Get, "/v1/tasks/{ref}", "show", "Look at one task", |call| Box::pin(task::show(call)))
+        gives: &[Given::new(
+            200,
+            "The task, whole; past retention with `forgotten` and its outcome.",
+            &[Content::Json(schema::<TaskDetail>)],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}",
+            "show",
+            "Look at one task, with its attempts, notices and deliveries",
+            |call| Box::pin(task::show(call)),
+        )
     },
     Route {
         gives: &[Given::new(200, "What is left of it.", TASK)],
@@ -191,6 +201,40 @@ pub(crate) static ROUTES: &[Route] = &[
         })
     },
     Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<CompleteRequest>)],
+            required: false,
+            limit: complete::LIMIT,
+        }),
+        gives: &[Given::new(
+            200,
+            "It has ended so, or `completed` is false: it had ended before, and that stands.",
+            &[Content::Json(schema::<CompleteAnswer>)],
+        )],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/complete",
+            "complete",
+            "Say how an external task of the caller's ended; another owner's is 404",
+            |call| Box::pin(complete::complete(call)),
+        )
+    },
+    Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<HeartbeatRequest>)],
+            required: false,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "It was heard; `lease_until` says until when that holds.", TASK)],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/heartbeat",
+            "heartbeat",
+            "Say that an external task of the caller's goes on; another owner's is 404",
+            |call| Box::pin(heartbeat::renew(call)),
+        )
+    },
+    Route {
         headers: &[],
         gives: &[Given::new(
             200,
@@ -277,7 +321,7 @@ pub(crate) static ROUTES: &[Route] = &[
                 &[
                     Content::Events(&[
                         ("*", schema::<Event>),
-                        ("reset", schema::<events::EventsReset>),
+                        ("reset", schema::<EventsReset>),
                         ("problem", schema::<Problem>),
                     ]),
                     Content::Lines(schema::<Event>),

@@ -4,7 +4,7 @@
 //! pidfd that was checked against both. Keeps P8.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -30,8 +30,10 @@ pub struct Process {
 /// Reads one process; none if it is gone.
 #[must_use]
 pub fn stat(pid: u32) -> Option<Process> {
-    let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(pid, &String::from_utf8_lossy(&text))
+    // In one read: it is always shorter, and is asked for whole chains of processes.
+    let mut text = [0; 2048];
+    let length = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
+    parse_stat(pid, &String::from_utf8_lossy(text.get(..length)?))
 }
 
 fn parse_stat(pid: u32, text: &str) -> Option<Process> {

@@ -97,6 +97,23 @@ pub struct Launch {
     /// The home whose daemon is to be revived when nobody is there to confirm; none for an embedded engine.
     #[n(16)]
     pub revive: Option<ByteVec>,
+    /// How a start that failed may call what it could not use, where that differs.
+    #[n(20)]
+    pub shown: Option<Shown>,
+}
+
+/// Names for people, with markers where secrets stand in the real ones.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Shown {
+    /// The program.
+    #[n(0)]
+    pub program: String,
+    /// The working directory.
+    #[n(1)]
+    pub cwd: String,
+    /// The file that is its input.
+    #[n(2)]
+    pub input: String,
 }
 
 /// Ends the tree.

@@ -11,6 +11,6 @@ pub mod record;
 pub mod sqlite;
 pub mod store;
 
-pub use record::{NewTask, Record, Started, Stop};
+pub use record::{NewTask, Record, Started, Stop, Tracking};
 pub use sqlite::SqliteStore;
 pub use store::{Error, Store};

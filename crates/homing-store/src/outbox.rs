@@ -1,6 +1,7 @@
 //! What goes into the ledger of notices, and what comes out of it.
 
-use homing_model::notify::SigningKey;
+use homing_model::notify::{SigningKey, When};
+use homing_model::wake::Budget;
 use homing_model::{DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
@@ -12,8 +13,14 @@ pub struct Report {
     pub output_tail: String,
     /// Whether there is more.
     pub output_truncated: bool,
+    /// The most that is told, whatever the task asks for; no limit if absent.
+    pub at_most: Option<When>,
     /// The file with the first bytes.
     pub output_path: Option<String>,
+    /// What an external task was completed with.
+    pub answer: Option<String>,
+    /// Matches of what was watched for that no notice told.
+    pub held_back: Option<u64>,
 }
 
 /// An owner with something in the inbox.
@@ -40,6 +47,8 @@ pub struct Claimed {
     pub owner: String,
     /// Where to.
     pub target: Target,
+    /// The same, as people may see it.
+    pub shown: String,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
     /// Attempts that were made and count.
@@ -50,6 +59,15 @@ pub struct Claimed {
     pub created_at: Timestamp,
     /// The notice as JSON: the same bytes at every attempt.
     pub notice: String,
+}
+
+/// A hand-over that wakes somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wake {
+    /// Whom.
+    pub owner: String,
+    /// How often that may be.
+    pub budget: Budget,
 }
 
 /// What came of an attempt.

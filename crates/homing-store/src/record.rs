@@ -1,6 +1,35 @@
 //! What the store keeps of a task.
 
-use homing_model::{Kind, Outcome, Progress, Spec, Status, TaskId, Timestamp};
+use homing_model::watch;
+use homing_model::{Answer, Kind, Masks, Outcome, Progress, Spec, Status, TaskId, Timestamp};
+
+/// By what the end of somebody else's work is seen, if nobody tells of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracking {
+    /// Nothing was heard of it for so long.
+    Lease {
+        /// How long.
+        ms: u64,
+    },
+    /// A process ended: this one, not another that gets its number.
+    Process {
+        /// Its id.
+        pid: u32,
+        /// When it was started, in the kernel's ticks since the boot that the task was accepted in.
+        start: u64,
+    },
+}
+
+impl Tracking {
+    /// The lease, if that is it.
+    #[must_use]
+    pub const fn lease_ms(self) -> Option<u64> {
+        match self {
+            Self::Lease { ms } => Some(ms),
+            Self::Process { .. } => None,
+        }
+    }
+}
 
 /// A task about to be accepted.
 #[derive(Debug, Clone)]
@@ -9,7 +38,9 @@ pub struct NewTask {
     pub id: TaskId,
     /// What sort of work.
     pub kind: Kind,
-    /// What to run, without environment values and without secret values: what it holds may be written to disk.
+    /// For an external task: how its end is seen.
+    pub tracking: Option<Tracking>,
+    /// What to run, without environment values and with markers for secret values: what it holds may be written to disk.
     pub spec: Spec,
     /// Whose it is.
     pub owner: String,
@@ -19,6 +50,8 @@ pub struct NewTask {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory holds.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
@@ -74,6 +107,8 @@ pub struct Record {
     pub env_names: Vec<String>,
     /// Names of secrets that only the submitting daemon's memory held.
     pub volatile_secrets: Vec<String>,
+    /// Recognise its secrets in what is told of it.
+    pub masks: Masks,
     /// The task it was submitted from.
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
@@ -106,6 +141,14 @@ pub struct Record {
     pub output_dropped: u64,
     /// How far it says it is.
     pub progress: Option<Progress>,
+    /// For an external task: how its end is seen.
+    pub tracking: Option<Tracking>,
+    /// When an external task was last heard of.
+    pub heard_at: Option<Timestamp>,
+    /// What it has for an answer, once it has ended.
+    pub answer: Option<Answer>,
+    /// How far the output of this attempt was watched and told.
+    pub watch: Option<watch::State>,
     /// Past retention: a tombstone.
     pub forgotten: bool,
 }

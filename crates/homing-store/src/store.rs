@@ -6,13 +6,16 @@ use std::pin::Pin;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
+use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress,
-    Reference, Status, TaskId, Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
+    Progress, Reference, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
@@ -105,6 +108,8 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// It is no earlier request, and an external task without anything to track it by is not accepted.
+    NothingToTrack,
 }
 
 /// What became of a compare-and-set on one attempt.
@@ -155,6 +160,8 @@ pub struct Listed {
     pub next_cursor: Option<String>,
     /// False if the given cursor is none of ours.
     pub cursor_valid: bool,
+    /// The newest event when this was read: the list holds all that events up to it tell of.
+    pub as_of: u64,
 }
 
 /// Which events.
@@ -175,6 +182,8 @@ pub struct Events {
     pub cursor: u64,
     /// Events up to this one (inclusive) were trimmed; a cursor below it has missed some. 0 if none were.
     pub trimmed_to: u64,
+    /// The newest event, looked at or not, trimmed or not. A cursor above it is none of this log's.
+    pub newest: u64,
 }
 
 /// A finished task that became a tombstone.
@@ -191,26 +200,42 @@ pub struct Retired {
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
-    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task.
+    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task. An external
+    /// task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
     /// The attempt's command was executed: records pid and time, with `task.started`.
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
-    /// A task that waits in the queue ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
+    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
     fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied>;
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
-    /// The first finisher wins; a later one is `Rejected` with the record of the first.
+    /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
     fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
 
+    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
+    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
+    /// and where `state` does not follow the one that is kept (by its `turn`, from 1).
+    fn watched(
+        &self,
+        attempt: Attempt,
+        state: watch::State,
+        body: Option<Body>,
+        entropy: u64,
+        now: Timestamp,
+    ) -> Op<Applied>;
+
     /// A live task says how far it is: kept, with `task.progress`. `Rejected` once it has ended.
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied>;
+
+    /// Whoever runs a live external task was heard: the time is kept. `Rejected` once it has ended, and for any other kind.
+    fn heard(&self, task: TaskId, now: Timestamp) -> Op<Applied>;
 
     /// Owners with something in the inbox.
     fn waiting(&self) -> Op<Vec<Waiting>>;
@@ -237,10 +262,25 @@ pub trait Store: Send + Sync + 'static {
     /// Claims due deliveries of one channel until `until`, oldest first.
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
+    /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old),
+    /// and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
+    /// hour. False if there is nothing to claim now.
+    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool>;
+
+    /// Gives up what is pending, and not under way, to targets of these kinds, at most `limit`; answers how many.
+    fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64>;
+
     /// Gives claimed deliveries to a command (`exec:`), which is accepted and claimed for starting in the same transaction: its end settles
-    /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. `None`, and nothing is
-    /// changed, if a claim was no longer the caller's, or the id was used before.
-    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>>;
+    /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. A wake is counted, unless it
+    /// ends busy. `None`, and nothing is changed, if a claim was no longer the caller's, or the id was used before; `None`, and the claims are
+    /// released, if the budget of a wake is spent.
+    fn hand_over(
+        &self,
+        claims: Vec<(DeliveryId, u64)>,
+        hook: NewTask,
+        wake: Option<Wake>,
+        now: Timestamp,
+    ) -> Op<Option<Record>>;
 
     /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
     fn release_claims(&self) -> Op<()>;
@@ -250,6 +290,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deliveries, newest first, each with its place for the next page.
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>>;
+
+    /// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
+    fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>>;
 
     /// How many deliveries are pending, and how many were given up.
     fn delivery_counts(&self) -> Op<DeliveryCounts>;
@@ -269,6 +312,9 @@ pub trait Store: Send + Sync + 'static {
     /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
     /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
+
+    /// The same among the tasks of this owner alone: what others have is as if it were not there.
+    fn find_own(&self, reference: Reference, owner: String) -> Op<Found>;
 
     /// A page of tasks.
     fn list(&self, filter: Filter) -> Op<Listed>;

@@ -1,5 +1,7 @@
 //! What a task takes over from its caller besides the environment: file mode mask, resource limits, niceness.
 
+use std::io::Read;
+
 use homing_model::Rlimit;
 use rustix::process::{Resource, getpriority_process, getrlimit};
 
@@ -24,7 +26,10 @@ const RESOURCES: [Resource; 16] = [
 
 /// The mask, read without changing it: `umask(2)` can only be asked by setting it.
 pub(crate) fn umask() -> Option<u32> {
-    parse_umask(&std::fs::read_to_string("/proc/self/status").ok()?)
+    // It is among the first lines.
+    let mut status = [0; 512];
+    let length = std::fs::File::open("/proc/self/status").ok()?.read(&mut status).ok()?;
+    parse_umask(&String::from_utf8_lossy(status.get(..length)?))
 }
 
 fn parse_umask(status: &str) -> Option<u32> {

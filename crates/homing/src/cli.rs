@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
-    ack, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc, help, inbox,
-    input, list, output, progress, redeliver, run, show, status, stop, wait,
+    ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
+    heartbeat, help, inbox, input, list, output, progress, redeliver, run, show, status, stop, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -82,6 +82,15 @@ enum Command {
     /// Send notices again
     #[command(hide = true)]
     Redeliver(redeliver::Options),
+    /// Track what somebody else runs; print its id
+    #[command(hide = true)]
+    Track(track::Options),
+    /// Say that a tracked task goes on
+    #[command(hide = true)]
+    Heartbeat(heartbeat::Options),
+    /// Say how a tracked task ended
+    #[command(hide = true)]
+    Complete(complete::Options),
     /// Say how far this task is
     #[command(hide = true)]
     Progress(progress::Options),
@@ -167,6 +176,8 @@ impl Command {
                 | Self::Stop(_)
                 | Self::Input(_)
                 | Self::Forget(_)
+                | Self::Heartbeat(_)
+                | Self::Complete(_)
         )
     }
 
@@ -185,6 +196,9 @@ impl Command {
             Self::Ack(options) => ack::run(&options, context),
             Self::Deliveries(options) => deliveries::run(&options, context),
             Self::Redeliver(options) => redeliver::run(&options, context),
+            Self::Track(options) => track::run(&options, context),
+            Self::Heartbeat(options) => heartbeat::run(&options, context),
+            Self::Complete(options) => complete::run(&options, context),
             Self::Progress(options) => progress::run(&options, context),
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),

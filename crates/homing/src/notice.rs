@@ -14,15 +14,21 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
     let (what, tint, more) = match &notice.body {
         Body::Completed(completed) => {
             let (status, tint) = symbol::status(completed.status, console);
-            (format!("{status}{}", ending(completed)), tint, last_line(&completed.output_tail))
+            (format!("{status}{}", ending(completed)), tint, words(completed))
         }
-        Body::Matched { pattern, line: matched, held_back } => {
+        Body::Matched { pattern, line: matched, held_back, explanation } => {
             let held = if *held_back > 0 { format!(" and {held_back} more") } else { String::new() };
-            (format!("matched {}{held}", line(pattern)), Tint::Blue, last_line(matched))
+            let more = explanation.as_ref().map_or_else(|| last_line(matched), |why| Some(line(why)));
+            (format!("matched {}{held}", line(pattern)), Tint::Blue, more)
         }
         Body::Quiet { quiet_ms, waiting_for_input } => {
             let input = if *waiting_for_input { ", it seems to wait for input" } else { "" };
             (format!("quiet for {}{input}", show_duration(*quiet_ms)), Tint::Yellow, None)
+        }
+        Body::WakePaused { per_hour, until, held_back } => {
+            let wait = show_duration(until.millis_since(now));
+            let more = format!("{held_back} wait here; the next wake is in {wait}");
+            (format!("woken {per_hour} times in an hour, which is the most"), Tint::Yellow, Some(more))
         }
         Body::Heartbeat { new_output } => ("runs on".to_owned(), Tint::Blue, last_line(new_output)),
     };
@@ -45,6 +51,15 @@ fn ending(completed: &Completed) -> String {
         };
     let took = completed.duration_ms.map(|took| format!(" after {}", show_duration(took)));
     exit + &took.unwrap_or_default()
+}
+
+/// The answer begins with what matters, an output ends with it.
+fn words(completed: &Completed) -> Option<String> {
+    let answer = completed
+        .answer
+        .as_deref()
+        .map(|answer| answer.lines().map(line).find(|text| !text.trim().is_empty()));
+    answer.unwrap_or_else(|| last_line(&completed.output_tail))
 }
 
 fn last_line(text: &str) -> Option<String> {

@@ -24,21 +24,38 @@ enum OnExitArg {
 
 /// What a second submit with the same key means.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnDuplicateArg {
+pub(crate) enum OnDuplicateArg {
     Join,
     Refuse,
 }
 
 /// Which ends are told of.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum NotifyOnArg {
+pub(crate) enum NotifyOnArg {
     Always,
     Failure,
     Never,
 }
 
-fn target(text: &str) -> Result<Target, String> {
+pub(crate) fn target(text: &str) -> Result<Target, String> {
     text.parse().map_err(|error: homing_model::notify::UnknownTarget| error.to_string())
+}
+
+/// Which ends are told of, where nothing was said too.
+pub(crate) fn when(given: Option<NotifyOnArg>) -> When {
+    match given {
+        Some(NotifyOnArg::Always) | None => When::Always,
+        Some(NotifyOnArg::Failure) => When::Failure,
+        Some(NotifyOnArg::Never) => When::Never,
+    }
+}
+
+/// What a second submit means, where nothing was said too.
+pub(crate) fn on_duplicate(given: Option<OnDuplicateArg>) -> OnDuplicate {
+    match given {
+        Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
+        Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
+    }
 }
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
@@ -89,6 +106,15 @@ pub(crate) struct Submission {
     /// How much output is kept [default: 256MiB, or what config.toml says]
     #[arg(long, value_name = "SIZE", value_parser = units::size)]
     max_output: Option<u64>,
+    /// Tell of a line of output that matches; may be repeated
+    #[arg(long, value_name = "REGEX")]
+    watch: Vec<String>,
+    /// Tell when it printed nothing for so long; it goes on
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
+    quiet_after: Option<Duration>,
+    /// Tell what is new in its output this often, if anything is
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
+    heartbeat: Option<Duration>,
     /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = target)]
     notify: Vec<Target>,
@@ -173,11 +199,12 @@ impl Submission {
             rlimits: capture::rlimits(),
             nice: capture::nice(),
             key: self.key.clone(),
-            on_duplicate: match self.on_duplicate {
-                Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
-                Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
-            },
+            on_duplicate: on_duplicate(self.on_duplicate),
             notify: Some(self.policy()),
+            watch: self.watch.clone(),
+            quiet_after_ms: self.quiet_after.map(millis),
+            heartbeat_ms: self.heartbeat.map(millis),
+            ..Spec::default()
         };
         spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
         Ok(spec)
@@ -187,11 +214,7 @@ impl Submission {
     fn policy(&self) -> Notify {
         let usual = Notify::usual();
         Notify {
-            on: match self.notify_on {
-                Some(NotifyOnArg::Always) | None => When::Always,
-                Some(NotifyOnArg::Failure) => When::Failure,
-                Some(NotifyOnArg::Never) => When::Never,
-            },
+            on: when(self.notify_on),
             targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
             secret: self.notify_secret.clone().map(SigningKey::new),
         }
@@ -312,12 +335,18 @@ mod tests {
             &["--max-output", "1", "ls"],
             &["--pty", "--stdin", "/etc/passwd", "ls"],
             &["--name", "a\u{7}", "ls"],
+            &["--watch", "(", "ls"],
+            &["--watch", "", "ls"],
+            &["--quiet-after", "0", "ls"],
+            &["--heartbeat", "10ms", "ls"],
         ] {
             let problem = spec(words).unwrap_err();
             assert_eq!(problem.known(), Some(Code::InvalidRequest), "{words:?}");
         }
         let problem = spec(&["--secret", "hunter2", "ls"]).unwrap_err();
         assert!(!format!("{problem:?}").contains("hunter2"));
+        let detail = spec(&["--watch", "fine", "--watch", "not (fine", "ls"]).unwrap_err().detail;
+        assert_eq!(detail, "`--watch`: `not (fine` is no regular expression: unclosed group, at character 5");
         assert_eq!(spec(&["ls | wc"]).unwrap_err().known(), Some(Code::LooksLikeShell));
     }
 }

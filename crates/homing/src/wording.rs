@@ -40,6 +40,12 @@ pub(crate) fn whole(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "write a whole number, 0 or above".to_owned())
 }
 
+/// A process.
+pub(crate) fn pid(text: &str) -> Result<u32, String> {
+    let process = |pid: &u32| (1..=i32::MAX.unsigned_abs()).contains(pid);
+    text.parse().ok().filter(process).ok_or_else(|| "write the id of a process that runs".to_owned())
+}
+
 /// A number of things to show.
 pub(crate) fn count(text: &str) -> Result<u32, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "write a whole number, 1 or above".to_owned())
@@ -66,11 +72,22 @@ pub(crate) fn invalid(verb: &str, why: &Invalid, owner_was_typed: bool) -> Probl
         Invalid::Number { field: "max_output_bytes", .. } => {
             "`--max-output` must be at least 64KiB".to_owned()
         }
+        Invalid::Number { field: "lease_ms", .. } => "`--lease` must be above 0, and at most 365d".to_owned(),
+        Invalid::Number { field: "pid", .. } => "`--pid` must be the id of a process".to_owned(),
+        Invalid::Watch(why) => format!("`--watch`: {}", homing_model::sanitize::line(&why.to_string())),
+        Invalid::Number { field: "quiet_after_ms", .. } => {
+            "`--quiet-after` must be at least 100ms".to_owned()
+        }
+        Invalid::Number { field: "heartbeat_ms", .. } => "`--heartbeat` must be at least 100ms".to_owned(),
         Invalid::RelativeStdin => "`--stdin` names no file".to_owned(),
         Invalid::RelativeCwd => "`--cwd` names no folder".to_owned(),
-        Invalid::Nul(_) | Invalid::VariableName(_) | Invalid::Reserved(_) | Invalid::Number { .. } => {
-            why.to_string()
-        }
+        Invalid::Kind
+        | Invalid::Misplaced { .. }
+        | Invalid::TwoWatches
+        | Invalid::Nul(_)
+        | Invalid::VariableName(_)
+        | Invalid::Reserved(_)
+        | Invalid::Number { .. } => why.to_string(),
     };
     let mut problem = Problem::new(Code::InvalidRequest, detail);
     problem.advice = format!("`homing {verb} --help` describes every option.");

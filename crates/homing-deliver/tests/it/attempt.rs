@@ -31,6 +31,16 @@ async fn gone_ends_and_other_errors_are_failures() {
 }
 
 #[tokio::test]
+async fn p11_an_answer_that_repeats_the_address_gives_nothing_of_it_away() {
+    let said = "no such place: /hook/canarycanarycanary?token=canary-query&x=1 (token canary-query)";
+    let receiver = Receiver::new([Script::status(404).body(said)]);
+    let to = format!("http://127.0.0.1:{}/hook/canarycanarycanary?token=canary-query&x=1", receiver.port());
+    let attempt = crate::support::attempt(&client(), &endpoint(&to)).await;
+    assert!(attempt.detail.contains("no such place: /hook/…?…"), "{}", attempt.detail);
+    assert!(!attempt.detail.contains("canary") && !why(&attempt).contains("canary"), "{}", attempt.detail);
+}
+
+#[tokio::test]
 async fn p11_redirects_are_failures_and_not_followed() {
     let inner = Receiver::new([Script::status(200)]);
     for status in [301, 302, 303, 307, 308] {

@@ -14,6 +14,7 @@ use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
 use crate::live::Attendance;
+use crate::watch;
 
 /// Between two looks at an attempt that cannot be launched now: longer each time, up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -42,6 +43,10 @@ pub(super) struct Attendant {
     pause: Duration,
     pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
     pub(super) signal_waiting: VecDeque<oneshot::Sender<bool>>,
+    /// Watches the output, from the start of the command on.
+    pub(super) watcher: Option<watch::Handle>,
+    /// What was held back when the watch was brought to its end: that is done once.
+    pub(super) concluded: Option<Option<u64>>,
     /// Told once the task's state is known for certain.
     pub(super) settled: Option<oneshot::Sender<()>>,
 }
@@ -66,6 +71,8 @@ pub(crate) async fn attend(
         pause: FIRST_PAUSE,
         input_waiting: HashMap::new(),
         signal_waiting: VecDeque::new(),
+        watcher: None,
+        concluded: None,
         settled,
     };
     let link = match begin {

@@ -95,6 +95,7 @@ impl Attendant {
             FromShim::Started(pid, at, shim) => {
                 self.inner.live.set_shim(&self.record.id, shim.and_then(ancestry::shim));
                 self.started(pid, at);
+                self.watch(pid, at);
                 // An attempt that the last daemon accepted and this one began: it may run for days.
                 self.settle();
                 Ok(false)
@@ -109,7 +110,12 @@ impl Attendant {
                 self.values = None;
                 if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
                     self.started(pid, at);
+                    if standing.ended.is_none() {
+                        self.watch(pid, at);
+                    }
                 }
+                // What it was asked before, it was asked by another connection.
+                self.inner.live.ask_anew(&self.record.id);
                 if let Some(bytes) = standing.ended {
                     self.record_exit(&bytes, stream).await?;
                     self.settle();

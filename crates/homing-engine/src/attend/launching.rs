@@ -56,7 +56,14 @@ impl Attendant {
             cgroups: self.inner.cgroups.as_deref(),
             revive: self.inner.revive,
         };
-        let message = launch::message(&self.record, self.nonce, values, &around);
+        let spec = match launch::restored(&self.record, values) {
+            Ok(spec) => spec,
+            Err(error) => {
+                tracing::error!(task = %self.record.id, error, "a task cannot be launched as it was asked for");
+                return None;
+            }
+        };
+        let message = launch::message(&self.record, &spec, self.nonce, values, &around);
         self.inner.keeper.launch(self.nonce, theirs, folder).await;
         let mut link = Link { stream, frames: Frames::default() };
         // A shim that is not there is noticed by the conversation, which reads the end of the file.

@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
-use crate::{ending, report};
+use crate::{ending, report, watch};
 
 /// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
 const RECORD_RETRY: Duration = Duration::from_millis(500);
@@ -43,6 +43,33 @@ impl Attendant {
         });
     }
 
+    /// Begins to watch the output, if that was asked for.
+    pub(super) fn watch(&mut self, pid: u32, at: i64) {
+        if self.record.spec.is_watched() && self.watcher.is_none() && self.concluded.is_none() {
+            let started_at = Timestamp::from_millis(at);
+            self.watcher = Some(watch::begin(&self.inner, &self.record, Some(pid), started_at));
+        }
+    }
+
+    /// Judges what is left of the output, so that it is told before the end is; answers what was held back. None if the engine ends first.
+    async fn conclude_watch(&mut self, ending: &Ending) -> Option<Option<u64>> {
+        if let Some(held_back) = self.concluded {
+            return Some(held_back);
+        }
+        let watcher = self.watcher.take();
+        if self.record.spec.watch.is_empty() || (watcher.is_none() && ending.output_bytes == 0) {
+            return Some(None);
+        }
+        // It may have printed while no daemon lived.
+        let watcher = watcher.unwrap_or_else(|| {
+            let started_at = ending.started_at.unwrap_or(self.record.created_at);
+            watch::begin(&self.inner, &self.record, None, started_at)
+        });
+        let held_back = watcher.conclude(ending.output_bytes).await?;
+        self.concluded = Some(held_back);
+        Some(held_back)
+    }
+
     /// Records what a shim says of the end, and only then tells it so: it may leave after that.
     pub(super) async fn record_exit(&mut self, bytes: &[u8], stream: &mut UnixStream) -> io::Result<()> {
         let ending = match ExitRecord::decode(bytes) {
@@ -65,7 +92,9 @@ impl Attendant {
         let mut shutdown = self.inner.shutdown.clone();
         let mut pause = RECORD_RETRY;
         let mut troubled = false;
-        let report = report::report(&self.inner, &self.record, &ending);
+        let Some(held_back) = self.conclude_watch(&ending).await else { return false };
+        let mut report = report::report(&self.inner, &self.record, &ending);
+        report.held_back = held_back;
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
                 Ok(Applied::Done(record)) => {

@@ -2,6 +2,9 @@
 //!
 //! Whoever follows holds a cursor and nothing else. Each page is read from the store after that cursor, and the engine only tells
 //! that there is something to read: so nothing is missed, nothing is told twice, and a slow client holds one page.
+//!
+//! A cursor that the log cannot go on from (too old, or of another log) is answered with `reset`: the tasks as they are, read in one moment
+//! with the newest event, after which the stream goes on. So no event falls between the two.
 
 use std::io;
 
@@ -10,10 +13,9 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use homing_engine::{Engine, Error};
+use homing_model::api::{EventsReset, ResetKind, ResetReason};
 use homing_model::{Event, Problem};
-use homing_store::store::EventFilter;
-use schemars::JsonSchema;
-use serde::Serialize;
+use homing_store::store::{EventFilter, Filter};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -26,12 +28,20 @@ use crate::stream::{self, Source};
 /// Events read, and held for a client, at once.
 const PAGE: u32 = 128;
 
+/// Tasks that a `reset` holds at most; the rest can be asked for.
+const SNAPSHOT: u32 = 500;
+
 /// Which events.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new(
         "after",
         Kind::ANY_NUMBER,
-        "After this event; `Last-Event-ID` wins over it. Absent: from now on, or with `follow=false` from the beginning.",
+        "After this event; `Last-Event-ID` wins over it. Where the log cannot go on from it, `reset` says so.",
+    ),
+    Parameter::new(
+        "from",
+        Kind::OneOf(&["oldest", "now"]),
+        "Where to begin without a cursor. Absent: `now`, or with `follow=false` the `oldest` event that is kept.",
     ),
     Parameter::new("owner", Kind::Text, "Only events of this owner."),
     Parameter::new("types", Kind::Words, "Only events of these types, separated by commas."),
@@ -42,13 +52,6 @@ pub(crate) const QUERY: &[Parameter] = &[
 pub(crate) const HEADERS: &[(&str, &str)] =
     &[("Homing-Trimmed-To", "There if `after` is too old: events up to this one are no longer kept.")];
 
-/// Data of a `reset` event: the cursor was too old.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct EventsReset {
-    /// Events up to this one are no longer kept; the stream goes on after it.
-    trimmed_to: u64,
-}
-
 /// Serves both.
 pub(crate) async fn read(call: Call) -> Answer {
     let engine = call.app.engine.clone();
@@ -57,10 +60,11 @@ pub(crate) async fn read(call: Call) -> Answer {
     let follow = call.query.flag("follow").unwrap_or(true);
     let after = call.last_event_id()?.or_else(|| call.query.number("after"));
     let news = engine.newest_event();
-    let cursor = match after {
-        Some(after) => after,
-        None if follow => engine.last_event().await?,
-        None => 0,
+    let cursor = match (after, call.query.text("from")) {
+        (Some(after), _) => after,
+        (None, Some("oldest")) => engine.events(0, EventFilter::default(), 1).await?.trimmed_to,
+        (None, None) if !follow => 0,
+        (None, _) => engine.last_event().await?,
     };
     let log = Log { engine, filter, cursor };
     if follow {
@@ -74,7 +78,7 @@ pub(crate) async fn read(call: Call) -> Answer {
 
 async fn lines(mut log: Log, resumed: bool, call: &Call) -> Answer {
     let first = log.page().await?;
-    let trimmed = first.trimmed_to.filter(|_| resumed);
+    let trimmed = resumed.then_some(first.trimmed_to).filter(|_| first.lost == Some(ResetReason::TooOld));
     let body = stream::body(Lines { log, first: Some(first) }, call.app.leaving.clone());
     let mut response =
         ([(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))], body).into_response();
@@ -94,8 +98,10 @@ struct Log {
 /// A stretch of it.
 struct Page {
     events: Vec<Event>,
-    /// The cursor was too old: events up to this one are gone.
-    trimmed_to: Option<u64>,
+    /// Why the log could not go on from the cursor, if it could not.
+    lost: Option<ResetReason>,
+    /// Events up to this one are gone.
+    trimmed_to: u64,
     /// There was nothing after the cursor.
     at_end: bool,
 }
@@ -103,11 +109,24 @@ struct Page {
 impl Log {
     async fn page(&mut self) -> Result<Page, Error> {
         let found = self.engine.events(self.cursor, self.filter.clone(), PAGE).await?;
-        let trimmed_to = (found.trimmed_to > self.cursor).then_some(found.trimmed_to);
+        let lost = match self.cursor {
+            cursor if cursor < found.trimmed_to => Some(ResetReason::TooOld),
+            cursor if cursor > found.newest => Some(ResetReason::Unknown),
+            _ => None,
+        };
         let reached = found.cursor.max(found.trimmed_to).max(self.cursor);
         let at_end = reached == self.cursor;
         self.cursor = reached;
-        Ok(Page { events: found.events, trimmed_to, at_end })
+        Ok(Page { events: found.events, lost, trimmed_to: found.trimmed_to, at_end })
+    }
+
+    /// What to begin anew with. The log goes on after it.
+    async fn reset(&mut self, reason: ResetReason, trimmed_to: u64) -> Result<EventsReset, Error> {
+        let at = self.engine.now();
+        let filter = Filter { owner: self.filter.owner.clone(), limit: SNAPSHOT, ..Filter::default() };
+        let (tasks, as_of) = self.engine.list_as_of(filter).await?;
+        self.cursor = as_of;
+        Ok(EventsReset { seq: as_of, kind: ResetKind::Reset, at, reason, trimmed_to, tasks })
     }
 }
 
@@ -115,6 +134,23 @@ struct Follower {
     log: Log,
     news: watch::Receiver<u64>,
     over: bool,
+}
+
+impl Follower {
+    /// What is next, and whether that was all there is.
+    async fn read(&mut self) -> Result<(Events, bool), Error> {
+        let mut events = Events::default();
+        let page = self.log.page().await?;
+        if let Some(reason) = page.lost {
+            let reset = self.log.reset(reason, page.trimmed_to).await?;
+            events.push("reset", Some(reset.seq), &reset);
+            return Ok((events, false));
+        }
+        for event in &page.events {
+            events.push(event.kind.as_str(), Some(event.seq), event);
+        }
+        Ok((events, page.at_end))
+    }
 }
 
 impl Source for Follower {
@@ -125,25 +161,19 @@ impl Source for Follower {
         loop {
             // Marked as seen before reading: whatever is committed after this wakes us again.
             self.news.mark_unchanged();
-            let mut events = Events::default();
-            let page = match self.log.page().await {
-                Ok(page) => page,
+            let (events, at_end) = match self.read().await {
+                Ok(read) => read,
                 Err(error) => {
                     self.over = true;
+                    let mut events = Events::default();
                     events.push_problem(&Problem::from(error));
                     return Some((Ok(events.into_bytes()), self));
                 }
             };
-            if let Some(trimmed_to) = page.trimmed_to {
-                events.push("reset", Some(trimmed_to), &EventsReset { trimmed_to });
-            }
-            for event in &page.events {
-                events.push(event.kind.as_str(), Some(event.seq), event);
-            }
             if !events.is_empty() {
                 return Some((Ok(events.into_bytes()), self));
             }
-            if page.at_end {
+            if at_end {
                 match timeout(sse::KEEP_ALIVE, self.news.changed()).await {
                     Ok(Ok(())) => {}
                     // The engine is gone.
@@ -167,7 +197,7 @@ impl Lines {
             return Ok(page);
         }
         let page = self.log.page().await.map_err(io::Error::other)?;
-        match page.trimmed_to {
+        match page.lost {
             Some(_) => Err(io::Error::other("the log was trimmed while it was read")),
             None => Ok(page),
         }

@@ -1,11 +1,13 @@
 //! One file per address, or per pair of addresses that are one thing.
 
+pub(crate) mod complete;
 pub(crate) mod daemon_stop;
 pub(crate) mod deliveries;
 pub(crate) mod events;
 pub(crate) mod follow;
 pub(crate) mod gc;
 pub(crate) mod health;
+pub(crate) mod heartbeat;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod openapi;

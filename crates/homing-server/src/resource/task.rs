@@ -7,7 +7,7 @@ use crate::call::Call;
 /// `GET /v1/tasks/{ref}`.
 pub(crate) async fn show(call: Call) -> Answer {
     let id = call.task().await?;
-    json(&call.app.engine.task(&id).await?)
+    json(&call.app.engine.detail(&id).await?)
 }
 
 /// `DELETE /v1/tasks/{ref}`.

@@ -11,9 +11,9 @@ use homing_store::store::Filter;
 use crate::answer::{Answer, json, json_with};
 use crate::app::to_the_end;
 use crate::call::Call;
-use crate::digest::sha256;
 use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
+use homing_model::digest::sha256;
 
 /// The largest submit.
 pub(crate) const LIMIT: usize = 8 << 20;

@@ -1,5 +1,9 @@
 //! `/v1/events`.
 
+use std::time::Duration;
+
+use homing_engine::Config;
+use homing_engine::config::Period;
 use serde_json::{Value, json};
 
 use crate::served::Served;
@@ -61,4 +65,67 @@ fn the_end_of_the_server_ends_a_stream() {
     let stream = served.open("GET", "/v1/events", &[], b"");
     served.end();
     assert!(stream.events().is_empty());
+}
+
+/// A server whose log forgets at once, with one task that lives and a log that was trimmed.
+fn forgetful() -> (Served, String) {
+    let mut config = Config::default();
+    config.retention.age = Period(Duration::from_millis(1));
+    let served = Served::with(config);
+    let live = served.run("sleep 1000", &json!({ "owner": "ann" }));
+    let _ = served.run_to_end("true");
+    // An event is past its time a millisecond after it; each of these takes longer.
+    for _ in 0..10_000 {
+        assert_eq!(served.post("/v1/gc", "").status, 200);
+        if !served.get("/v1/events?follow=false&after=1").header("homing-trimmed-to").is_empty() {
+            return (served, live);
+        }
+    }
+    panic!("the log is not trimmed")
+}
+
+#[test]
+fn too_old_a_cursor_gets_the_tasks_as_they_are_and_all_that_follows() {
+    let (served, live) = forgetful();
+    for headers in [&[][..], &[("last-event-id", "1")][..]] {
+        let mut stream = served.open("GET", "/v1/events?after=1&owner=ann", headers, b"");
+        let reset = stream.event().unwrap();
+        assert_eq!((reset.name.as_str(), &reset.data["reason"]), ("reset", &json!("too_old")));
+        assert_eq!(reset.id, Some(reset.data["seq"].to_string()));
+        assert_eq!(reset.data["type"], "reset");
+        assert!(reset.data["trimmed_to"].as_u64().unwrap() >= 1, "{}", reset.data);
+        let tasks = reset.data["tasks"]["items"].as_array().unwrap();
+        assert_eq!(tasks[0], served.get("/v1/tasks?owner=ann").json()["items"][0]);
+        assert_eq!((&tasks[0]["id"], &tasks[0]["status"]), (&json!(live), &json!("running")));
+        let next = served.run("true", &json!({ "owner": "ann" }));
+        let event = stream.event().unwrap();
+        assert_eq!((event.name.as_str(), &event.data["task_id"]), ("task.queued", &json!(next)));
+        assert!(event.data["seq"].as_u64() > reset.data["seq"].as_u64());
+        let _ = served.get(&format!("/v1/tasks/{next}/wait?timeout_ms=30000"));
+    }
+}
+
+#[test]
+fn a_cursor_of_another_log_is_told_and_the_stream_goes_on() {
+    let served = Served::start();
+    let id = served.run_to_end("true");
+    let mut stream = served.open("GET", "/v1/events?after=1000000", &[], b"");
+    let reset = stream.event().unwrap();
+    assert_eq!((reset.name.as_str(), &reset.data["reason"]), ("reset", &json!("unknown")));
+    assert_eq!(reset.data["tasks"]["items"][0]["id"], json!(id));
+    let next = served.run("true", &json!({}));
+    assert_eq!(stream.event().unwrap().data["task_id"], json!(next));
+    let newest = reset.data["seq"].to_string();
+    let mut resumed = served.open("GET", "/v1/events", &[("last-event-id", newest.as_str())], b"");
+    assert_eq!(resumed.event().unwrap().name, "task.queued", "the newest is no stranger");
+}
+
+#[test]
+fn whoever_has_no_cursor_begins_with_the_oldest_that_is_kept_or_now() {
+    let (served, _) = forgetful();
+    let id = served.run("true", &json!({}));
+    let mut stream = served.open("GET", "/v1/events?from=oldest&types=task.queued", &[], b"");
+    let first = stream.event().unwrap();
+    assert_eq!((first.name.as_str(), &first.data["task_id"]), ("task.queued", &json!(id)));
+    assert_eq!(served.get("/v1/events?from=elsewhere").problem(), (422, "HM0003".into()));
 }

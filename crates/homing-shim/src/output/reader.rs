@@ -30,12 +30,15 @@ pub struct Extent {
     pub end: u64,
     /// Bytes on disk.
     pub kept: u64,
+    /// When the last of them was written, in wall-clock milliseconds; none if there are none.
+    pub written_at: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Part {
     base: u64,
     len: u64,
+    written_at: i64,
 }
 
 /// The segments, in order. A segment dropped while we look is simply not there.
@@ -45,13 +48,23 @@ fn parts(folder: impl AsFd) -> io::Result<Vec<Part>> {
         let entry = entry?;
         let Some(base) = segment::base_of(entry.file_name().to_bytes()) else { continue };
         match fs::statat(folder.as_fd(), entry.file_name(), fs::AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => parts.push(Part { base, len: u64::try_from(stat.st_size).unwrap_or(0) }),
+            Ok(stat) => parts.push(Part {
+                base,
+                len: u64::try_from(stat.st_size).unwrap_or(0),
+                written_at: millis(stat.st_mtime, stat.st_mtime_nsec),
+            }),
             Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
     }
     parts.sort_unstable_by_key(|part| part.base);
     Ok(parts)
+}
+
+/// The kernel's time of a file; its types differ between machines.
+fn millis(seconds: impl TryInto<i64>, nanos: impl TryInto<i64>) -> i64 {
+    let seconds = seconds.try_into().unwrap_or(0);
+    seconds.saturating_mul(1000).saturating_add(nanos.try_into().unwrap_or(0) / 1_000_000)
 }
 
 fn open(folder: impl AsFd, name: &str) -> io::Result<Option<OwnedFd>> {
@@ -72,6 +85,7 @@ pub fn extent(folder: impl AsFd) -> io::Result<Extent> {
     Ok(Extent {
         end: parts.last().map_or(0, |part| part.base + part.len),
         kept: parts.iter().map(|part| part.len).sum(),
+        written_at: parts.iter().filter(|part| part.len > 0).map(|part| part.written_at).max(),
     })
 }
 

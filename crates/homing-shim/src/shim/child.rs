@@ -148,7 +148,7 @@ fn terminal() -> io::Result<Plumbing> {
     Ok((ends, vec![(master, Stream::Pty)], Some(input)))
 }
 
-fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
+fn pipes(stdin: &Stdin, shown: Option<&str>) -> Result<Plumbing, StartFailure> {
     let failed = |error: &io::Error| StartFailure::new("its pipes could not be made", error);
     let (stdin, input) = match stdin {
         Stdin::None => (null().map_err(|error| failed(&error))?, None),
@@ -161,7 +161,7 @@ fn pipes(stdin: &Stdin) -> Result<Plumbing, StartFailure> {
             // Opening a fifo must not hang the shim: it is opened without waiting for its writer.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
             let file = rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| {
-                let path = String::from_utf8_lossy(path);
+                let path = shown.map_or_else(|| String::from_utf8_lossy(path), Into::into);
                 StartFailure::other(format!("{}: {path}", describe(&error.into())))
             })?;
             let _ = fcntl_setfl(&file, OFlags::empty());
@@ -186,7 +186,7 @@ pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<C
     let (ends, sources, input) = if launch.pty {
         terminal().map_err(|error| StartFailure::new("no terminal could be had", &error))?
     } else {
-        pipes(&launch.stdin)?
+        pipes(&launch.stdin, launch.shown.as_ref().map(|shown| shown.input.as_str()))?
     };
     let (status, report) = pipe_with(PipeFlags::CLOEXEC)
         .map_err(|error| StartFailure::new("its pipes could not be made", &error.into()))?;

@@ -298,9 +298,15 @@ impl Service {
                 sys::trim_memory();
             }
             Ok(_) => {
-                let program = self.launch.argv.first().map(|text| String::from_utf8_lossy(text).into_owned());
-                let cwd = String::from_utf8_lossy(&self.launch.cwd).into_owned();
-                self.failure = Some(child::start_failure(&report, &program.unwrap_or_default(), &cwd));
+                let (program, cwd) = match &self.launch.shown {
+                    Some(shown) => (shown.program.clone().into(), shown.cwd.clone().into()),
+                    None => {
+                        let program =
+                            self.launch.argv.first().map(|text| text.as_slice()).unwrap_or_default();
+                        (String::from_utf8_lossy(program), String::from_utf8_lossy(&self.launch.cwd))
+                    }
+                };
+                self.failure = Some(child::start_failure(&report, &program, &cwd));
             }
         }
         self.status = None;

@@ -4,7 +4,7 @@ use crate::outbox::Report;
 use std::sync::Arc;
 
 use homing_model::notify::{Notify, When};
-use homing_model::{Attempt, Ending, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
+use homing_model::{Attempt, Ending, Masks, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 
 use crate::record::{NewTask, Record, Started};
 use crate::store::{Applied, Idempotency, Store, Submit, Submitted};
@@ -32,12 +32,14 @@ pub fn submit(n: u64) -> Submit {
     let spec = Spec { argv: vec![OsText::from("true")], ..Spec::default() };
     let task = NewTask {
         kind: homing_model::Kind::Command,
+        tracking: None,
         id: id(n),
         spec,
         owner: "ann".into(),
         command: "true".into(),
         env_names: vec!["PATH".into()],
         volatile_secrets: vec!["TOKEN".into()],
+        masks: Masks::default(),
         parent: None,
         depth: 0,
         node: "here".into(),

@@ -1,11 +1,11 @@
 //! The log of events.
 
 use crate::outbox::Report;
-use homing_model::{Event, EventKind};
+use homing_model::{Event, EventKind, Status};
 use serde_json::json;
 
 use super::fixture::{Ledger, at, create, done, ending, finish, first, id, named, start, submit};
-use crate::store::{EventFilter, Events};
+use crate::store::{EventFilter, Events, Filter};
 
 async fn after(store: &Ledger, cursor: u64, filter: EventFilter, limit: u32) -> Events {
     store.events(cursor, filter, limit).await.expect("the log can be read")
@@ -41,6 +41,23 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
         }
         assert_eq!(seen, whole.events, "in steps of {step}");
     }
+}
+
+/// A list says up to which event it holds everything, and the log says when a cursor is none of its own.
+pub async fn a_list_and_the_log_go_on_where_the_other_ends(store: Ledger) {
+    for n in 0..3 {
+        create(&store, submit(n), 0).await;
+    }
+    finish(&store, 1, 1, 0).await;
+    let live = Filter { statuses: vec![Status::Starting], limit: 10, ..Filter::default() };
+    let listed = store.list(live.clone()).await.expect("readable");
+    assert_eq!((listed.records.len(), Ok(listed.as_of)), (2, store.last_event().await));
+    create(&store, submit(9), 2).await;
+    let since = after(&store, listed.as_of, EventFilter::default(), 10).await;
+    assert_eq!(since.events.iter().map(|event| event.task_id.clone()).collect::<Vec<_>>(), [Some(id(9))]);
+    assert_eq!(Ok(since.newest), store.last_event().await);
+    let beyond = after(&store, since.newest + 5, EventFilter::default(), 10).await;
+    assert_eq!((beyond.events.len(), beyond.newest), (0, since.newest));
 }
 
 /// The data of each kind.

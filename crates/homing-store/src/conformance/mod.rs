@@ -9,8 +9,12 @@ pub mod fixture;
 mod forgetting;
 mod listing;
 mod logging;
+mod masking;
 mod submitting;
 mod telling;
+mod tracking;
+mod waking;
+mod watching;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,8 +24,12 @@ pub use finding::*;
 pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
+pub use masking::*;
 pub use submitting::*;
 pub use telling::*;
+pub use tracking::*;
+pub use waking::*;
+pub use watching::*;
 
 use crate::store::Store;
 
@@ -56,6 +64,7 @@ macro_rules! store_conformance_cases {
             pages_are_complete_and_without_duplicates_while_tasks_end
             counts_follow_every_step
             events_are_ordered_and_told_once
+            a_list_and_the_log_go_on_where_the_other_ends
             events_carry_what_their_kind_promises
             a_filtered_reader_still_moves_its_cursor
             p12_a_forgotten_task_is_still_answered
@@ -70,17 +79,37 @@ macro_rules! store_conformance_cases {
             expired_request_keys_are_dropped
             p5_an_end_its_notice_its_entry_and_its_deliveries_are_one
             p5_the_policy_decides_who_is_told
+            p11_no_secret_of_a_task_is_told_or_kept
             p6_looking_changes_nothing_and_taking_one_leaves_the_others
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind
             p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
+            what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
+            p5_what_found_a_command_busy_goes_with_the_next
+            p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so
+            p5_what_waited_goes_together_and_then_leaves_the_inbox
+            p5_two_commands_of_one_session_share_its_budget
+            a_busy_session_spends_nothing_of_the_budget
+            p6_nobody_is_woken_for_what_they_know
+            notices_older_than_two_days_wake_nobody_and_stay_readable
+            wakes_that_are_turned_off_leave_everything_in_the_inbox
+            what_is_forbidden_by_now_is_given_up_and_can_begin_anew
+            the_operator_has_the_last_word_on_when
+            p5_what_was_watched_and_what_is_told_of_it_are_one
+            p5_a_watch_tells_nothing_of_an_ended_task_nor_of_another_attempt
+            a_forgotten_task_keeps_no_watch
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
+            an_external_task_runs_from_the_start_and_is_heard_until_it_ends
+            p1_the_first_completion_of_an_external_task_wins
+            p5_an_external_end_carries_its_answer_or_the_words_for_none
+            a_stop_ends_an_external_task_at_once
+            what_others_have_is_not_found_among_ones_own
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -1,7 +1,8 @@
 //! Who is told of an end, and how often. Keeps P5.
 
+use homing_model::detail::InboxState;
 use homing_model::notice::Body;
-use homing_model::notify::When;
+use homing_model::notify::{Notify, When};
 use homing_model::retention::Policy;
 use homing_model::{
     DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
@@ -37,6 +38,9 @@ pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Le
         output_tail: "the end".into(),
         output_truncated: true,
         output_path: Some("/out".into()),
+        answer: None,
+        at_most: None,
+        held_back: None,
     };
     done(store.finish(first(1), ending(5, 9_000), report).await.expect("taken"));
 
@@ -141,6 +145,43 @@ pub async fn p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
     store.confirm("ann".into(), at(201)).await.expect("taken");
     let rest = peek(&store, "ann", 300).await;
     assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);
+}
+
+/// Each notice of a task, and whether its owner has it.
+pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
+    create(&store, telling(1, When::Always, &[]), 0).await;
+    let state = async |millis: i64| {
+        let notices = store.notices(id(1), 10, at(millis)).await.expect("readable");
+        notices.into_iter().map(|notice| (notice.kind.unwrap_or_default(), notice.inbox)).collect::<Vec<_>>()
+    };
+    assert_eq!(state(0).await, []);
+    done(
+        store
+            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, at(1))
+            .await
+            .expect("taken"),
+    );
+    finish(&store, 1, 2, 0).await;
+    let (quiet, completed) = ("task.quiet".to_owned(), "task.completed".to_owned());
+    assert_eq!(
+        state(2).await,
+        [(quiet.clone(), InboxState::Waiting), (completed.clone(), InboxState::Waiting)]
+    );
+    store.take("ann".into(), 1, at(100), at(3)).await.expect("taken");
+    assert_eq!(state(3).await[0].1, InboxState::Held);
+    assert_eq!(state(100).await[0].1, InboxState::Waiting);
+    store.acknowledge("ann".into(), Vec::new(), vec![id(1)]).await.expect("taken");
+    assert_eq!(
+        state(101).await,
+        [(quiet, InboxState::Acknowledged), (completed.clone(), InboxState::Acknowledged)]
+    );
+    create(&store, telling(2, When::Never, &[]), 0).await;
+    finish(&store, 2, 2, 0).await;
+    let silent = store.notices(id(2), 10, at(3)).await.expect("readable");
+    assert_eq!(
+        silent.iter().map(|notice| (notice.at, notice.inbox)).collect::<Vec<_>>(),
+        [(Some(at(2)), InboxState::None)]
+    );
 }
 
 /// A match, a quiet alarm, a heartbeat: the same way, while the task lives.
@@ -256,9 +297,10 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
         let claims = store.claim(channel.clone(), 10, at(now + 50), at(now)).await.expect("claimed");
         assert_eq!(claims.iter().map(|claim| claim.attempts).collect::<Vec<_>>(), [attempts; 3]);
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
-        let record = store.hand_over(given.clone(), hook(n), at(now)).await.expect("taken").expect("ours");
+        let record =
+            store.hand_over(given.clone(), hook(n), None, at(now)).await.expect("taken").expect("ours");
         assert_eq!(record.id, id(n));
-        assert_eq!(store.hand_over(given, hook(n), at(now)).await, Ok(None), "once");
+        assert_eq!(store.hand_over(given, hook(n), None, at(now)).await, Ok(None), "once");
         store.release_claims().await.expect("released");
         assert_eq!(
             store.due(at(now + far)).await,
@@ -280,6 +322,33 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
     assert_eq!(listed.records.len(), 3);
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 99).await;
     assert_eq!(log.expect("readable").events.len(), 3, "and nobody's news");
+}
+
+/// What found a command busy goes with the next that is told to it, and does not wait for its own turn; a failed attempt does.
+pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
+    let channel = || "ann\nexec:cat".to_owned();
+    let tell = async |n: u64, millis: i64| {
+        let mut task = submit(n);
+        let notify =
+            Notify { on: When::Always, targets: vec!["exec:cat".parse().expect("a target")], secret: None };
+        task.task.spec.notify = Some(notify);
+        create(&store, task, 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(millis, 0), report).await.expect("taken"));
+    };
+    for n in 1..=2 {
+        tell(n, n64(n)).await;
+        let claim = store.claim(channel(), 9, at(50), at(n64(n))).await.expect("claimed").pop().expect("one");
+        let tried = Tried { at: at(1), took_ms: 1, status: None, result: "exit 3".into() };
+        let settled = Settled { tried: (n == 1).then_some(tried), next: Next::At(at(1_000)) };
+        assert_eq!(store.settle(claim.id, claim.fence, settled, at(n64(n))).await, Ok(true));
+    }
+    assert_eq!(store.due(at(3)).await, Ok((Vec::new(), Some(at(1_000)))));
+    tell(3, 4).await;
+    let claims = store.claim(channel(), 9, at(50), at(4)).await.expect("claimed");
+    let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id.clone()).collect();
+    assert_eq!(tasks, [id(3), id(2)]);
+    assert_eq!(store.claim(channel(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
 }
 
 fn n64(n: u64) -> i64 {

@@ -2,14 +2,13 @@
 
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
-use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::operator::{self, TargetKind};
 use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, TaskId, Timestamp, Tried};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
-use super::{events, row, submit};
+use super::{events, row};
 use crate::outbox::{Claimed, DeliveryFilter, Next, Redeliver, Settled};
-use crate::record::{NewTask, Record};
 use crate::store::Error;
 
 /// When a pending delivery is next due, as the index has it.
@@ -19,8 +18,39 @@ macro_rules! due_at {
     };
 }
 
+/// What is given to a command at once: what is due, and what found it busy before, so that all of it is told in one go.
+macro_rules! ready {
+    () => {
+        "(max(next_at, coalesce(held_until, 0)) <= ?2 OR (busy > 0 AND coalesce(held_until, 0) <= ?2))"
+    };
+}
+pub(super) use ready;
+
+/// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
+macro_rules! claimable {
+    () => {
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown \
+         FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
+         WHERE state = 'pending' AND channel = ?1 AND "
+    };
+}
+
+/// In which order, and how many.
+macro_rules! claimed_first {
+    () => {
+        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3"
+    };
+}
+
+/// A pending delivery, by what follows.
+macro_rules! pending {
+    () => {
+        "SELECT seq, id, task_id, owner, shown, attempts, history, notice_id FROM deliveries WHERE state = 'pending' AND "
+    };
+}
+
 /// Held until the command that has it ends: no clock gives it back.
-const HANDED_OVER: i64 = i64::MAX;
+pub(super) const HANDED_OVER: i64 = i64::MAX;
 
 /// Channels with a delivery that is due, and the next moment at which there will be one.
 pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Option<Timestamp>), Error> {
@@ -57,15 +87,12 @@ pub(super) fn claim(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<Claimed>, Error> {
-    let mut query = conn.prepare_cached(concat!(
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy \
-         FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
-         WHERE state = 'pending' AND channel = ?1 AND ",
-        due_at!(),
-        " <= ?2 ORDER BY ",
-        due_at!(),
-        ", deliveries.seq LIMIT ?3",
-    ))?;
+    // An endpoint has a name without a line break; a command's begins with its owner's.
+    let mut query = conn.prepare_cached(if channel.contains('\n') {
+        concat!(claimable!(), ready!(), claimed_first!())
+    } else {
+        concat!(claimable!(), due_at!(), " <= ?2", claimed_first!())
+    })?;
     let mut rows = query.query(params![channel, now.as_millis(), limit])?;
     let (mut claimed, mut broken) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
@@ -79,13 +106,11 @@ pub(super) fn claim(
     for (seq, why) in broken {
         // A row that makes no sense is given up, and the queue behind it goes on.
         tracing::error!(delivery = seq, why, "a delivery could not be read");
-        conn.prepare_cached(
-            "UPDATE deliveries SET state = 'dead', ended_at = ?2, reason = ?3 WHERE seq = ?1",
-        )?
-        .execute(params![seq, now.as_millis(), format!("its row is damaged: {why}")])?;
+        end(conn, seq, Next::Dead(format!("its row is damaged: {why}")), None, now)?;
     }
-    let mut hold =
-        conn.prepare_cached("UPDATE deliveries SET held_until = ?2, fence = fence + 1 WHERE seq = ?1")?;
+    let mut hold = conn.prepare_cached(
+        "UPDATE deliveries SET held_until = ?2, fence = fence + 1, reason = NULL WHERE seq = ?1",
+    )?;
     for (seq, claim) in &mut claimed {
         hold.execute(params![*seq, until.as_millis()])?;
         claim.fence += 1;
@@ -105,12 +130,22 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         task_id: parsed(4)?.parse().map_err(text)?,
         owner: parsed(5)?,
         target: parsed(6)?.parse().map_err(text)?,
+        shown: parsed(12)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
         busy: row.get(11).map_err(text)?,
-        notice: row.get::<_, Option<String>>(10).map_err(text)?.ok_or("its notice is gone")?,
+        notice: notice(row.get::<_, Option<String>>(10).map_err(text)?)?,
     })
+}
+
+/// The text of a notice. One that is no JSON must not be handed over among others, which it would make unreadable.
+fn notice(text: Option<String>) -> Result<String, String> {
+    let text = text.ok_or("its notice is gone")?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("its notice cannot be read: {error}")),
+    }
 }
 
 /// Nobody holds anything any more.
@@ -123,82 +158,6 @@ pub(super) fn release(conn: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives claimed deliveries to a command: from here on its end decides, whoever is there to see it. `None`, and nothing is changed, if one
-/// of the claims is no longer the caller's or the id was used before.
-pub(super) fn hand_over(
-    conn: &Connection,
-    claims: &[(DeliveryId, u64)],
-    hook: NewTask,
-    now: Timestamp,
-) -> Result<Option<Record>, Error> {
-    if submit::was_issued(conn, &hook.id)? {
-        return Ok(None);
-    }
-    let mut give = conn.prepare_cached(
-        "UPDATE deliveries SET hook = ?3, held_until = ?4 WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
-    )?;
-    let mut ours = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND fence = ?2 AND state = 'pending')",
-    )?;
-    for (id, fence) in claims {
-        if !ours.query_row(params![id.as_str(), row::signed(*fence)], |row| row.get::<_, bool>(0))? {
-            return Ok(None);
-        }
-    }
-    for (id, fence) in claims {
-        give.execute(params![id.as_str(), row::signed(*fence), hook.id.as_str(), HANDED_OVER])?;
-    }
-    submit::insert(conn, hook, now).map(Some)
-}
-
-/// A hook ended: so did the attempts that it was given.
-pub(super) fn settle_hook(
-    conn: &Connection,
-    hook: &Record,
-    verdict: &Verdict,
-    result: &str,
-    entropy: u64,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
-         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
-    )?;
-    let rows = query
-        .query_map(params![hook.id.as_str(), HANDED_OVER], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, u32>(2)?,
-                row.get::<_, u32>(3)?,
-            ))
-        })?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
-    let busy = *verdict == Verdict::Busy;
-    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
-    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
-    for (id, fence, attempts, times_busy) in rows {
-        let Ok(id) = id.parse::<DeliveryId>() else { continue };
-        let tries = Tries {
-            attempts: attempts.saturating_add(u32::from(!busy)),
-            busy: if busy { times_busy.saturating_add(1) } else { 0 },
-        };
-        let next = match schedule::after(tries, verdict, now, chance) {
-            schedule::Next::Delivered => Next::Delivered,
-            schedule::Next::At(at) => Next::At(at),
-            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
-        };
-        let tried = Tried {
-            at: hook.created_at,
-            took_ms: hook.duration_ms.unwrap_or(0),
-            status: None,
-            result: result.to_owned(),
-        };
-        settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
-    }
-    Ok(())
-}
-
 /// What came of an attempt. False if the claim was no longer the caller's.
 pub(super) fn settle(
     conn: &Connection,
@@ -207,30 +166,68 @@ pub(super) fn settle(
     settled: Settled,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT seq, task_id, owner, target, attempts, history, notice_id FROM deliveries \
-         WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
-    )?;
-    let found = query
-        .query_row(params![delivery.as_str(), row::signed(fence)], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, String>(1)?,
-                row.get::<_, String>(2)?,
-                row.get::<_, String>(3)?,
-                row.get::<_, u32>(4)?,
-                row.get::<_, String>(5)?,
-                row.get::<_, String>(6)?,
-            ))
+    let mut query = conn.prepare_cached(concat!(pending!(), "id = ?1 AND fence = ?2"))?;
+    let found = query.query_row(params![delivery.as_str(), row::signed(fence)], Pending::read).optional()?;
+    let Some(pending) = found else { return Ok(false) };
+    conclude(conn, pending, settled, None, now)?;
+    Ok(true)
+}
+
+/// Ends a pending delivery by its place, with no attempt made; whoever still has a claim on it settles nothing.
+pub(super) fn end(
+    conn: &Connection,
+    seq: i64,
+    next: Next,
+    remark: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE deliveries SET fence = fence + 1 WHERE seq = ?1")?.execute([seq])?;
+    let mut query = conn.prepare_cached(concat!(pending!(), "seq = ?1"))?;
+    let Some(pending) = query.query_row([seq], Pending::read).optional()? else { return Ok(()) };
+    conclude(conn, pending, Settled { tried: None, next }, remark, now)
+}
+
+/// A pending delivery, as far as settling it needs to know. Nothing of it is understood, so that a damaged one can be settled too.
+struct Pending {
+    seq: i64,
+    id: String,
+    task: String,
+    owner: String,
+    shown: String,
+    attempts: u32,
+    history: String,
+    notice: String,
+}
+
+impl Pending {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            seq: row.get(0)?,
+            id: row.get(1)?,
+            task: row.get(2)?,
+            owner: row.get(3)?,
+            shown: row.get(4)?,
+            attempts: row.get(5)?,
+            history: row.get(6)?,
+            notice: row.get(7)?,
         })
-        .optional()?;
-    let Some((seq, task, owner, target, attempts, history, notice)) = found else { return Ok(false) };
+    }
+}
+
+fn conclude(
+    conn: &Connection,
+    pending: Pending,
+    settled: Settled,
+    remark: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let Pending { seq, id, task, owner, shown, attempts, history, notice } = pending;
     let mut history: Vec<Tried> = serde_json::from_str(&history).unwrap_or_default();
     let counts = settled.tried.is_some();
     let attempts = attempts.saturating_add(u32::from(counts));
     history.extend(settled.tried);
     let (state, next_at, ended_at, reason) = match settled.next {
-        Next::Delivered => (DeliveryState::Delivered, now, Some(now), None),
+        Next::Delivered => (DeliveryState::Delivered, now, Some(now), remark.map(str::to_owned)),
         Next::At(at) => (DeliveryState::Pending, at, None, None),
         Next::Dead(reason) => (DeliveryState::Dead, now, Some(now), Some(reason)),
     };
@@ -249,22 +246,49 @@ pub(super) fn settle(
         counts,
     ])?;
     let kind = match state {
-        DeliveryState::Pending => return Ok(true),
+        DeliveryState::Pending => return Ok(()),
         DeliveryState::Delivered => EventKind::DeliveryDelivered,
         DeliveryState::Dead => EventKind::DeliveryDead,
     };
-    let shown = target.parse::<Target>().map(|target| target.shown()).unwrap_or_default();
     let data = json!({
-        "delivery_id": delivery, "notice_id": notice, "target": shown, "attempts": attempts, "reason": reason,
+        "delivery_id": id, "notice_id": notice, "target": shown, "attempts": attempts, "reason": reason,
     });
     events::insert(conn, kind, now, Some((&task, &owner)), &data)?;
-    Ok(true)
+    Ok(())
+}
+
+/// Gives up what is pending, and not under way, to targets of these kinds.
+pub(super) fn give_up(
+    conn: &Connection,
+    kinds: &[TargetKind],
+    limit: u32,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT seq, target FROM deliveries INDEXED BY deliveries_state \
+         WHERE state = 'pending' AND (held_until IS NULL OR held_until <= ?1) ORDER BY seq",
+    )?;
+    let mut rows = query.query([now.as_millis()])?;
+    let mut closed = Vec::new();
+    while closed.len() < limit as usize
+        && let Some(row) = rows.next()?
+    {
+        let kind = row.get::<_, String>(1)?.parse::<Target>().ok().map(|target| TargetKind::from(&target));
+        if let Some(kind) = kind.filter(|kind| kinds.contains(kind)) {
+            closed.push((row.get::<_, i64>(0)?, kind));
+        }
+    }
+    drop(rows);
+    for (seq, kind) in &closed {
+        end(conn, *seq, Next::Dead(operator::Policy::given_up(*kind)), None, now)?;
+    }
+    Ok(closed.len() as u64)
 }
 
 /// Deliveries, newest first, each with its place.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u64, Delivery)>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, target, state, attempts, created_at, next_at, ended_at, reason, history, hook \
+        "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
          FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
          AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
     )?;
@@ -300,14 +324,14 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
         notice_id: parsed(2)?.parse().map_err(text)?,
         task_id: parsed(3)?.parse().map_err(text)?,
         owner: parsed(4)?,
-        target: parsed(5)?.parse::<Target>().map_err(text)?.shown(),
+        target: parsed(5)?,
         state,
         attempts: row.get(7).map_err(text)?,
         created_at,
         next_at: (state == DeliveryState::Pending).then_some(next_at),
         ended_at: row.get::<_, Option<i64>>(10).map_err(text)?.map(Timestamp::from_millis),
         reason: row.get(11).map_err(text)?,
-        history: serde_json::from_str(&parsed(12)?).map_err(text)?,
+        history: serde_json::from_str(&parsed(12)?).unwrap_or_default(),
         hook: row
             .get::<_, Option<String>>(13)
             .map_err(text)?
@@ -331,7 +355,7 @@ pub(super) fn redeliver(
     // The fence moves on: an attempt that is still under way settles nothing.
     let statement = format!(
         "UPDATE deliveries SET state = 'pending', attempts = 0, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
-         held_until = NULL, fence = fence + 1 WHERE {column} = ?1 RETURNING id"
+         held_until = NULL, again = 1, fence = fence + 1 WHERE {column} = ?1 RETURNING id"
     );
     let mut update = conn.prepare_cached(&statement)?;
     let ids = update

@@ -71,11 +71,12 @@ pub(super) fn after(
             Err(why) => tracing::error!(event = cursor, %why, "an event could not be read"),
         }
     }
+    let newest = unsigned(last(conn)?);
     if taken < limit {
         // All that there is was looked at, in the same snapshot.
-        cursor = cursor.max(unsigned(last(conn)?));
+        cursor = cursor.max(newest);
     }
-    Ok(Events { events, cursor, trimmed_to: unsigned(schema::meta(conn, "events_trimmed_to")?) })
+    Ok(Events { events, cursor, trimmed_to: unsigned(schema::meta(conn, "events_trimmed_to")?), newest })
 }
 
 fn decode(row: &Row<'_>) -> Result<Event, String> {

@@ -14,9 +14,22 @@ const FEW: usize = 6;
 /// thousands of random ids some stranger begins like any short name, and must not be stopped or forgotten in its place. Who means the
 /// start of an id can always write its `t-`.
 pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
+    among(conn, reference, owner, None)
+}
+
+/// The same among the tasks of one owner.
+pub(super) fn find_own(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
+    among(conn, reference, owner, Some(owner))
+}
+
+fn among(conn: &Connection, reference: &Reference, owner: &str, only: Option<&str>) -> Result<Found, Error> {
     match reference {
         Reference::Id(id) => {
-            let known = found(conn, "SELECT id FROM tasks WHERE id = ?1", [id.as_str()])?;
+            let known = found(
+                conn,
+                "SELECT id FROM tasks WHERE id = ?1 AND (?2 IS NULL OR owner = ?2)",
+                params![id.as_str(), only],
+            )?;
             or_expired(known, || found(conn, "SELECT id FROM issued WHERE id = ?1", [id.as_str()]))
         }
         Reference::Last => last_of(conn, owner),
@@ -24,8 +37,9 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
             let live = found(
                 conn,
                 "SELECT id FROM tasks INDEXED BY tasks_live_name \
-                 WHERE name = ?1 AND ended_at IS NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 6",
-                [name],
+                 WHERE name = ?1 AND ended_at IS NULL AND name IS NOT NULL AND (?2 IS NULL OR owner = ?2) \
+                 ORDER BY seq DESC LIMIT 6",
+                params![name, only],
             )?;
             if live != Found::None {
                 return Ok(live);
@@ -33,11 +47,12 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
             let ended = found(
                 conn,
                 "SELECT id FROM tasks INDEXED BY tasks_ended_name \
-                 WHERE name = ?1 AND ended_at IS NOT NULL AND name IS NOT NULL ORDER BY seq DESC LIMIT 1",
-                [name],
+                 WHERE name = ?1 AND ended_at IS NOT NULL AND name IS NOT NULL AND (?2 IS NULL OR owner = ?2) \
+                 ORDER BY seq DESC LIMIT 1",
+                params![name, only],
             )?;
             match prefix {
-                Some(prefix) if ended == Found::None => starting_with(conn, prefix),
+                Some(prefix) if ended == Found::None => starting_with(conn, prefix, only),
                 Some(_) | None => Ok(ended),
             }
         }
@@ -45,10 +60,13 @@ pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Res
 }
 
 /// A range of the index, since `LIKE` would not use it. `~` is above every character of an id.
-fn starting_with(conn: &Connection, prefix: &str) -> Result<Found, Error> {
+fn starting_with(conn: &Connection, prefix: &str, only: Option<&str>) -> Result<Found, Error> {
     let above = format!("{prefix}~");
-    let known =
-        found(conn, "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", [prefix, &above])?;
+    let known = found(
+        conn,
+        "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 AND (?3 IS NULL OR owner = ?3) ORDER BY id LIMIT 6",
+        params![prefix, above, only],
+    )?;
     or_expired(known, || {
         found(conn, "SELECT id FROM issued WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", [prefix, &above])
     })

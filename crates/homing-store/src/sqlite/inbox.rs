@@ -95,8 +95,13 @@ pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Time
         "UPDATE inbox SET held_until = ?3, told = 1 WHERE owner = ?1 AND task_id = ?2 \
          AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2)",
     )?;
+    let mut mark = conn.prepare_cached(
+        "UPDATE notices SET told = 1 WHERE task = ?2 \
+         AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2 AND owner = ?1)",
+    )?;
     for task in tasks {
         hold.execute(params![owner, task.as_str(), until.as_millis()])?;
+        mark.execute(params![owner, task.as_str()])?;
     }
     Ok(())
 }

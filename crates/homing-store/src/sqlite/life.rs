@@ -6,14 +6,15 @@
 use homing_model::notice::{Body, Completed};
 use homing_model::notify::When;
 use homing_model::schedule;
+use homing_model::watch;
 use homing_model::{
-    Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition, Verdict,
-    transition,
+    Answer, Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition,
+    Verdict, transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::{deliveries, events, notices, row, schema};
+use super::{events, hooks, notices, row, schema};
 use crate::outbox::Report;
 use crate::record::{Record, Started, Stop};
 use crate::store::{Applied, Error};
@@ -48,6 +49,9 @@ pub(super) fn started(conn: &Connection, attempt: &Attempt, started: &Started) -
     Ok(Applied::Done(record))
 }
 
+/// What a stop means for work that somebody else does.
+const NOT_OURS: &str = "nothing was signalled: homing did not start it";
+
 /// Somebody asked for the end.
 pub(super) fn stop_requested(
     conn: &Connection,
@@ -57,13 +61,17 @@ pub(super) fn stop_requested(
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
-    let Ok(status) = transition::next(record.status, Transition::StopRequested) else {
+    // Nothing of an external task is ours to signal or to wait for.
+    let external = record.kind == Kind::External;
+    let step = if external { Transition::Ended(Verdict::Stopped) } else { Transition::StopRequested };
+    let Ok(status) = transition::next(record.status, step) else {
         return Ok(Applied::Rejected(record));
     };
     let before = record.status;
     if status.is_terminal() {
         // Nothing ran, so there is nothing to wait for.
-        let mut ending = Ending::never_started(Verdict::Stopped, "stopped before it started", now);
+        let reason = if external { NOT_OURS } else { "stopped before it started" };
+        let mut ending = Ending::never_started(Verdict::Stopped, reason, now);
         record.stop = Some(stop.by.as_str().into());
         ending.outcome.stopped_by = Some(stop.by);
         let report = Report { entropy, ..Report::default() };
@@ -124,19 +132,69 @@ pub(super) fn publish(
     Ok(Applied::Done(record))
 }
 
+/// The output of a live attempt was watched up to here, and this is to be told of it, if anything.
+pub(super) fn watched(
+    conn: &Connection,
+    attempt: &Attempt,
+    state: watch::State,
+    body: Option<Body>,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
+    let turn = record.watch.as_ref().map_or(0, |kept| kept.turn);
+    if record.status.is_terminal() || record.attempt != attempt.number || state.turn != turn + 1 {
+        return Ok(Applied::Rejected(record));
+    }
+    let changed = conn
+        .prepare_cached("UPDATE tasks SET watch = ?3 WHERE seq = ?1 AND attempt = ?2 AND ended_at IS NULL")?
+        .execute(params![row::signed(record.seq), record.attempt, row::json(&record.id, &state)?])?;
+    expect_one(changed, &record)?;
+    record.watch = Some(state);
+    if let Some(body) = body {
+        let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
+        notices::publish(conn, &record, body, now, notify, entropy)?;
+    }
+    Ok(Applied::Done(record))
+}
+
 /// A live task says how far it is.
-pub(super) fn progress(conn: &Connection, task: &TaskId, progress: Progress) -> Result<Applied, Error> {
+pub(super) fn progress(conn: &Connection, task: &TaskId, mut progress: Progress) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
     if record.status.is_terminal() {
         return Ok(Applied::Rejected(record));
     }
+    if record.kind == Kind::External {
+        record.heard_at = Some(progress.at);
+    }
+    if let Some(text) = &mut progress.text {
+        record.masks.cover(text);
+    }
     let changed = conn
-        .prepare_cached("UPDATE tasks SET progress = ?2 WHERE seq = ?1 AND ended_at IS NULL")?
-        .execute(params![row::signed(record.seq), row::json(task, &progress)?])?;
+        .prepare_cached("UPDATE tasks SET progress = ?2, heard_at = ?3 WHERE seq = ?1 AND ended_at IS NULL")?
+        .execute(params![
+            row::signed(record.seq),
+            row::json(task, &progress)?,
+            record.heard_at.map(Timestamp::as_millis)
+        ])?;
     expect_one(changed, &record)?;
     let data = json!({ "percent": progress.percent, "text": progress.text });
     events::append(conn, EventKind::TaskProgress, progress.at, &record, &data)?;
     record.progress = Some(progress);
+    Ok(Applied::Done(record))
+}
+
+/// Somebody who runs a live external task was heard.
+pub(super) fn heard(conn: &Connection, task: &TaskId, now: Timestamp) -> Result<Applied, Error> {
+    let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
+    if record.status.is_terminal() || record.kind != Kind::External {
+        return Ok(Applied::Rejected(record));
+    }
+    let changed = conn
+        .prepare_cached("UPDATE tasks SET heard_at = ?2 WHERE seq = ?1 AND ended_at IS NULL")?
+        .execute(params![row::signed(record.seq), now.as_millis()])?;
+    expect_one(changed, &record)?;
+    record.heard_at = Some(now);
     Ok(Applied::Done(record))
 }
 
@@ -165,14 +223,22 @@ fn end(
     record.pid = ending.pid.or(record.pid);
     record.output_bytes = ending.output_bytes;
     record.output_dropped = ending.output_dropped;
-    let outcome = ending.outcome;
+    let mut outcome = ending.outcome;
+    record.masks.cover_outcome(&mut outcome);
     record.outcome = Some(outcome.clone());
+    if record.kind == Kind::External {
+        record.answer = Some(Answer::at_end(status, &outcome, report.answer));
+    }
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
         let (verdict, result) = judge_hook(&outcome);
-        deliveries::settle_hook(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
+        hooks::end(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
     }
-    let told = record.spec.notify.as_ref();
+    let mut notify = record.spec.notify.clone();
+    if let (Some(notify), Some(most)) = (&mut notify, report.at_most) {
+        notify.on = notify.on.at_most(most);
+    }
+    let told = notify.as_ref();
     let told = told.filter(|notify| notify.tells(status, outcome.stopped_by.as_deref(), &record.owner));
     let body = Body::Completed(Box::new(Completed {
         status,
@@ -184,16 +250,20 @@ fn end(
         output_bytes: record.output_bytes,
         output_truncated: report.output_truncated,
         output_path: report.output_path,
-        answer: None,
+        answer: record.answer.as_ref().map(|answer| answer.text.clone()),
+        held_back: report.held_back,
     }));
     let ended_seq = match record.kind {
         Kind::Hook => events::last(conn)?,
-        Kind::Command => notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?,
+        Kind::Command | Kind::External => {
+            notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?
+        }
     };
     let changed = conn
         .prepare_cached(
             "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
-             outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13 \
+             outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13, \
+             answer = ?14, answer_state = ?15 \
              WHERE seq = ?1 AND attempt = ?2 AND status = ?3 AND ended_at IS NULL",
         )?
         .execute(params![
@@ -210,6 +280,8 @@ fn end(
             record.stop.as_ref().map(|stop| &stop.by),
             row::signed(record.output_bytes),
             row::signed(record.output_dropped),
+            record.answer.as_ref().map(|answer| &answer.text),
+            record.answer.as_ref().map(|answer| answer.state.as_str()),
         ])?;
     expect_one(changed, &record)?;
     schema::count_finished(conn, 1, kept(&record))?;
@@ -263,12 +335,14 @@ mod tests {
         let id = TaskId::from_entropy(1);
         let task = NewTask {
             kind: Kind::Command,
+            tracking: None,
             id: id.clone(),
             spec: Spec::default(),
             owner: "ann".into(),
             command: "true".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             node: "here".into(),

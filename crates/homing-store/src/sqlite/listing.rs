@@ -60,7 +60,14 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
     let mut at = match filter.cursor.as_deref().map(str::parse) {
         None => Cursor { section: Section::Live, as_of: last_event, below: i64::MAX },
         Some(Ok(cursor)) => cursor,
-        Some(Err(_)) => return Ok(Listed { records: Vec::new(), next_cursor: None, cursor_valid: false }),
+        Some(Err(_)) => {
+            return Ok(Listed {
+                records: Vec::new(),
+                next_cursor: None,
+                cursor_valid: false,
+                as_of: unsigned(last_event),
+            });
+        }
     };
     let limit = filter.limit.clamp(1, LIMIT) as usize;
     // Without labels every candidate is a hit, and one more than the page tells whether another follows.
@@ -94,7 +101,7 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
             (true, Section::Finished) => break None,
         }
     };
-    Ok(Listed { records, next_cursor, cursor_valid: true })
+    Ok(Listed { records, next_cursor, cursor_valid: true, as_of: unsigned(last_event) })
 }
 
 /// The record, if it has the labels. A row that cannot be read is left out: it must not hide the others.

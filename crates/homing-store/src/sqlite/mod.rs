@@ -9,7 +9,7 @@
 //!
 //! Every change of a state asks `homing_model::transition::next` inside that transaction, so the first finisher wins (P1).
 //!
-//! Nothing here wakes up by itself: both threads sleep on their channels.
+//! Nothing here wakes up by itself: both threads sleep on their channels, but for the writer's one look after it has written much.
 
 mod check;
 mod cursor;
@@ -18,6 +18,7 @@ mod events;
 mod failure;
 pub mod filesystem;
 mod find;
+mod hooks;
 mod inbox;
 mod inspect;
 mod life;
@@ -28,10 +29,12 @@ mod place;
 mod reader;
 mod reserve;
 mod retention;
+mod room;
 mod row;
 mod schema;
 mod store;
 mod submit;
+mod wakes;
 mod writer;
 
 pub use reserve::WHOLE as RESERVE;

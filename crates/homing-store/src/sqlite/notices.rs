@@ -1,8 +1,9 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
+use homing_model::detail::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
-use homing_model::{DeliveryId, Notice, NoticeId, Notify, OsText, Target, Timestamp};
+use homing_model::{DeliveryId, Notice, NoticeId, NoticeInfo, Notify, OsText, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::{events, row};
@@ -13,11 +14,12 @@ use crate::store::Error;
 pub(super) fn publish(
     conn: &Connection,
     task: &Record,
-    body: Body,
+    mut body: Body,
     at: Timestamp,
     notify: Option<&Notify>,
     entropy: u64,
 ) -> Result<i64, Error> {
+    task.masks.cover_notice(&mut body);
     let seq = events::append(conn, body.kind(), at, task, &serde_json::Value::Null)?;
     let mut draws = Draws(entropy);
     let id = draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM notices WHERE id = ?1)", |bits| {
@@ -26,11 +28,15 @@ pub(super) fn publish(
     let id: NoticeId =
         id.parse().map_err(|error: homing_model::id::Malformed| Error::Io(error.to_string()))?;
     let notice = Notice { id, seq: row::unsigned(seq), at, task: about(task), body };
-    conn.prepare_cached("INSERT INTO notices (seq, id, body) VALUES (?1, ?2, ?3)")?.execute(params![
-        seq,
-        notice.id.as_str(),
-        row::json(&task.id, &notice)?
-    ])?;
+    let inboxed = notify.is_some_and(|notify| notify.targets.contains(&Target::Inbox));
+    conn.prepare_cached("INSERT INTO notices (seq, id, task, inboxed, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![
+            seq,
+            notice.id.as_str(),
+            task.id.as_str(),
+            inboxed,
+            row::json(&task.id, &notice)?
+        ])?;
     for target in notify.iter().flat_map(|notify| &notify.targets) {
         if *target == Target::Inbox {
             conn.prepare_cached(
@@ -46,8 +52,8 @@ pub(super) fn publish(
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)",
         )?
         .execute(params![
             delivery,
@@ -59,9 +65,50 @@ pub(super) fn publish(
             target.to_string(),
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
+            task.masks.text(&target.shown()),
         ])?;
     }
     Ok(seq)
+}
+
+/// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
+pub(super) fn of_task(
+    conn: &Connection,
+    task: &TaskId,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<NoticeInfo>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT notices.seq, notices.id, inboxed, inbox.seq IS NOT NULL, held_until, \
+         CASE WHEN json_valid(body) THEN json_extract(body, '$.type') END, \
+         CASE WHEN json_valid(body) THEN json_extract(body, '$.at') END \
+         FROM notices INDEXED BY notices_task LEFT JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notices.seq \
+         WHERE notices.task = ?1 ORDER BY notices.seq DESC LIMIT ?2",
+    )?;
+    let mut rows = query.query(params![task.as_str(), limit])?;
+    let mut notices = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Ok(id) = row.get::<_, String>(1)?.parse() else { continue };
+        let (inboxed, there): (i64, bool) = (row.get(2)?, row.get(3)?);
+        let held_until =
+            row.get::<_, Option<i64>>(4)?.map(Timestamp::from_millis).filter(|until| *until > now);
+        let inbox = match (there, held_until, inboxed) {
+            (true, Some(_), _) => InboxState::Held,
+            (true, None, _) => InboxState::Waiting,
+            (false, _, 0) => InboxState::None,
+            (false, _, _) => InboxState::Acknowledged,
+        };
+        notices.push(NoticeInfo {
+            id,
+            seq: row::unsigned(row.get(0)?),
+            kind: row.get(5).unwrap_or_default(),
+            at: row.get::<_, Option<String>>(6).unwrap_or_default().and_then(|at| at.parse().ok()),
+            inbox,
+            held_until,
+        });
+    }
+    notices.reverse();
+    Ok(notices)
 }
 
 /// What a notice says of its task.

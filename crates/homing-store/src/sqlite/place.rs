@@ -40,6 +40,11 @@ impl Place {
         Self { path: path.to_owned(), log, database, wal, left: None }
     }
 
+    /// Whether the database was where it was opened, when it was last looked at.
+    pub(super) const fn is_held(&self) -> bool {
+        self.left.is_none()
+    }
+
     /// Makes sure that what is committed now is not written into a file that nobody will find again.
     pub(super) fn hold(&mut self, conn: &Connection) -> Result<(), Error> {
         if let Some(left) = &self.left {

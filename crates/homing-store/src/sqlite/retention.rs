@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::row::{self, unsigned};
-use super::{deliveries, events, notices, schema};
+use super::{deliveries, events, notices, schema, wakes};
 use crate::store::{Applied, Error, Retired};
 
 /// Turns one ended task into a tombstone.
@@ -73,6 +73,7 @@ pub(super) fn trim(conn: &Connection, policy: &Policy, now: Timestamp, limit: u3
     .execute(params![now.as_millis(), limit])?;
     events::trim(conn, before(now, policy.age), limit)?;
     deliveries::trim(conn, before(now, policy.age), limit)?;
+    wakes::trim(conn, now)?;
     notices::trim(conn, schema::meta(conn, "events_trimmed_to")?, limit)?;
     drop_tombstones(conn, before(now, policy.tombstones), limit)
 }
@@ -124,7 +125,8 @@ impl Finished {
     fn bury(&self, conn: &Connection, now: Timestamp) -> Result<(), Error> {
         conn.prepare_cached(
             "UPDATE tasks SET forgotten_at = ?2, spec = CASE WHEN name IS NULL THEN '{}' ELSE json_object('name', name) END, \
-             key = NULL, labels = NULL, env_names = '[]', volatile_secrets = '[]', parent = NULL, pid = NULL, progress = NULL \
+             key = NULL, labels = NULL, env_names = '[]', volatile_secrets = '[]', masks = NULL, parent = NULL, pid = NULL, progress = NULL, answer = NULL, \
+             answer_state = NULL, watch = NULL \
              WHERE seq = ?1",
         )?
         .execute(params![self.seq, now.as_millis()])?;

@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use homing_model::{TaskId, Timestamp};
+use homing_model::{Answer, Kind, TaskId, Timestamp};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::record::{Record, Stop};
+use crate::record::{Record, Stop, Tracking};
 use crate::store::Error;
 
 /// `SELECT` of all that [`decode`] reads, and the rest of the statement.
@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch FROM tasks ",
             $rest
         )
     };
@@ -39,15 +39,21 @@ pub(super) fn by_seq(conn: &Connection, seq: i64) -> Result<Option<Record>, Erro
 /// Reads a row of [`select_task`]. Whatever does not make sense in it is this row's fault alone.
 pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
     let cells = Cells(row);
+    let kind = cells.parsed(24)?;
     Ok(Record {
         seq: cells.count(0)?,
         id: cells.parsed(1)?,
-        kind: cells.parsed(24)?,
+        kind,
         spec: cells.json(2)?,
         owner: cells.get(3)?,
         command: cells.get(4)?,
         env_names: cells.json(5)?,
         volatile_secrets: cells.json(6)?,
+        masks: cells
+            .get::<Option<String>>(32)?
+            .map(|text| cells.read(&text))
+            .transpose()?
+            .unwrap_or_default(),
         parent: cells.get::<Option<String>>(7)?.map(|id| cells.parse(&id)).transpose()?,
         depth: cells.get(8)?,
         status: cells.parsed(9)?,
@@ -71,7 +77,14 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         output_bytes: cells.count(20)?,
         output_dropped: cells.count(21)?,
         forgotten: cells.get(22)?,
+        watch: cells.get::<Option<String>>(33)?.map(|text| cells.read(&text)).transpose()?,
         progress: cells.get::<Option<String>>(23)?.map(|text| cells.read(&text)).transpose()?,
+        tracking: if kind == Kind::External { cells.tracking()? } else { None },
+        heard_at: cells.get::<Option<i64>>(28)?.map(Timestamp::from_millis),
+        answer: match (cells.get(30)?, cells.get::<Option<String>>(31)?) {
+            (Some(text), Some(state)) => Some(Answer { text, state: cells.parse(&state)? }),
+            _ => None,
+        },
     })
 }
 
@@ -88,6 +101,15 @@ impl Cells<'_> {
 
     fn parse<T: FromStr<Err: std::fmt::Display>>(&self, text: &str) -> Result<T, Error> {
         text.parse().map_err(|error| self.bad(&error))
+    }
+
+    /// How the end of an external task is seen; none of a tombstone.
+    fn tracking(&self) -> Result<Option<Tracking>, Error> {
+        let lease = self.get::<Option<i64>>(27)?.map(|ms| Tracking::Lease { ms: unsigned(ms) });
+        Ok(match (self.get(13)?, self.get::<Option<i64>>(29)?) {
+            (Some(pid), Some(start)) => Some(Tracking::Process { pid, start: unsigned(start) }),
+            _ => lease,
+        })
     }
 
     fn parsed<T: FromStr<Err: std::fmt::Display>>(&self, column: usize) -> Result<T, Error> {

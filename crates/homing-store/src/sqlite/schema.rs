@@ -98,17 +98,36 @@ const V2: &str = "
 ALTER TABLE tasks ADD COLUMN progress TEXT;
 ALTER TABLE tasks ADD COLUMN lease_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN heard_at INTEGER;
+ALTER TABLE tasks ADD COLUMN process_start INTEGER;
+ALTER TABLE tasks ADD COLUMN answer TEXT;
+ALTER TABLE tasks ADD COLUMN answer_state TEXT;
 ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
+ALTER TABLE tasks ADD COLUMN masks TEXT;
 
 CREATE INDEX tasks_hooks ON tasks (seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
 
+-- inboxed: 0 never was in the inbox, 1 was put there, 2 was put there for want of a wake. told: its owner was handed it some other way.
 CREATE TABLE notices (
-  seq  INTEGER PRIMARY KEY,
-  id   TEXT NOT NULL UNIQUE,
-  body TEXT NOT NULL
+  seq     INTEGER PRIMARY KEY,
+  id      TEXT NOT NULL UNIQUE,
+  task    TEXT NOT NULL,
+  inboxed INTEGER NOT NULL DEFAULT 0,
+  told    INTEGER NOT NULL DEFAULT 0,
+  body    TEXT NOT NULL
 ) STRICT;
+CREATE INDEX notices_task ON notices (task, seq);
+
+-- Hand-overs of the last hour to commands that wake a session, and when its owner was last told that there were too many.
+CREATE TABLE wakes (
+  owner TEXT NOT NULL,
+  at    INTEGER NOT NULL,
+  hook  TEXT NOT NULL,
+  PRIMARY KEY (owner, at, hook)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX wakes_hook ON wakes (hook);
+CREATE TABLE wake_pauses (owner TEXT PRIMARY KEY, told_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE inbox (
   owner      TEXT NOT NULL,
@@ -131,6 +150,7 @@ CREATE TABLE deliveries (
   owner      TEXT NOT NULL,
   channel    TEXT NOT NULL,
   target     TEXT NOT NULL,
+  shown      TEXT NOT NULL,
   secret     TEXT,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
@@ -138,6 +158,7 @@ CREATE TABLE deliveries (
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,
   held_until INTEGER,
+  again      INTEGER NOT NULL DEFAULT 0,
   hook       TEXT,
   created_at INTEGER NOT NULL,
   ended_at   INTEGER,

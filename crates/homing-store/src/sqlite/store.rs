@@ -5,20 +5,25 @@ use std::thread;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
+use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, TaskId,
-    Timestamp,
+    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
 use super::place::Place;
 use super::reserve::Reserve;
+use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    check, deliveries, events, find, inbox, life, listing, open, reader, retention, row, submit, writer,
+    check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
+    submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting};
+use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
@@ -44,7 +49,8 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer = writer::spawn(conn, Place::new(path), Reserve::open(path), vec![thread])?;
+        let writer =
+            writer::spawn(conn, Place::new(path), Reserve::open(path), Room::new(path), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
@@ -87,8 +93,25 @@ impl Store for SqliteStore {
         self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, now))
     }
 
+    fn watched(
+        &self,
+        attempt: Attempt,
+        state: watch::State,
+        body: Option<Body>,
+        entropy: u64,
+        now: Timestamp,
+    ) -> Op<Applied> {
+        // Without a notice a power cut may undo it: what was judged is judged again.
+        let durability = if body.is_some() { Full } else { Relaxed };
+        self.writer.run(durability, move |conn| life::watched(conn, &attempt, state, body, entropy, now))
+    }
+
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied> {
         self.writer.run(Relaxed, move |conn| life::progress(conn, &task, progress))
+    }
+
+    fn heard(&self, task: TaskId, now: Timestamp) -> Op<Applied> {
+        self.writer.run(Relaxed, move |conn| life::heard(conn, &task, now))
     }
 
     fn waiting(&self) -> Op<Vec<Waiting>> {
@@ -124,8 +147,22 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
-    fn hand_over(&self, claims: Vec<(DeliveryId, u64)>, hook: NewTask, now: Timestamp) -> Op<Option<Record>> {
-        self.writer.run(Full, move |conn| deliveries::hand_over(conn, &claims, hook, now))
+    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, budget, entropy, now))
+    }
+
+    fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64> {
+        self.writer.run(Relaxed, move |conn| deliveries::give_up(conn, &kinds, limit, now))
+    }
+
+    fn hand_over(
+        &self,
+        claims: Vec<(DeliveryId, u64)>,
+        hook: NewTask,
+        wake: Option<Wake>,
+        now: Timestamp,
+    ) -> Op<Option<Record>> {
+        self.writer.run(Full, move |conn| hooks::hand_over(conn, &claims, hook, wake.as_ref(), now))
     }
 
     fn release_claims(&self) -> Op<()> {
@@ -141,6 +178,10 @@ impl Store for SqliteStore {
 
     fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
         self.reader.run(move |conn| deliveries::list(conn, &filter))
+    }
+
+    fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>> {
+        self.reader.run(move |conn| notices::of_task(conn, &task, limit, now))
     }
 
     fn delivery_counts(&self) -> Op<DeliveryCounts> {
@@ -165,6 +206,10 @@ impl Store for SqliteStore {
 
     fn find(&self, reference: Reference, owner: String) -> Op<Found> {
         self.reader.run(move |conn| find::find(conn, &reference, &owner))
+    }
+
+    fn find_own(&self, reference: Reference, owner: String) -> Op<Found> {
+        self.reader.run(move |conn| find::find_own(conn, &reference, &owner))
     }
 
     fn list(&self, filter: Filter) -> Op<Listed> {
@@ -239,12 +284,14 @@ mod tests {
         let spec = Spec { argv: vec![OsText::from("x".repeat(2000).as_str())], ..Spec::default() };
         let task = NewTask {
             kind: homing_model::Kind::Command,
+            tracking: None,
             id: TaskId::from_entropy(n),
             spec,
             owner: "ann".into(),
             command: "x".into(),
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
+            masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
             node: "here".into(),

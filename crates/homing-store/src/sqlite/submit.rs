@@ -1,11 +1,11 @@
 //! Accepting a task, or finding out that it was accepted before.
 
-use homing_model::{EventKind, OnDuplicate, Status, TaskId, Timestamp, Transition, transition};
+use homing_model::{EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, transition};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
 use super::{events, row};
-use crate::record::{NewTask, Record};
+use crate::record::{NewTask, Record, Tracking};
 use crate::store::{Error, Idempotency, Submit, Submitted};
 
 /// One task accepted and claimed for starting.
@@ -22,6 +22,8 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
             OnDuplicate::Join => Submitted::Joined(first),
             OnDuplicate::Refuse => return Ok(Submitted::Duplicate(first.id)),
         }
+    } else if task.kind == Kind::External && task.tracking.is_none() {
+        return Ok(Submitted::NothingToTrack);
     } else if was_issued(conn, &task.id)? {
         return Ok(Submitted::IdTaken);
     } else {
@@ -79,14 +81,27 @@ pub(super) fn was_issued(conn: &Connection, id: &TaskId) -> Result<bool, Error> 
 }
 
 pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Error> {
-    let status = transition::next(Status::Queued, Transition::Claimed)
-        .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })?;
+    let next = |status, step| {
+        transition::next(status, step)
+            .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })
+    };
+    let mut status = next(Status::Queued, Transition::Claimed)?;
+    // What somebody else runs is not ours to start: it runs.
+    let started_at = (task.kind == Kind::External).then_some(now);
+    if started_at.is_some() {
+        status = next(status, Transition::Started)?;
+    }
+    let process = match task.tracking {
+        Some(Tracking::Process { pid, start }) => Some((pid, start)),
+        Some(Tracking::Lease { .. }) | None => None,
+    };
     let labels =
         (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
+    let masks = (!task.masks.is_empty()).then(|| row::json(&task.id, &task.masks)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec, kind) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -105,6 +120,11 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         row::json(&task.id, &task.volatile_secrets)?,
         row::json(&task.id, &task.spec)?,
         task.kind.as_str(),
+        started_at.map(Timestamp::as_millis),
+        task.tracking.and_then(Tracking::lease_ms).map(row::signed),
+        process.map(|(pid, _)| pid),
+        process.map(|(_, start)| row::signed(start)),
+        masks,
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
@@ -115,15 +135,16 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         command: task.command,
         env_names: task.env_names,
         volatile_secrets: task.volatile_secrets,
+        masks: task.masks,
         parent: task.parent,
         depth: task.depth,
         status,
         attempt: 1,
         node: task.node,
         boot_id: task.boot_id,
-        pid: None,
+        pid: process.map(|(pid, _)| pid),
         created_at: now,
-        started_at: None,
+        started_at,
         ended_at: None,
         duration_ms: None,
         outcome: None,
@@ -131,10 +152,18 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         output_bytes: 0,
         output_dropped: 0,
         progress: None,
+        tracking: task.tracking,
+        heard_at: started_at,
+        answer: None,
+        watch: None,
         forgotten: false,
     };
     let data = json!({ "command": record.command, "name": record.spec.name });
     events::append(conn, EventKind::TaskQueued, now, &record, &data)?;
+    if started_at.is_some() {
+        let data = json!({ "pid": record.pid, "attempt": record.attempt });
+        events::append(conn, EventKind::TaskStarted, now, &record, &data)?;
+    }
     Ok(record)
 }
 

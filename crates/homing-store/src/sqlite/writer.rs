@@ -13,21 +13,25 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::place::Place;
 use super::reserve::Reserve;
+use super::room::Room;
 use crate::store::{Error, Op};
 
 /// So many operations share a commit at most, so that the first of them does not wait for ever.
 const BATCH: usize = 256;
 
-/// When idle after so many commits (about a thousand pages), the log is copied back before it slows down readers.
+/// After so many commits (about a thousand pages) the log is copied back before it slows down readers, once nobody has come for a while:
+/// whoever comes during it waits for it.
 const TIDY_AFTER: u32 = 128;
+const A_WHILE: Duration = Duration::from_millis(300);
 
 /// What a power cut may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +148,7 @@ pub(super) fn spawn(
     conn: Connection,
     place: Place,
     reserve: Reserve,
+    room: Room,
     readers: Vec<JoinHandle<()>>,
 ) -> Result<Handle, Error> {
     let (messages, inbox) = mpsc::channel();
@@ -152,6 +157,7 @@ pub(super) fn spawn(
         conn,
         place,
         reserve,
+        room,
         commits: Arc::clone(&commits),
         durability: Durability::Full,
         suspect: false,
@@ -168,6 +174,7 @@ struct Writer {
     conn: Connection,
     place: Place,
     reserve: Reserve,
+    room: Room,
     commits: Arc<AtomicU64>,
     /// What `PRAGMA synchronous` says now.
     durability: Durability,
@@ -180,7 +187,7 @@ struct Writer {
 impl Writer {
     fn serve(mut self, inbox: Receiver<Message>, readers: Vec<JoinHandle<()>>) {
         let mut farewell = None;
-        let mut next = inbox.recv().ok();
+        let mut next = self.wait(&inbox);
         while let Some(first) = next {
             let batch = Batch::gather(first, &inbox);
             self.settle(batch.jobs, batch.durability);
@@ -188,14 +195,7 @@ impl Writer {
                 farewell = batch.close;
                 break;
             }
-            next = match inbox.try_recv() {
-                Ok(message) => Some(message),
-                Err(TryRecvError::Disconnected) => None,
-                Err(TryRecvError::Empty) => {
-                    self.tidy();
-                    inbox.recv().ok()
-                }
-            };
+            next = self.wait(&inbox);
         }
         // From here on, whoever asks is told that the store is closed.
         drop(inbox);
@@ -207,6 +207,26 @@ impl Writer {
         if let Some(reply) = farewell {
             let _ = reply.send(closed);
         }
+    }
+
+    /// The next message. What is better done while nobody waits is done first.
+    fn wait(&mut self, inbox: &Receiver<Message>) -> Option<Message> {
+        match inbox.try_recv() {
+            Ok(message) => return Some(message),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => {}
+        }
+        if self.place.is_held() && !self.suspect {
+            self.room.grow();
+        }
+        if self.untidy >= TIDY_AFTER && !self.suspect {
+            match inbox.recv_timeout(A_WHILE) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.tidy(),
+            }
+        }
+        inbox.recv().ok()
     }
 
     fn settle(&mut self, mut jobs: Vec<Box<dyn Job>>, durability: Durability) {
@@ -297,14 +317,12 @@ impl Writer {
             return Err(Error::Io("readers keep the log from being written anew after an error".into()));
         }
         self.suspect = false;
+        self.room.look_again();
         Ok(())
     }
 
     /// Copies the log back while nobody waits. Readers are not disturbed.
     fn tidy(&mut self) {
-        if self.untidy < TIDY_AFTER || self.suspect {
-            return;
-        }
         self.untidy = 0;
         if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             // Nothing is lost: what was committed is in the log.

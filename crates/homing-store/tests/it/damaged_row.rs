@@ -1,8 +1,10 @@
 //! One row that makes no sense costs nobody else anything.
 
-use homing_store::conformance::fixture::{at, create, done, finish, first, get, id, submit};
-use homing_store::outbox::Report;
-use homing_store::store::Filter;
+use homing_model::DeliveryState;
+use homing_model::notify::When;
+use homing_store::conformance::fixture::{at, create, done, ending, finish, first, get, id, submit, telling};
+use homing_store::outbox::{DeliveryFilter, Report};
+use homing_store::store::{EventFilter, Filter};
 use homing_store::{Error, Store};
 use rusqlite::Connection;
 
@@ -66,11 +68,42 @@ async fn a_damaged_task_can_be_forgotten() {
     create(&ledger(&store), submit(1), 0).await;
     finish(&ledger(&store), 1, 1, 0).await;
     damage(&home, 1, "spec = '{'");
-    assert!(
-        store
-            .finish(first(1), homing_store::conformance::fixture::ending(2, 0), Report::default())
-            .await
-            .is_err()
-    );
+    assert!(store.finish(first(1), ending(2, 0), Report::default()).await.is_err());
     assert!(done(store.forget(id(1), at(2)).await.unwrap()).forgotten);
+}
+
+#[tokio::test]
+async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
+    let home = Home::new();
+    let store = home.open();
+    let ledger = ledger(&store);
+    for n in 0..5 {
+        create(&ledger, telling(n, When::Always, &["https://x.example/hook"]), 0).await;
+        let report = Report { entropy: n + 1, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.unwrap());
+    }
+    let conn = Connection::open(home.database()).unwrap();
+    let harm = |statement: &str, n: u64| {
+        assert_eq!(conn.execute(statement, [id(n).as_str()]).unwrap(), 1);
+    };
+    harm("UPDATE deliveries SET target = 'nonsense' WHERE task_id = ?1", 0);
+    harm("UPDATE events SET type = 'task.danced' WHERE task_id = ?1 AND type = 'task.queued'", 1);
+    harm("UPDATE notices SET body = '{' WHERE seq IN (SELECT seq FROM inbox WHERE task_id = ?1)", 2);
+
+    let told = store.peek("ann".into(), 10, at(2)).await.unwrap().0;
+    let told: Vec<_> = told.into_iter().map(|notice| notice.task.id).collect();
+    assert_eq!(told, [id(0), id(1), id(3), id(4)]);
+    let log = store.events(0, EventFilter::default(), 100).await.unwrap();
+    assert_eq!(log.events.len(), 3 * 5 - 2, "and the cursor is behind all of them");
+    assert_eq!(log.cursor, store.last_event().await.unwrap());
+
+    let channel = store.due(at(2)).await.unwrap().0.remove(0);
+    let claimed = store.claim(channel, 10, at(9), at(2)).await.unwrap();
+    let sent: Vec<_> = claimed.into_iter().map(|claim| claim.task_id).collect();
+    assert!(
+        [id(1), id(3), id(4)].iter().all(|task| sent.contains(task)) && !sent.contains(&id(0)),
+        "{sent:?}"
+    );
+    let dead = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
+    assert!(!store.deliveries(dead).await.unwrap().is_empty(), "given up, and said so");
 }

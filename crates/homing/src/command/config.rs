@@ -24,6 +24,9 @@ const LAST_GOOD: &str = "config.last-good.toml";
 configuration folder. A running daemon is asked what is in force; none is ever started. If the file
 has changed since the daemon read it, or is broken, that is said on stderr.
 
+[notify] says what notices may do, whatever a task asks for: kinds of targets (allow, forbid), and which
+ends are told at most (on). [wake] per_hour says how often an agent's session is woken by its hooks.
+
 Examples:
   homing config                      what is in force, and where each value comes from
   homing config --check              0 if the file is sound

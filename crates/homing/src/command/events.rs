@@ -8,11 +8,16 @@ use crate::failure::Failure;
 use crate::{exit_code, wording};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "Where the log no longer reaches back to SEQ, -f prints one line of the type `reset` with the tasks as
+they are (`tasks`, live ones first) and the cursor to go on from (`seq`), and goes on.
+
+Examples:
   homing events                      all that is kept
   homing events -f                   and what follows, through restarts
   homing events --after 42 --owner me
-  homing events -f | jq -r 'select(.type == \"task.completed\") | .task_id'")]
+  homing events -f | jq -r 'select(.type == \"task.completed\") | .task_id'"
+)]
 pub(crate) struct Options {
     /// Go on for ever
     #[arg(long, short = 'f')]
@@ -32,6 +37,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     context.block_on(async {
         if !options.follow {
             let mut log = client.events(&query).await?;
+            if let Some(trimmed_to) = log.trimmed_to() {
+                context.console.note(&format!("homing: events up to {trimmed_to} are no longer kept"));
+            }
             while let Some(bytes) = log.next().await? {
                 context.console.data(&bytes)?;
             }
@@ -40,8 +48,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let mut stream = client.follow_events(query);
         loop {
             match stream.next().await? {
-                Record::Event { json, .. } => context.console.line(&json)?,
-                Record::Reset => context.console.note("homing: earlier events are no longer kept"),
+                Record::Event { json, .. } | Record::Reset { json, .. } => context.console.line(&json)?,
             }
         }
     })

@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["list", "show", "output", "wait", "events", "status"]),
     ("Act", &["stop", "input", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
+    ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
     ("The daemon", &["daemon", "gc", "doctor", "config"]),
     ("This program", &["explain", "completions", "help"]),

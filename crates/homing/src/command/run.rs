@@ -22,6 +22,8 @@ Examples:
   homing run -c 'make && ./deploy.sh > log'      a shell line
   homing run --name web --on-exit kill -- npm run dev
   homing run --timeout 10m --label ci=1 --wait -- make check   exit code of make
+  homing run --watch 'listening on' -- npm run dev    tells of the ready line; `homing inbox --wait 1m`
+  homing run --quiet-after 5m --heartbeat 30m -- ./train   tells of silences, and what is new
   homing run --key nightly -- ./backup           only one at a time; joins the live one
   pg_dump db | homing run --stdin - -c 'zstd > db.zst'
 
@@ -94,14 +96,19 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
     conclude(attended.attend().await?, client, context, !options.follow).await
 }
 
+/// An idempotency key that nobody had before.
+pub(crate) fn fresh_key() -> Option<String> {
+    let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
+    key.map(|(high, low)| format!("{high:016x}{low:016x}"))
+}
+
 /// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
 pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
-    let key = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?))).ok();
-    let key = key.map(|(high, low)| format!("{high:016x}{low:016x}"));
-    let submitted = client.submit(spec, key.as_deref()).await.map_err(|error| match error.code() {
-        Some(Code::TooLarge) => Failure::from(wording::too_large()),
-        _ => error.into(),
-    })?;
+    let submitted =
+        client.submit(spec, fresh_key().as_deref()).await.map_err(|error| match error.code() {
+            Some(Code::TooLarge) => Failure::from(wording::too_large()),
+            _ => error.into(),
+        })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
     }

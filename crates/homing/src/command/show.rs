@@ -1,10 +1,13 @@
 //! `homing show`: everything about one task.
 
+mod told;
+
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_model::detail::AttemptInfo;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Survivor, Task, Timestamp};
+use homing_model::{Kind, Survivor, Task, TaskDetail, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -20,7 +23,8 @@ const INDENT: usize = 15;
   homing show @last
   homing show t-k3m                  a unique start of the id is enough
   homing show --verbose build        with the names of its variables
-  homing show build --json | jq .outcome")]
+  homing show build --json | jq .outcome
+  homing show @last --json | jq '.notices, .deliveries'")]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
     #[arg(value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
@@ -32,7 +36,7 @@ pub(crate) struct Options {
 
 /// Prints one task.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let task = context.block_on(async { Ok(context.client().task(&options.id).await?) })?;
+    let task = context.block_on(async { Ok(context.client().detail(&options.id).await?) })?;
     if context.json {
         context.console.json(&task)?;
     } else {
@@ -41,7 +45,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     Ok(exit_code::DONE)
 }
 
-fn render(task: &Task, verbose: bool, now: Timestamp, console: &Console) -> String {
+fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console) -> String {
+    let task = &detail.task;
     let (status, tint) = symbol::status(task.status, console);
     let told = symbol::sentence(task);
     let told = told.strip_prefix(task.status.as_str()).unwrap_or_default();
@@ -53,6 +58,17 @@ fn render(task: &Task, verbose: bool, now: Timestamp, console: &Console) -> Stri
     for (name, value) in facts(task, now) {
         add(name, &value);
     }
+    let earlier = detail.attempts.iter().filter(|attempt| attempt.number != task.attempt).map(attempted);
+    let notices = detail.notices.iter().map(|notice| told::notice(notice, now));
+    let deliveries = detail.deliveries.iter().map(|delivery| told::delivery(delivery, now));
+    let mut list = |name: &str, lines: Vec<String>| {
+        for (index, text) in lines.iter().enumerate() {
+            add(if index == 0 { name } else { "" }, text);
+        }
+    };
+    list("attempts", earlier.collect());
+    list("notices", notices.collect());
+    list("deliveries", deliveries.collect());
     match task.env_names.len() {
         0 => {}
         _ if verbose => {
@@ -96,12 +112,23 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
     add("waits for", task.queued_reason.as_deref().map(line));
+    let waiting = task.waiting_for_input.then(|| "for input: `homing input`".to_owned());
+    add("waits", waiting);
+    add("quiet since", task.quiet_since.map(time));
     add("progress", task.progress.as_ref().map(symbol::progress));
     add("created", Some(time(task.created_at)));
     add("started", task.started_at.map(time));
     add("ended", task.ended_at.map(time));
     add("took", table::running_time(task, now).map(show_duration));
     add("time limit", task.timeout_ms.map(show_duration));
+    add("lease", lease(task));
+    add("heard of", task.heard_at.map(time));
+    for pattern in &task.watch {
+        let off = if task.watch_off.contains(pattern) { " (off: it matched too often)" } else { "" };
+        add("watches for", Some(format!("{}{off}", line(pattern))));
+    }
+    add("quiet alarm", task.quiet_after_ms.map(|after| format!("after {}", show_duration(after))));
+    add("heartbeat", task.heartbeat_ms.map(|every| format!("every {}", show_duration(every))));
     add("pid", task.pid.map(|pid| pid.to_string()));
     add("attempt", (task.attempt > 1).then(|| task.attempt.to_string()));
     if let Some(outcome) = &task.outcome {
@@ -110,10 +137,20 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         let left: Vec<_> = outcome.survivors.iter().map(|left| left_behind(task, left)).collect();
         add("left behind", (!left.is_empty()).then(|| left.join(", ")));
     }
-    add("output", Some(output(task)));
+    for (index, text) in task.answer.iter().flat_map(|answer| answer.lines()).enumerate() {
+        add(if index == 0 { "answer" } else { "" }, Some(line(text)));
+    }
+    add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
+    add("tells", (!task.forgotten).then(|| told::policy(&task.notify)));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
+}
+
+/// An earlier attempt, in a line.
+fn attempted(attempt: &AttemptInfo) -> String {
+    let took = attempt.duration_ms.map(|took| format!(" after {}", show_duration(took)));
+    format!("{}: {}{}", attempt.number, attempt.status, took.unwrap_or_default())
 }
 
 /// A process that outlived the task, and what has become of it.
@@ -124,6 +161,12 @@ fn left_behind(task: &Task, left: &Survivor) -> String {
         Now::Gone => (left.name.clone(), "gone by now"),
     };
     format!("{} (pid {}, {now})", line(&name), left.pid)
+}
+
+/// How long somebody who runs a task may be silent, and until when that is.
+fn lease(task: &Task) -> Option<String> {
+    let lease = show_duration(task.lease_ms?);
+    Some(task.lease_until.map_or_else(|| lease.clone(), |until| format!("{lease}, until {until}")))
 }
 
 fn output(task: &Task) -> String {
@@ -169,8 +212,8 @@ mod tests {
     fn variables_are_counted_and_named_only_on_demand_within_the_terminal() {
         let mut json = sample_task("running");
         json["env_names"] = (0..40).map(|n| format!("VARIABLE_{n}")).collect::<Vec<_>>().into();
-        let task: Task = serde_json::from_value(json).unwrap();
-        let text = |verbose| render(&task, verbose, task.created_at, &Console::plain(Some(60)));
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = |verbose| render(&detail, verbose, detail.task.created_at, &Console::plain(Some(60)));
         assert!(text(false).ends_with("  variables    40 (`homing show --verbose` names them)\n"));
         let text = text(true);
         assert!(text.lines().all(|line| columns::of(line) <= 60), "{text}");

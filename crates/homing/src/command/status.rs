@@ -3,6 +3,8 @@
 use clap::Args;
 use homing_model::Timestamp;
 use homing_model::api::{ConfigurationInfo, ConfigurationSource, StatusAnswer};
+use homing_model::notify::When;
+use homing_model::operator::Policy;
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
 
@@ -52,6 +54,8 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
     if let Some(info) = &answer.configuration {
         lines.extend(configuration(info, console).into_iter().map(|text| ("config", text)));
     }
+    let policy = answer.configuration.as_ref().and_then(|info| policy(&info.values));
+    lines.extend(policy.map(|text| ("notices", text)));
     if let Some(why) = &daemon.degraded {
         lines.push(("degraded", console.tint(Tint::Red, &line(why))));
     }
@@ -87,6 +91,20 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         .iter()
         .map(|(name, value)| format!("{}  {value}\n", console.tint(Tint::Dim, &format!("{name:<10}"))))
         .collect()
+}
+
+/// What the operator does not let notices do, if anything.
+fn policy(values: &serde_json::Value) -> Option<String> {
+    let policy: Policy = serde_json::from_value(values.get("notify")?.clone()).ok()?;
+    let closed: Vec<_> = policy.closed().iter().map(ToString::to_string).collect();
+    let closed = (!closed.is_empty()).then(|| format!("no {}", closed.join(", ")));
+    let most = match policy.on {
+        When::Always => None,
+        When::Failure => Some("of failures only"),
+        When::Never => Some("nobody is told"),
+    };
+    let said: Vec<_> = closed.into_iter().chain(most.map(str::to_owned)).collect();
+    (!said.is_empty()).then(|| format!("{} ([notify] in config.toml)", said.join("; ")))
 }
 
 /// Where the configuration in force comes from, and what keeps the file from being it.
@@ -164,6 +182,16 @@ mod tests {
         let broken = told("last_good", Some("/h/config.toml, line 2: x"), false);
         assert_eq!(broken, "broken, the last good one is in force: /h/config.toml, line 2: x");
         assert!(told("file", Some("line 2: x"), false).contains("read before is in force: line 2: x"));
+    }
+
+    #[test]
+    fn what_the_operator_forbids_is_told() {
+        let of = |values: serde_json::Value| policy(&serde_json::json!({ "notify": values }));
+        assert_eq!(of(serde_json::json!({})), None);
+        assert_eq!(
+            of(serde_json::json!({ "forbid": ["exec"], "on": "failure" })).as_deref(),
+            Some("no exec; of failures only ([notify] in config.toml)")
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use homing_client::{Client, Error};
+use homing_model::Kind;
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::units;
 use homing_model::units::millis;
@@ -62,6 +63,12 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     for answer in answers {
         match answer {
             Ok((answer, left)) => {
+                if answer.stopping && answer.task.kind == Kind::External {
+                    let id = &answer.task.id;
+                    context.console.note(&format!(
+                        "homing: nothing was signalled: somebody else runs {id}; whoever does is told so at the next heartbeat"
+                    ));
+                }
                 told.push(sentence(&answer, left));
                 stopped.push(answer);
             }

@@ -7,7 +7,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 
-use homing_testkit::Home;
+use homing_testkit::{Home, gate, wait_for};
 use serde_json::Value;
 
 /// `homing events -f`, ended with the test.
@@ -128,4 +128,68 @@ fn the_stream_goes_on_after_the_last_event_seen() {
     let mut now = home.http("GET", "/v1/events?types=task.queued", &[], b"");
     let third = home.submit(&[], "true");
     assert_eq!(now.next().unwrap().json()["task_id"], *third, "without a cursor it begins now");
+}
+
+#[test]
+fn a_follower_that_comes_too_late_gets_the_tasks_as_they_are_in_one_line_and_goes_on() {
+    let home = super::home();
+    std::fs::create_dir_all(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[retention]\nage = \"1ms\"\n").unwrap();
+    let live = home.submit(&["--name", "server"], &gate("go"));
+    let _ = home.until_status(&live, "running");
+    wait_for("the log to be trimmed", || {
+        let _ = home.cli(["gc"]).ok();
+        home.cli(["events", "--after", "1"]).stderr.contains("no longer kept").then_some(())
+    });
+    let mut follower = Follower::new(&home, &["--after", "1"]);
+    let reset = follower.next();
+    assert_eq!((&reset["type"], &reset["reason"]), (&"reset".into(), &"too_old".into()), "{reset}");
+    assert_eq!(reset["tasks"]["items"][0]["id"], *live, "{reset}");
+    std::fs::write(home.scratch().join("go"), b"").unwrap();
+    let rest = follower.until_end(&live);
+    assert!(rest.iter().all(|event| seq(event) > seq(&reset)), "{rest:?}");
+    let mut all = Follower::new(&home, &[]);
+    assert_ne!(all.next()["type"], "reset", "without a cursor there is nothing to be too old");
+}
+
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn readers_who_do_not_read_hold_no_memory_and_miss_nothing() {
+    const READERS: u64 = 24;
+    const EVENTS: u64 = 1_500;
+    let home = super::home();
+    let id = home.submit(&[], &gate("go"));
+    let _ = home.until_status(&id, "running");
+    let mut readers: Vec<_> =
+        (0..READERS).map(|_| home.http("GET", "/v1/events?types=task.progress", &[], b"")).collect();
+    let text = "x".repeat(500);
+    let say = |n: u64| {
+        let said = home.post(
+            &format!("/v1/tasks/{id}/progress"),
+            &serde_json::json!({ "percent": n % 100, "text": text }),
+        );
+        assert_eq!(said.status, 200);
+    };
+    (0..50).for_each(say);
+    let daemon = home.daemon_pid();
+    let before = resident(daemon);
+    (0..EVENTS).for_each(say);
+    let grown = resident(daemon).saturating_sub(before);
+    let held = READERS * EVENTS * 600;
+    assert!(grown < held / 2, "{grown} bytes for {held} that nobody read");
+    for reader in &mut readers[..2] {
+        let mut last = 0;
+        for _ in 0..EVENTS + 50 {
+            let event = reader.next().unwrap().json();
+            assert!(seq(&event) > last, "in order, each once");
+            last = seq(&event);
+        }
+    }
+    std::fs::write(home.scratch().join("go"), b"").unwrap();
 }

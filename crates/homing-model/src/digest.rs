@@ -101,7 +101,8 @@ fn compress(state: &mut [u32; 8], block: &[u8; 64]) {
 }
 
 /// The digest, in hexadecimal.
-pub(crate) fn sha256(data: &[u8]) -> String {
+#[must_use]
+pub fn sha256(data: &[u8]) -> String {
     let mut state = START;
     let (blocks, rest) = data.as_chunks::<64>();
     for block in blocks {

@@ -1,0 +1,158 @@
+//! Silences and heartbeats: what is due by the clock, judged by what is on the disk.
+
+use std::io;
+
+use homing_model::Timestamp;
+use homing_model::notice::{self, Body, TAIL};
+use homing_model::watch::{self, Beat, Quiet};
+use homing_shim::folder;
+use homing_shim::output::{self, Extent};
+
+use super::terminal;
+use super::watcher::Watcher;
+use crate::report;
+
+/// Of what is new so much is read for a heartbeat.
+const READ: u64 = 16 * TAIL as u64;
+
+/// When the task printed last; its start, if it never did.
+pub(crate) fn last_output(started_at: Timestamp, written_at: Option<i64>) -> Timestamp {
+    written_at.map_or(started_at, |at| started_at.max(Timestamp::from_millis(at)))
+}
+
+/// What the alarms wait for.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    /// The next look.
+    pub(super) at: Option<Timestamp>,
+    /// New output ends the silence that was told.
+    pub(super) output: bool,
+}
+
+impl Watcher {
+    /// Tells of a silence and gives a heartbeat where it is time.
+    pub(super) async fn alarms(&mut self) -> Waits {
+        let spec = &self.record.spec;
+        let (quiet, beat) = (spec.quiet_after_ms, spec.heartbeat_ms);
+        if quiet.is_none() && beat.is_none() {
+            return Waits::default();
+        }
+        let now = self.inner.now();
+        let extent = match self.folder().and_then(output::extent) {
+            Ok(extent) => extent,
+            Err(error) => {
+                // The folder is gone, or descriptors are short: a look now and then costs little.
+                tracing::debug!(task = %self.record.id, %error, "an output could not be looked at");
+                return Waits { at: Some(now.plus_millis(10_000)), output: false };
+            }
+        };
+        let mut waits = Waits::default();
+        if let Some(after) = quiet {
+            match self.silence(after, extent, now).await {
+                Quiet::At(at) => waits.at = Some(at),
+                Quiet::Told | Quiet::Alarm(_) => waits.output = true,
+            }
+            // What is watched for has to be read, too, before it counts as seen.
+            if !self.state.watches() {
+                self.seen = self.seen.max(extent.end);
+            }
+        }
+        if let Some(every) = beat {
+            let at = self.heartbeat(every, extent, now).await;
+            waits.at = Some(waits.at.map_or(at, |other| other.min(at)));
+        }
+        if let Some(retry) = self.retry_at.filter(|at| *at > now) {
+            waits.at = Some(waits.at.map_or(retry, |at| at.min(retry)));
+        }
+        waits
+    }
+
+    async fn silence(&mut self, after: u64, extent: Extent, now: Timestamp) -> Quiet {
+        let last = last_output(self.started_at, extent.written_at);
+        let judged = watch::quiet(after, last, extent.end, self.state.quiet_told, now);
+        if let Quiet::Alarm(quiet_ms) = judged {
+            let waiting_for_input = self.record.spec.pty && self.pid.is_some_and(terminal::waits_for_input);
+            let before = self.state.quiet_told.replace(extent.end);
+            if !self.keep(Some(Body::Quiet { quiet_ms, waiting_for_input }), now).await {
+                self.state.quiet_told = before;
+            }
+        }
+        judged
+    }
+
+    /// Gives a heartbeat if one is due; answers when the next may be.
+    async fn heartbeat(&mut self, every: u64, extent: Extent, now: Timestamp) -> Timestamp {
+        let next = now.plus_millis(i64::try_from(every).unwrap_or(i64::MAX));
+        match watch::beat(every, self.beat_at, self.state.beat_to, extent.end, now) {
+            Beat::At(at) => return at,
+            Beat::Skip => {}
+            Beat::Tell => match self.news(extent.end) {
+                Ok((new_output, end)) => {
+                    let before = (self.state.beat_to, self.state.beat_at);
+                    (self.state.beat_to, self.state.beat_at) = (end, Some(now));
+                    if !self.keep(Some(Body::Heartbeat { new_output }), now).await {
+                        (self.state.beat_to, self.state.beat_at) = before;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(task = %self.record.id, %error, "what is new could not be read");
+                }
+            },
+        }
+        self.beat_at = now;
+        next
+    }
+
+    /// The end of what no heartbeat has told, and where it ends: never within a character.
+    fn news(&self, end: u64) -> io::Result<(String, u64)> {
+        let begin = self.state.beat_to.max(end.saturating_sub(READ));
+        let folder = self.folder()?;
+        let open = unfinished(&report::stretch(&folder, begin.max(end.saturating_sub(3)), end)?) as u64;
+        // A single character that never ends is told as it is.
+        let end = if open < end - begin { end - open } else { end };
+        let bytes = report::masked(&folder, &self.record, begin, end)?;
+        Ok((notice::tail(&bytes, begin > 0, &self.record.masks).0, end))
+    }
+
+    pub(super) fn folder(&self) -> io::Result<std::os::fd::OwnedFd> {
+        folder::open(&self.inner.home.attempt(&self.record.attempt()))
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let begin = bytes.len().saturating_sub(3);
+    let tail = bytes.get(begin..).unwrap_or_default();
+    for (back, byte) in tail.iter().rev().enumerate() {
+        let length = match byte {
+            0xc2..=0xdf => 2,
+            0xe0..=0xef => 3,
+            0xf0..=0xf4 => 4,
+            0x80..=0xbf => continue,
+            _ => return 0,
+        };
+        return if back + 1 < length { back + 1 } else { 0 };
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_that_has_not_come_whole_waits_for_the_next_heartbeat() {
+        for (bytes, open) in [
+            (&b"abc"[..], 0),
+            ("ä€😀".as_bytes(), 0),
+            (b"a\xe2\x82", 2),
+            (b"\xf0\x9f\x98", 3),
+            (b"\xc3", 1),
+            (b"\x80\x80\x80\x80", 0),
+            (b"\xff", 0),
+            (b"", 0),
+        ] {
+            assert_eq!(unfinished(bytes), open, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The answer of a task that has one: what was told, or words that say why nothing was, so that nobody waits for what cannot come.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Outcome;
+use crate::sanitize;
+use crate::status::Status;
+
+/// The longest answer that is taken, in bytes.
+pub const LONGEST: usize = 256 * 1024;
+
+/// Instead of an answer, where the task succeeded and told none.
+pub const NONE: &str = "(no answer produced)";
+
+/// So much of an answer makes the reason of a failure, in characters.
+const REASON: usize = 200;
+
+/// Whether an answer is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerState {
+    /// It is.
+    Ok,
+    /// There was none.
+    None,
+    /// The task did not get that far.
+    Failed,
+}
+
+impl AnswerState {
+    /// The word that every surface uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::None => "none",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for AnswerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is not a state of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a state of an answer")]
+pub struct Unknown(String);
+
+impl FromStr for AnswerState {
+    type Err = Unknown;
+
+    fn from_str(text: &str) -> Result<Self, Unknown> {
+        [Self::Ok, Self::None, Self::Failed]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| Unknown(text.to_owned()))
+    }
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its words, or those that stand for it.
+    pub text: String,
+    /// Whether it is one.
+    pub state: AnswerState,
+}
+
+impl Answer {
+    /// What a task that ended like this has for an answer. There always is one.
+    #[must_use]
+    pub fn at_end(status: Status, outcome: &Outcome, told: Option<String>) -> Self {
+        let told = told.filter(|text| !text.trim().is_empty());
+        if status == Status::Succeeded {
+            return match told {
+                Some(text) => Self { text, state: AnswerState::Ok },
+                None => Self { text: NONE.to_owned(), state: AnswerState::None },
+            };
+        }
+        let why = match (told, &outcome.stopped_by, &outcome.reason) {
+            (Some(text), _, _) => text,
+            (None, Some(by), _) if status == Status::Stopped => format!("stopped by {by}"),
+            (None, _, Some(reason)) => reason.clone(),
+            (None, _, None) => status.to_string(),
+        };
+        Self { text: format!("(background task failed: {why})"), state: AnswerState::Failed }
+    }
+}
+
+/// The reason of an end that was reported as a failure: the beginning of what was told, on one line.
+#[must_use]
+pub fn reason(told: Option<&str>) -> String {
+    match told.map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => {
+            let begin: String = text.chars().take(REASON + 1).collect();
+            let mut line = sanitize::line(&begin);
+            if let Some((cut, _)) = line.char_indices().nth(REASON) {
+                line.truncate(cut);
+                line.push('…');
+            }
+            line
+        }
+        None => "reported as failed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_end(status: Status, told: Option<&str>) -> (String, AnswerState) {
+        let outcome = Outcome {
+            reason: Some("why".into()),
+            stopped_by: (status == Status::Stopped).then(|| "ann".into()),
+            ..Outcome::default()
+        };
+        let answer = Answer::at_end(status, &outcome, told.map(str::to_owned));
+        (answer.text, answer.state)
+    }
+
+    #[test]
+    fn every_end_has_an_answer_and_only_a_success_has_a_real_one() {
+        let ok = at_end(Status::Succeeded, Some(" 42\n"));
+        assert_eq!(ok, (" 42\n".to_owned(), AnswerState::Ok), "as it was told");
+        for blank in [None, Some(""), Some(" \n")] {
+            assert_eq!(at_end(Status::Succeeded, blank), (NONE.to_owned(), AnswerState::None));
+        }
+        let failed = |why: &str| (format!("(background task failed: {why})"), AnswerState::Failed);
+        assert_eq!(at_end(Status::Failed, Some("no disk")), failed("no disk"));
+        assert_eq!(at_end(Status::Failed, None), failed("why"));
+        assert_eq!(at_end(Status::Stopped, None), failed("stopped by ann"));
+        assert_eq!(at_end(Status::Lost, None), failed("why"));
+    }
+
+    #[test]
+    fn a_reason_is_short_and_on_one_line() {
+        assert_eq!(reason(Some(" a\nb ")), sanitize::line("a\nb"));
+        assert_eq!(reason(Some(" ")), "reported as failed");
+        let long = reason(Some(&"ä".repeat(1_000)));
+        assert_eq!(long.chars().count(), REASON + 1);
+    }
+
+    #[test]
+    fn states_read_back() {
+        for state in [AnswerState::Ok, AnswerState::None, AnswerState::Failed] {
+            assert_eq!(state.as_str().parse(), Ok(state));
+        }
+        assert!("".parse::<AnswerState>().is_err());
+    }
+}

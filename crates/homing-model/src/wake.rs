@@ -1,0 +1,168 @@
+//! Who is woken, how often, and for how long a notice is worth it: pure policy.
+//!
+//! A wake starts a turn of an agent, and what an agent does in its turn may end in another wake. So each owner has a budget: so many
+//! hand-overs in any hour. What is beyond it waits in the inbox, and goes together once there is room again. A command (`exec:`) of a task
+//! that belongs to an agent's session is a wake of that session; one of a person's task is not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::is_agent_session;
+use crate::notify::Target;
+use crate::time::Timestamp;
+
+/// The stretch of time that a budget is for, in milliseconds.
+pub const WINDOW_MS: i64 = 3_600_000;
+/// A notice that is older wakes nobody, in milliseconds. It stays readable.
+pub const LONGEST_MS: i64 = 48 * 3_600_000;
+/// Hand-overs an hour, where the configuration does not say.
+pub const PER_HOUR: u32 = 30;
+
+/// Why a delivery ended without a wake: its owner knows.
+pub const TOLD: &str = "its owner has it already, so nobody has to be woken";
+/// Why a delivery ended without a wake: it came too late.
+pub const EXPIRED: &str = "expired: notices older than 48 h wake nobody; `homing show` has what it said";
+/// Why a delivery ended without a wake: nobody is to be woken at all.
+pub const TURNED_OFF: &str =
+    "wakes are turned off (wake.per_hour is 0); `homing redeliver` sends it once they are on";
+
+/// How often one owner is woken: `[wake]` of the configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Hand-overs in any hour; none at all if 0.
+    pub per_hour: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { per_hour: PER_HOUR }
+    }
+}
+
+impl Budget {
+    /// Whether there is room for one more hand-over, or when there will be. `nth` is when the last but (`per_hour` - 1) was made, among
+    /// those of the last hour: the one that has to be an hour old before another fits.
+    #[must_use]
+    pub fn room(self, nth: Option<Timestamp>, now: Timestamp) -> Room {
+        match nth {
+            _ if self.per_hour == 0 => Room::Never,
+            Some(at) if counts(at, now) => {
+                // A clock that was set back must not close it for longer than an hour.
+                Room::At(at.plus_millis(WINDOW_MS).min(now.plus_millis(WINDOW_MS)))
+            }
+            Some(_) | None => Room::Now,
+        }
+    }
+
+    /// Why a delivery waits.
+    #[must_use]
+    pub fn spent(self) -> String {
+        format!("the owner's budget of {} wakes an hour is spent; it waits in the inbox", self.per_hour)
+    }
+}
+
+/// Whether there is room in a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// There is.
+    Now,
+    /// From this time on.
+    At(Timestamp),
+    /// There is no budget.
+    Never,
+}
+
+/// Whether a hand-over of this time counts now. One from far in the future was made by a clock that was wrong, and does not.
+#[must_use]
+pub const fn counts(at: Timestamp, now: Timestamp) -> bool {
+    let (at, now) = (at.as_millis(), now.as_millis());
+    at > now.saturating_sub(WINDOW_MS) && at < now.saturating_add(WINDOW_MS)
+}
+
+/// Whether the owner is to be told anew that the budget is spent: once an hour.
+#[must_use]
+pub fn tells(told_at: Option<Timestamp>, now: Timestamp) -> bool {
+    told_at.is_none_or(|at| !counts(at, now))
+}
+
+/// Whether a notice of this time is too old to wake anybody.
+#[must_use]
+pub const fn expired(at: Timestamp, now: Timestamp) -> bool {
+    at.as_millis().saturating_add(LONGEST_MS) <= now.as_millis()
+}
+
+/// Whether giving this owner's notices to this target is a wake.
+#[must_use]
+pub fn is_wake(target: &Target, owner: &str) -> bool {
+    match target {
+        Target::Wake(_) | Target::Desktop => true,
+        Target::Exec(_) => is_agent_session(owner),
+        Target::Inbox | Target::Webhook(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_789_000_000_000);
+
+    fn ago(millis: i64) -> Timestamp {
+        NOW.plus_millis(-millis)
+    }
+
+    #[test]
+    fn there_is_room_again_when_the_nth_is_an_hour_old() {
+        let budget = Budget { per_hour: 2 };
+        assert_eq!(budget.room(None, NOW), Room::Now);
+        assert_eq!(budget.room(Some(ago(WINDOW_MS)), NOW), Room::Now);
+        assert_eq!(budget.room(Some(ago(WINDOW_MS - 1)), NOW), Room::At(NOW.plus_millis(1)));
+        assert_eq!(Budget { per_hour: 0 }.room(None, NOW), Room::Never);
+    }
+
+    #[test]
+    fn a_notice_wakes_for_two_days() {
+        assert!(!expired(ago(LONGEST_MS - 1), NOW));
+        assert!(expired(ago(LONGEST_MS), NOW));
+    }
+
+    #[test]
+    fn a_command_wakes_sessions_and_nobody_else() {
+        let exec = Target::Exec("true".into());
+        for owner in ["claude:1", "codex:a", "opencode:x", "gemini:7"] {
+            assert!(is_wake(&exec, owner), "{owner}");
+        }
+        for owner in ["ann", "user", "ci:12", "claude"] {
+            assert!(!is_wake(&exec, owner), "{owner}");
+        }
+        assert!(is_wake(&Target::Wake(None), "ann") && is_wake(&Target::Desktop, "ann"));
+        assert!(!is_wake(&Target::Webhook("https://x.example".into()), "claude:1"));
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_waits_longer_than_an_hour(nth: Option<i64>, now in 0i64..4_000_000_000_000, per_hour in 1u32..100) {
+            let (nth, now) = (nth.map(Timestamp::from_millis), Timestamp::from_millis(now));
+            if let Room::At(at) = (Budget { per_hour }).room(nth, now) {
+                prop_assert!(at > now && at <= now.plus_millis(WINDOW_MS));
+            }
+        }
+
+        #[test]
+        fn no_hour_holds_more_than_the_budget(per_hour in 1u32..6, steps in prop::collection::vec(0i64..2_000_000, 1..80)) {
+            let budget = Budget { per_hour };
+            let (mut now, mut made): (_, Vec<Timestamp>) = (NOW, Vec::new());
+            for step in steps {
+                now = now.plus_millis(step);
+                let nth = made.iter().rev().nth(per_hour as usize - 1).copied();
+                if budget.room(nth, now) == Room::Now {
+                    made.push(now);
+                }
+                let last_hour = made.iter().filter(|at| counts(**at, now)).count();
+                prop_assert!(last_hour <= per_hour as usize);
+            }
+        }
+    }
+}

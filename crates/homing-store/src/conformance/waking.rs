@@ -1,0 +1,240 @@
+//! Who is woken, how often, and what waits meanwhile. Keeps P5 and P6.
+
+use homing_model::detail::InboxState;
+use homing_model::notice::Body;
+use homing_model::notify::{Notify, When};
+use homing_model::operator::TargetKind;
+use homing_model::wake::{self, Budget};
+use homing_model::{Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Verdict};
+
+use super::fixture::{Ledger, at, create, done, ending, first, id, submit};
+use crate::outbox::{DeliveryFilter, Redeliver, Report, Wake};
+use crate::store::EventFilter;
+
+const OWNER: &str = "claude:1";
+const CHANNEL: &str = "claude:1\nexec:poke";
+const BUDGET: Budget = Budget { per_hour: 2 };
+const HOUR: i64 = wake::WINDOW_MS;
+
+/// A task of a session, which ended: its command is to be told, and these besides.
+async fn ended(store: &Ledger, n: u64, besides: &[&str], millis: i64) {
+    let mut task = submit(n);
+    task.task.owner = OWNER.into();
+    let targets = ["exec:poke"].iter().chain(besides).map(|text| text.parse().expect("a target")).collect();
+    task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
+    create(store, task, millis).await;
+    let report = Report { entropy: n, ..Report::default() };
+    done(store.finish(first(n), ending(millis, 0), report).await.expect("taken"));
+}
+
+async fn admit(store: &Ledger, budget: Budget, millis: i64) -> bool {
+    store.admit(CHANNEL.into(), budget, 1_000_000 + millis.unsigned_abs(), at(millis)).await.expect("judged")
+}
+
+/// Hands over what is due to the `n`th hook, which ends with this code; answers how many notices it got, or `None` if there was no room.
+async fn hand_over(store: &Ledger, n: u64, code: i32, millis: i64) -> Option<usize> {
+    if !admit(store, BUDGET, millis).await {
+        return None;
+    }
+    let claims = store.claim(CHANNEL.into(), 100, at(millis + 50), at(millis)).await.expect("claimed");
+    let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+    let mut hook = submit(n).task;
+    (hook.kind, hook.owner) = (Kind::Hook, String::new());
+    let wake = Wake { owner: OWNER.into(), budget: BUDGET };
+    store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken")?;
+    let end = Ending {
+        verdict: if code == 0 { Verdict::Succeeded } else { Verdict::Failed },
+        outcome: Outcome { exit_code: Some(code), ..Outcome::default() },
+        ..ending(millis, 0)
+    };
+    done(store.finish(first(n), end, Report::default()).await.expect("taken"));
+    Some(claims.len())
+}
+
+async fn deliveries(store: &Ledger) -> Vec<Delivery> {
+    let filter = DeliveryFilter { limit: 100, ..DeliveryFilter::default() };
+    let mut rows: Vec<_> =
+        store.deliveries(filter).await.expect("readable").into_iter().map(|(_, row)| row).collect();
+    rows.reverse();
+    rows
+}
+
+async fn inbox(store: &Ledger, millis: i64) -> Vec<Body> {
+    let (notices, _) = store.peek(OWNER.into(), 100, at(millis)).await.expect("readable");
+    notices.into_iter().map(|notice| notice.body).collect()
+}
+
+fn pauses(bodies: &[Body]) -> usize {
+    bodies.iter().filter(|body| matches!(body, Body::WakePaused { .. })).count()
+}
+
+/// Two are woken; the third and the fourth wait, both in the inbox, and one notice says so.
+pub async fn p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so(store: Ledger) {
+    for n in 1..=2 {
+        ended(&store, n, &[], n64(n)).await;
+        assert_eq!(hand_over(&store, 100 + n, 0, n64(n)).await, Some(1));
+    }
+    assert_eq!(inbox(&store, 2).await.len(), 0, "nobody asked for an entry");
+    for n in 3..=4 {
+        ended(&store, n, &[], n64(n)).await;
+        assert_eq!(hand_over(&store, 100 + n, 0, n64(n)).await, None);
+    }
+    let waiting = inbox(&store, 5).await;
+    assert_eq!((waiting.len(), pauses(&waiting)), (3, 1), "{waiting:?}");
+    let paused = waiting.iter().find(|body| matches!(body, Body::WakePaused { .. }));
+    assert_eq!(paused, Some(&Body::WakePaused { per_hour: 2, until: at(1 + HOUR), held_back: 1 }));
+    let held: Vec<_> = deliveries(&store).await.into_iter().skip(2).collect();
+    assert!(held.iter().all(|row| row.state == DeliveryState::Pending && row.next_at == Some(at(1 + HOUR))));
+    assert!(held.iter().all(|row| row.reason.as_deref().is_some_and(|why| why.contains("2 wakes an hour"))));
+    assert_eq!(store.due(at(6)).await, Ok((Vec::new(), Some(at(1 + HOUR)))), "no clock wakes them before");
+    let kinds = vec![EventKind::WakePaused];
+    let log = store.events(0, EventFilter { kinds, owner: Some(OWNER.into()) }, 10).await;
+    assert_eq!(log.expect("readable").events.len(), 1);
+    // Another owner is none of it.
+    assert!(
+        store.admit("codex:2\nexec:poke".into(), BUDGET, 7, at(6)).await.expect("judged"),
+        "each has a budget of its own"
+    );
+}
+
+/// When there is room again they go in one hand-over; a new hour that is spent is told anew.
+pub async fn p5_what_waited_goes_together_and_then_leaves_the_inbox(store: Ledger) {
+    for n in 1..=2 {
+        ended(&store, n, &[], n64(n)).await;
+        assert_eq!(hand_over(&store, 100 + n, 0, n64(n)).await, Some(1));
+    }
+    for n in 3..=5 {
+        ended(&store, n, &[], n64(n)).await;
+        assert_eq!(hand_over(&store, 100 + n, 0, n64(n)).await, None);
+    }
+    assert_eq!(hand_over(&store, 110, 0, 1 + HOUR).await, Some(3), "together");
+    assert!(deliveries(&store).await.iter().all(|row| row.state == DeliveryState::Delivered));
+    let left = inbox(&store, 1 + HOUR).await;
+    assert_eq!((left.len(), pauses(&left)), (1, 1), "what stood in for a wake went with it: {left:?}");
+    let notices = store.notices(id(4), 9, at(1 + HOUR)).await.expect("readable");
+    assert_eq!(notices.first().map(|notice| notice.inbox), Some(InboxState::Acknowledged));
+    // The second of the first hour is over a moment later; then two are within the hour again.
+    ended(&store, 6, &[], 2 + HOUR).await;
+    assert_eq!(hand_over(&store, 111, 0, 2 + HOUR).await, Some(1));
+    ended(&store, 7, &[], 3 + HOUR).await;
+    assert_eq!(hand_over(&store, 112, 0, 3 + HOUR).await, None);
+    assert_eq!(pauses(&inbox(&store, 4 + HOUR).await), 2, "an hour has passed since it was said");
+}
+
+/// Three busy answers, then two hand-overs, and all of the budget was there for them; a failure counts.
+pub async fn a_busy_session_spends_nothing_of_the_budget(store: Ledger) {
+    ended(&store, 1, &[], 1).await;
+    for n in 1..=3 {
+        assert_eq!(hand_over(&store, 100 + n, 75, n64(n) * 100_000).await, Some(1), "busy {n}");
+    }
+    assert_eq!(hand_over(&store, 110, 0, 500_000).await, Some(1));
+    ended(&store, 2, &[], 500_001).await;
+    assert_eq!(hand_over(&store, 111, 3, 500_001).await, Some(1));
+    ended(&store, 3, &[], 500_002).await;
+    assert_eq!(hand_over(&store, 112, 0, 500_002).await, None);
+    let rows = deliveries(&store).await;
+    assert_eq!(rows.iter().map(|row| row.attempts).collect::<Vec<_>>(), [1, 1, 0]);
+}
+
+/// Two commands of one session, and room for one: whoever comes second hands nothing over, and what it had is due again.
+pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
+    let one = Budget { per_hour: 1 };
+    ended(&store, 1, &["exec:prod"], 1).await;
+    let channels = [CHANNEL, "claude:1\nexec:prod"];
+    let mut claims = Vec::new();
+    for channel in channels {
+        assert!(store.admit(channel.into(), one, 7, at(1)).await.expect("judged"));
+        let claimed = store.claim(channel.into(), 9, at(50), at(1)).await.expect("claimed");
+        claims.push(claimed.iter().map(|claim| (claim.id.clone(), claim.fence)).collect::<Vec<_>>());
+    }
+    let mut handed = Vec::new();
+    for (n, given) in (100..).zip(claims) {
+        let mut hook = submit(n).task;
+        (hook.kind, hook.owner) = (Kind::Hook, String::new());
+        let wake = Some(Wake { owner: OWNER.into(), budget: one });
+        handed.push(store.hand_over(given, hook, wake, at(2)).await.expect("judged").is_some());
+    }
+    assert_eq!(handed, [true, false]);
+    assert_eq!(store.due(at(2)).await, Ok((vec![channels[1].to_owned()], None)), "due again");
+    assert!(!store.admit(channels[1].into(), one, 8, at(2)).await.expect("judged"), "and held");
+    assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(2 + HOUR)))));
+}
+
+/// Acknowledged, or handed over by a wait, before the wake: the delivery ends, and says why. Who asks for it again gets it.
+pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
+    for n in 1..=3 {
+        ended(&store, n, if n == 2 { &[] } else { &["inbox"] }, 1).await;
+    }
+    store.acknowledge(OWNER.into(), Vec::new(), vec![id(1)]).await.expect("taken");
+    store.told(OWNER.into(), vec![id(2)], at(100)).await.expect("taken");
+    store.told("ann".into(), vec![id(3)], at(100)).await.expect("none of hers");
+    assert_eq!(hand_over(&store, 100, 0, 2).await, Some(1), "only the third is news");
+    let rows = deliveries(&store).await;
+    let ends: Vec<_> = rows.iter().map(|row| (row.state, row.attempts, row.reason.as_deref())).collect();
+    let told = (DeliveryState::Delivered, 0, Some(wake::TOLD));
+    assert_eq!(ends, [told, told, (DeliveryState::Delivered, 1, None)]);
+    assert_eq!(inbox(&store, 3).await.len(), 1, "an entry that was asked for stays until it is acknowledged");
+    store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
+    assert_eq!(hand_over(&store, 101, 0, 4).await, Some(1));
+}
+
+/// Two days, and not a moment longer; a webhook knows no such limit, and whoever asks for it again gets it.
+pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Ledger) {
+    ended(&store, 1, &["inbox", "https://x.example/"], 0).await;
+    ended(&store, 2, &[], 1).await;
+    assert_eq!(hand_over(&store, 100, 0, wake::LONGEST_MS).await, Some(1), "the second is just young enough");
+    let rows = deliveries(&store).await;
+    let old = rows.first().expect("a delivery");
+    assert_eq!((old.state, old.reason.as_deref()), (DeliveryState::Dead, Some(wake::EXPIRED)));
+    assert_eq!(inbox(&store, wake::LONGEST_MS).await.len(), 1);
+    let (channels, _) = store.due(at(wake::LONGEST_MS)).await.expect("readable");
+    assert_eq!(channels, ["https://x.example"]);
+    store.redeliver(Redeliver::Delivery(old.id.clone()), at(wake::LONGEST_MS)).await.expect("taken");
+    assert_eq!(hand_over(&store, 101, 0, wake::LONGEST_MS).await, Some(1));
+}
+
+/// A budget of none: dead with the reason, readable in the inbox, and nothing is said every hour.
+pub async fn wakes_that_are_turned_off_leave_everything_in_the_inbox(store: Ledger) {
+    ended(&store, 1, &[], 1).await;
+    assert!(!admit(&store, Budget { per_hour: 0 }, 1).await);
+    let rows = deliveries(&store).await;
+    assert_eq!(rows[0].state, DeliveryState::Dead);
+    assert_eq!(rows[0].reason.as_deref(), Some(wake::TURNED_OFF));
+    let waiting = inbox(&store, 2).await;
+    assert_eq!((waiting.len(), pauses(&waiting)), (1, 0));
+}
+
+/// The operator forbids a kind: what is pending to it ends, what is under way or elsewhere does not.
+pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledger) {
+    ended(&store, 1, &["https://x.example/"], 1).await;
+    ended(&store, 2, &["https://y.example/"], 1).await;
+    let under_way = store.claim("https://y.example".into(), 1, at(50), at(1)).await.expect("claimed");
+    assert_eq!(under_way.len(), 1);
+    let kinds = vec![TargetKind::Webhook];
+    assert_eq!(store.give_up(kinds.clone(), 10, at(2)).await, Ok(1));
+    assert_eq!(store.give_up(kinds, 10, at(3)).await, Ok(0));
+    let states: Vec<_> = deliveries(&store).await.into_iter().map(|row| (row.target, row.state)).collect();
+    let dead: Vec<_> = states.iter().filter(|(_, state)| *state == DeliveryState::Dead).collect();
+    assert_eq!(dead, [&("https://x.example/".to_owned(), DeliveryState::Dead)]);
+    let again = store.redeliver(Redeliver::State(DeliveryState::Dead), at(4)).await.expect("taken");
+    assert_eq!(again.len(), 1);
+    assert_eq!(store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed").len(), 1);
+}
+
+/// A task that was to tell always tells no more than the operator lets it when it ends.
+pub async fn the_operator_has_the_last_word_on_when(store: Ledger) {
+    for (n, most, told) in [(1, When::Always, 1), (2, When::Failure, 0), (3, When::Never, 0)] {
+        let mut task = submit(n);
+        task.task.owner = format!("owner {n}");
+        task.task.spec.notify = Some(Notify::usual());
+        create(&store, task, 0).await;
+        let report = Report { at_most: Some(most), entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+        let (notices, _) = store.peek(format!("owner {n}"), 9, at(2)).await.expect("readable");
+        assert_eq!(notices.len(), told, "{most:?}");
+    }
+}
+
+fn n64(n: u64) -> i64 {
+    i64::try_from(n).expect("small")
+}

@@ -1,0 +1,104 @@
+//! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
+
+use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::{DeliveryId, Timestamp, Tried};
+use rusqlite::{Connection, params};
+
+use super::deliveries::{HANDED_OVER, settle};
+use super::{row, submit, wakes};
+use crate::outbox::{Next, Settled, Wake};
+use crate::record::{NewTask, Record};
+use crate::store::Error;
+
+/// Gives claimed deliveries to a command: from here on its end decides, whoever is there to see it. `None`, and nothing is changed, if one
+/// of the claims is no longer the caller's or the id was used before; or if a wake has no room, and then they are due again.
+pub(super) fn hand_over(
+    conn: &Connection,
+    claims: &[(DeliveryId, u64)],
+    hook: NewTask,
+    wake: Option<&Wake>,
+    now: Timestamp,
+) -> Result<Option<Record>, Error> {
+    if submit::was_issued(conn, &hook.id)? {
+        return Ok(None);
+    }
+    let mut give = conn.prepare_cached(
+        "UPDATE deliveries SET hook = ?3, held_until = ?4 WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
+    )?;
+    let mut ours = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND fence = ?2 AND state = 'pending')",
+    )?;
+    for (id, fence) in claims {
+        if !ours.query_row(params![id.as_str(), row::signed(*fence)], |row| row.get::<_, bool>(0))? {
+            return Ok(None);
+        }
+    }
+    if let Some(wake) = wake {
+        if !wakes::has_room(conn, &wake.owner, wake.budget, now)? {
+            let mut release = conn.prepare_cached(
+                "UPDATE deliveries SET held_until = NULL, fence = fence + 1 WHERE id = ?1 AND fence = ?2",
+            )?;
+            for (id, fence) in claims {
+                release.execute(params![id.as_str(), row::signed(*fence)])?;
+            }
+            return Ok(None);
+        }
+        wakes::spend(conn, &wake.owner, &hook.id, now)?;
+    }
+    for (id, fence) in claims {
+        give.execute(params![id.as_str(), row::signed(*fence), hook.id.as_str(), HANDED_OVER])?;
+    }
+    submit::insert(conn, hook, now).map(Some)
+}
+
+/// A hook ended: so did the attempts that it was given.
+pub(super) fn end(
+    conn: &Connection,
+    hook: &Record,
+    verdict: &Verdict,
+    result: &str,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
+    )?;
+    let rows = query
+        .query_map(params![hook.id.as_str(), HANDED_OVER], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, u32>(2)?,
+                row.get::<_, u32>(3)?,
+            ))
+        })?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let busy = *verdict == Verdict::Busy;
+    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
+    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
+    for (id, fence, attempts, times_busy) in rows {
+        let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        let tries = Tries {
+            attempts: attempts.saturating_add(u32::from(!busy)),
+            busy: if busy { times_busy.saturating_add(1) } else { 0 },
+        };
+        let next = match schedule::after(tries, verdict, now, chance) {
+            schedule::Next::Delivered => Next::Delivered,
+            schedule::Next::At(at) => Next::At(at),
+            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
+        };
+        let tried = Tried {
+            at: hook.created_at,
+            took_ms: hook.duration_ms.unwrap_or(0),
+            status: None,
+            result: result.to_owned(),
+        };
+        settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
+    }
+    match verdict {
+        Verdict::Busy => wakes::give_back(conn, &hook.id),
+        Verdict::Delivered => wakes::woken(conn, &hook.id),
+        Verdict::Failed { .. } | Verdict::Gone => Ok(()),
+    }
+}

@@ -1,0 +1,208 @@
+//! Wakes: who may be woken now, what no longer wakes anybody, and what waits in the inbox instead.
+//!
+//! The budget is counted from rows: each hand-over leaves one in the transaction that makes it, and one that finds its session busy takes it
+//! back in the transaction that ends it. So a daemon that dies neither forgets what was spent nor spends anything twice.
+
+use homing_model::notice::Body;
+use homing_model::notify::When;
+use homing_model::wake::{self, Budget, Room};
+use homing_model::{Notify, Target, TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{deliveries, notices, row};
+use crate::outbox::Next;
+use crate::store::Error;
+
+/// Looked at in one go; what is beyond it is due again at once.
+const STEP: u32 = 1_000;
+
+/// A delivery that is due and would wake somebody.
+struct Due {
+    seq: i64,
+    owner: String,
+    task: String,
+    notice: i64,
+    created_at: Timestamp,
+    /// Its owner has it: handed over otherwise, or acknowledged.
+    known: bool,
+    /// Somebody asked for it again, and so wants it whatever its age.
+    again: bool,
+    /// It is in no inbox.
+    nowhere: bool,
+}
+
+/// Before what is due of a channel that wakes is claimed: ends what must not wake any more, and holds the rest in the inbox while the budget
+/// is spent. True if a claim may follow.
+pub(super) fn admit(
+    conn: &Connection,
+    channel: &str,
+    budget: Budget,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let mut waiting = Vec::new();
+    for due in due(conn, channel, now)? {
+        if due.again {
+            waiting.push(due);
+        } else if due.known {
+            // Not delivered by this command, but told all the same; nobody has to look after it.
+            deliveries::end(conn, due.seq, Next::Delivered, Some(wake::TOLD), now)?;
+        } else if wake::expired(due.created_at, now) {
+            stand_in(conn, &due)?;
+            deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), None, now)?;
+        } else {
+            waiting.push(due);
+        }
+    }
+    let Some(first) = waiting.first() else { return Ok(true) };
+    match budget.room(nth(conn, &first.owner, budget, now)?, now) {
+        Room::Now => Ok(true),
+        Room::Never => {
+            for due in &waiting {
+                stand_in(conn, due)?;
+                deliveries::end(conn, due.seq, Next::Dead(wake::TURNED_OFF.to_owned()), None, now)?;
+            }
+            Ok(false)
+        }
+        Room::At(at) => {
+            let mut hold =
+                conn.prepare_cached("UPDATE deliveries SET next_at = ?2, reason = ?3 WHERE seq = ?1")?;
+            for due in &waiting {
+                stand_in(conn, due)?;
+                hold.execute(params![due.seq, at.as_millis(), budget.spent()])?;
+            }
+            tell(conn, first, waiting.len() as u64, budget, at, entropy, now)?;
+            Ok(false)
+        }
+    }
+}
+
+fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Error> {
+    let mut query = conn.prepare_cached(concat!(
+        "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
+         coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq) \
+         FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
+         WHERE state = 'pending' AND channel = ?1 AND ",
+        deliveries::ready!(),
+        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3",
+    ))?;
+    let rows = query.query_map(params![channel, now.as_millis(), STEP], |row| {
+        let (told, inboxed, there): (bool, i64, bool) = (row.get(6)?, row.get(7)?, row.get(8)?);
+        Ok(Due {
+            seq: row.get(0)?,
+            owner: row.get(1)?,
+            task: row.get(2)?,
+            notice: row.get(3)?,
+            created_at: Timestamp::from_millis(row.get(4)?),
+            again: row.get(5)?,
+            known: told || (inboxed > 0 && !there),
+            nowhere: inboxed == 0,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// When the hand-over was made that has to be an hour old before another fits.
+fn nth(conn: &Connection, owner: &str, budget: Budget, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let Some(skipped) = budget.per_hour.checked_sub(1) else { return Ok(None) };
+    let mut query = conn.prepare_cached(
+        "SELECT at FROM wakes WHERE owner = ?1 AND at > ?2 AND at < ?3 ORDER BY at DESC LIMIT 1 OFFSET ?4",
+    )?;
+    let (from, to) = (now.plus_millis(-wake::WINDOW_MS), now.plus_millis(wake::WINDOW_MS));
+    let at = query
+        .query_row(params![owner, from.as_millis(), to.as_millis(), skipped], |row| row.get(0))
+        .optional()?;
+    Ok(at.map(Timestamp::from_millis))
+}
+
+/// An entry in the inbox for a notice that has none.
+fn stand_in(conn: &Connection, due: &Due) -> Result<(), Error> {
+    if !due.nowhere {
+        return Ok(());
+    }
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id) SELECT ?1, seq, id, task FROM notices WHERE seq = ?2",
+    )?
+    .execute(params![due.owner, due.notice])?;
+    conn.prepare_cached("UPDATE notices SET inboxed = 2 WHERE seq = ?1")?.execute([due.notice])?;
+    Ok(())
+}
+
+/// Tells the owner that the budget is spent: once in a while, in the inbox and the log, and waking nobody.
+fn tell(
+    conn: &Connection,
+    first: &Due,
+    held_back: u64,
+    budget: Budget,
+    until: Timestamp,
+    entropy: u64,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let told_at: Option<i64> = conn
+        .prepare_cached("SELECT told_at FROM wake_pauses WHERE owner = ?1")?
+        .query_row([&first.owner], |row| row.get(0))
+        .optional()?;
+    if !wake::tells(told_at.map(Timestamp::from_millis), now) {
+        return Ok(());
+    }
+    let about = match first.task.parse::<TaskId>() {
+        Ok(id) => row::by_id(conn, &id),
+        Err(error) => Err(Error::BadRow { task: first.task.clone(), why: error.to_string() }),
+    };
+    let about = match about {
+        Ok(Some(record)) => record,
+        Ok(None) => return Ok(()),
+        // What is held is held; that it cannot be said is no reason to stop.
+        Err(error) => {
+            tracing::error!(%error, "an owner could not be told that the budget of wakes is spent");
+            return Ok(());
+        }
+    };
+    let body = Body::WakePaused { per_hour: budget.per_hour, until, held_back };
+    let inbox = Notify { on: When::Always, targets: vec![Target::Inbox], secret: None };
+    notices::publish(conn, &about, body, now, Some(&inbox), entropy)?;
+    conn.prepare_cached("INSERT OR REPLACE INTO wake_pauses (owner, told_at) VALUES (?1, ?2)")?
+        .execute(params![first.owner, now.as_millis()])?;
+    Ok(())
+}
+
+/// Whether there is room for one more hand-over.
+pub(super) fn has_room(
+    conn: &Connection,
+    owner: &str,
+    budget: Budget,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    Ok(budget.room(nth(conn, owner, budget, now)?, now) == Room::Now)
+}
+
+/// A hand-over is made.
+pub(super) fn spend(conn: &Connection, owner: &str, hook: &TaskId, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached("INSERT OR IGNORE INTO wakes (owner, at, hook) VALUES (?1, ?2, ?3)")?
+        .execute(params![owner, now.as_millis(), hook.as_str()])?;
+    Ok(())
+}
+
+/// The session was busy: nothing is spent.
+pub(super) fn give_back(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM wakes WHERE hook = ?1")?.execute([hook.as_str()])?;
+    Ok(())
+}
+
+/// The session was woken with what a hook was given: what was in the inbox only for want of that is told.
+pub(super) fn woken(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
+    conn.prepare_cached(
+        "DELETE FROM inbox WHERE seq IN (SELECT notices.seq FROM deliveries INDEXED BY deliveries_hook \
+         JOIN notices ON notices.seq = notice_seq WHERE hook = ?1 AND hook IS NOT NULL AND state = 'delivered' AND inboxed = 2)",
+    )?
+    .execute([hook.as_str()])?;
+    Ok(())
+}
+
+/// Drops what no longer counts.
+pub(super) fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
+    let cutoff = now.plus_millis(-wake::WINDOW_MS).as_millis();
+    conn.prepare_cached("DELETE FROM wakes WHERE at <= ?1")?.execute([cutoff])?;
+    conn.prepare_cached("DELETE FROM wake_pauses WHERE told_at <= ?1")?.execute([cutoff])?;
+    Ok(())
+}

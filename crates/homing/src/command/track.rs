@@ -1,0 +1,115 @@
+//! `homing track`: a task that somebody else runs.
+
+use std::time::Duration;
+
+use clap::Args;
+use homing_model::notify::SigningKey;
+use homing_model::units::millis;
+use homing_model::{Kind, Notify, Spec, Target, Task, sanitize, units};
+
+use crate::command::run;
+use crate::context::Context;
+use crate::failure::{Failure, unless_closed};
+use crate::submission::{self, NotifyOnArg, OnDuplicateArg};
+use crate::{exit_code, variables, wording};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "homing does not start it, has no output of it, and ends nothing: whoever runs it says how it ended.
+With --lease it is lost when nothing was heard of it for so long: `homing heartbeat ID` and
+`homing progress --task ID` renew that, and only time in which the daemon could hear counts.
+With --pid it ends with that process; how that ended is not known then, and it is lost too,
+unless somebody said so before. With neither, the lease is 24 hours.
+
+Examples:
+  id=$(homing track --name review --lease 10m)
+  homing heartbeat $id               it goes on
+  homing complete $id --answer 'two findings'
+  homing track --pid $! --notify exec:./tell
+  homing wait $id                    as with any task; `homing show $id` has the answer"
+)]
+pub(crate) struct Options {
+    /// A short name; may stand for the id
+    #[arg(long)]
+    name: Option<String>,
+    /// What it is for, in a sentence
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Lost when nothing was heard of it for so long [default: 24h]
+    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration, conflicts_with = "pid")]
+    lease: Option<Duration>,
+    /// Ends with this process
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = wording::pid)]
+    pid: Option<u32>,
+    /// Whose task it is [default: HOMING_OWNER, the agent session, or user]
+    #[arg(long)]
+    owner: Option<String>,
+    /// A label to filter by; may be repeated
+    #[arg(long, value_name = "K=V")]
+    label: Vec<String>,
+    /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
+    #[arg(long, value_name = "TARGET", value_parser = submission::target)]
+    notify: Vec<Target>,
+    /// Which ends are told of [default: always]
+    #[arg(long, value_name = "WHEN")]
+    notify_on: Option<NotifyOnArg>,
+    /// Signs this task's webhooks: whsec_… [default: what config.toml says]
+    #[arg(long, value_name = "KEY", requires = "notify")]
+    notify_secret: Option<String>,
+    /// Only one live task of this owner has this key
+    #[arg(long)]
+    key: Option<String>,
+    /// A second one with the key [default: join]
+    #[arg(long, value_name = "WHAT", requires = "key")]
+    on_duplicate: Option<OnDuplicateArg>,
+}
+
+impl Options {
+    fn spec(&self, context: &Context) -> Result<Spec, Failure> {
+        let usual = Notify::usual();
+        let spec = Spec {
+            kind: Kind::External,
+            name: self.name.clone(),
+            description: self.description.clone(),
+            owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
+            labels: variables::labels(&self.label)?,
+            lease_ms: self.lease.map(millis),
+            pid: self.pid,
+            key: self.key.clone(),
+            on_duplicate: submission::on_duplicate(self.on_duplicate),
+            notify: Some(Notify {
+                on: submission::when(self.notify_on),
+                targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
+                secret: self.notify_secret.clone().map(SigningKey::new),
+            }),
+            ..Spec::default()
+        };
+        spec.validate().map_err(|why| wording::invalid("track", &why, self.owner.is_some()))?;
+        Ok(spec)
+    }
+}
+
+/// Submits, and prints the id.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let spec = options.spec(context)?;
+    let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
+    let submitted =
+        context.block_on(async { Ok(client.submit(&spec, run::fresh_key().as_deref()).await?) })?;
+    if submitted.joined && spec.key.is_some() {
+        context.console.note(&joined(&submitted.task));
+    }
+    if context.json {
+        unless_closed(context.console.json(&submitted.task))?;
+    } else {
+        unless_closed(context.console.line(submitted.task.id.as_str()))?;
+    }
+    Ok(exit_code::DONE)
+}
+
+fn joined(task: &Task) -> String {
+    let other = match task.kind {
+        Kind::External => String::new(),
+        Kind::Command | Kind::Hook => format!("; it is a command: {}", sanitize::line(&task.command)),
+    };
+    format!("homing: joined {}, which is live with this key{other}", task.id)
+}

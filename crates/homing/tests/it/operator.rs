@@ -1,0 +1,81 @@
+//! What the operator of a home lets notices do, whatever a task asks for.
+
+use homing_testkit::{Home, Receiver, Script, wait_for};
+use serde_json::Value;
+
+/// Puts a configuration in force.
+fn configure(home: &Home, text: &str) {
+    let _ = home.daemon_pid();
+    std::fs::write(home.path().join("config.toml"), text).expect("the home is there");
+    let _ = home.cli(["daemon", "restart"]).ok();
+}
+
+fn delivery(home: &Home, id: &str) -> Value {
+    home.cli(["deliveries", "--task", id, "--json"]).ok().json()["items"][0].clone()
+}
+
+#[test]
+fn a_target_that_the_operator_forbids_is_refused_with_what_is_left() {
+    let home = super::home();
+    configure(&home, "[notify]\nforbid = [\"exec\", \"desktop\"]\n");
+    let refused = home.cli(["run", "--notify", "exec:true", "--", "true"]);
+    assert_ne!(refused.code, 0);
+    assert!(
+        refused.stderr.contains("forbids targets of the kind `exec`") && refused.stderr.contains("HM0035"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("use `inbox`, `webhook`"), "{}", refused.stderr);
+    assert_eq!(home.cli(["list", "--all", "--json"]).ok().json()["items"], serde_json::json!([]));
+    let shown = home.cli(["config"]).ok().text();
+    assert!(shown.contains("forbid") && shown.contains("[notify]") && shown.contains("per_hour"), "{shown}");
+    let id = home.submit(&[], "true");
+    assert_eq!(home.ended(&id)["status"], "succeeded", "the inbox is always open");
+}
+
+#[test]
+fn what_was_accepted_before_does_not_go_where_it_is_forbidden_by_now() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(500), Script::status(204)]);
+    let url = format!("http://127.0.0.1:{}/", receiver.port());
+    let id = home.submit(&["--notify", &url], "true");
+    wait_for("the first attempt", || (delivery(&home, &id)["attempts"] == 1).then_some(()));
+    let later = home.submit(&["--notify", &url, "--stdin", "pipe"], "read line");
+    configure(&home, "[notify]\nallow = [\"inbox\", \"exec\"]\n");
+    let dead = wait_for("the delivery to be given up", || {
+        Some(delivery(&home, &id)).filter(|delivery| delivery["state"] == "dead")
+    });
+    assert!(dead["reason"].as_str().is_some_and(|why| why.contains("`webhook` by now")), "{dead}");
+    assert_eq!(dead["history"].as_array().map(Vec::len), Some(1), "its history stays");
+    let _ = home.cli(["input", &later, "go", "--enter"]).ok();
+    let _ = home.ended(&later);
+    wait_for("one that came later to be given up too", || {
+        (delivery(&home, &later)["state"] == "dead").then_some(())
+    });
+    assert_eq!(receiver.requests().len(), 1, "nothing went out");
+    configure(&home, "");
+    let _ = home.cli(["redeliver", "dead"]).ok();
+    for id in [&id, &later] {
+        wait_for("it to go out once that is allowed", || {
+            (delivery(&home, id)["state"] == "delivered").then_some(())
+        });
+    }
+}
+
+#[test]
+fn an_operator_can_have_told_less_than_a_task_asks_for() {
+    let home = super::home();
+    let early = home.submit(&["--stdin", "pipe"], "read line");
+    configure(&home, "[notify]\non = \"failure\"\n");
+    let _ = home.cli(["input", &early, "go", "--enter"]).ok();
+    let well = home.submit(&["--notify-on", "always"], "true");
+    let ill = home.submit(&[], "exit 3");
+    for id in [&early, &well, &ill] {
+        let _ = home.ended(id);
+    }
+    assert_eq!(home.task(&well)["notify"]["on"], "failure");
+    let told = home.cli(["inbox", "--json"]).ok().json();
+    let told: Vec<_> =
+        told["items"].as_array().expect("a list").iter().map(|n| n["task"]["id"].clone()).collect();
+    assert_eq!(told, [Value::from(ill)]);
+}

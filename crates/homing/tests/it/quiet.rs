@@ -1,0 +1,139 @@
+//! Silences and heartbeats, and whether a task waits for somebody to type.
+
+use homing_testkit::{Home, gate, wait_for};
+use serde_json::{Value, json};
+
+use super::home;
+
+fn notices(home: &Home, id: &str, kind: &str) -> Vec<Value> {
+    let log = home.cli(["events"]).ok().text();
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let of_it = |event: &Value| event["type"] == kind && event["task_id"] == id;
+    events.filter(of_it).map(|event| event["data"].clone()).collect()
+}
+
+fn until(home: &Home, id: &str, kind: &str, count: usize) -> Vec<Value> {
+    wait_for(&format!("{count} of {kind}"), || {
+        Some(notices(home, id, kind)).filter(|found| found.len() >= count)
+    })
+}
+
+#[test]
+fn p5_a_silence_is_told_once_and_again_after_new_output() {
+    let home = home();
+    let line = format!("echo one; {}; echo two; {}", gate("more"), gate("go"));
+    let id = home.submit(&["--quiet-after", "300ms"], &line);
+    let told = until(&home, &id, "task.quiet", 1);
+    let quiet = told[0]["quiet_ms"].as_u64().expect("a number");
+    assert!((300..20_000).contains(&quiet), "{quiet}");
+    assert_eq!(told[0]["waiting_for_input"], false);
+    let task = home.task(&id);
+    assert!(task["quiet_since"].is_string() && task["status"] == "running", "{task}");
+    assert!(home.cli(["show", &id]).ok().text().contains("quiet since"));
+    let inbox = home.cli(["inbox", "--json"]).ok().json();
+    assert_eq!(inbox["items"], json!(told));
+    // A daemon that comes anew knows the silence that was told.
+    let old = home.kill_daemon();
+    let _ = home.next_daemon(old);
+    homing_testkit::drift(std::time::Duration::from_millis(700));
+    assert_eq!(notices(&home, &id, "task.quiet").len(), 1);
+    home.open("more");
+    let told = until(&home, &id, "task.quiet", 2);
+    assert_eq!(told.len(), 2);
+    home.open("go");
+    let _ = home.ended(&id);
+    assert_eq!(home.task(&id)["quiet_since"], Value::Null);
+    assert_eq!(notices(&home, &id, "task.quiet").len(), 2);
+}
+
+#[test]
+fn p5_a_silence_that_began_before_the_daemon_died_is_told_by_the_next() {
+    let home = home();
+    let id = home.submit(&["--quiet-after", "1s"], &format!("echo one; {}", gate("go")));
+    wait_for("the output", || (home.output(&id) == b"one\n").then_some(()));
+    home.stop_daemon();
+    homing_testkit::drift(std::time::Duration::from_millis(1_100));
+    home.does(["daemon", "start"]);
+    let told = until(&home, &id, "task.quiet", 1);
+    assert!(told[0]["quiet_ms"].as_u64().unwrap() >= 1_000, "counted from the output, not from the daemon");
+    home.open("go");
+    let _ = home.ended(&id);
+}
+
+#[test]
+fn a_task_that_prints_is_not_quiet() {
+    let home = home();
+    let id = home.submit(&["--quiet-after", "2s"], "for i in $(seq 30); do echo $i; sleep 0.1; done");
+    let _ = home.ended(&id);
+    assert_eq!(notices(&home, &id, "task.quiet"), Vec::<Value>::new());
+}
+
+#[test]
+fn a_terminal_that_somebody_reads_waits_for_input_and_a_sleeping_one_does_not() {
+    let home = home();
+    for line in ["read x", "cat", "cat; true", "bash --norc -i", "(cat < /dev/tty); true"] {
+        let id = home.submit(&["--pty", "--quiet-after", "200ms"], line);
+        let task = wait_for(&format!("`{line}` to wait"), || {
+            Some(home.task(&id)).filter(|task| task["waiting_for_input"] == true)
+        });
+        assert_eq!(task["status"], "running");
+        let listed = home.cli(["list", "--json"]).ok().json();
+        assert!(listed["items"].as_array().unwrap().iter().any(|task| task["waiting_for_input"] == true));
+        let told = until(&home, &id, "task.quiet", 1);
+        assert!(told.iter().any(|notice| notice["waiting_for_input"] == true), "{line}: {told:?}");
+        assert!(home.cli(["show", &id]).ok().text().contains("for input"));
+        home.does(["stop", "--signal", "KILL", &id]);
+        assert_eq!(home.task(&id)["waiting_for_input"], false);
+    }
+    for (options, line) in [
+        (&["--pty", "--quiet-after", "200ms"][..], "sleep 300"),
+        (&["--pty", "--quiet-after", "200ms"], "sleep 300 | cat"),
+        (&["--stdin", "pipe", "--quiet-after", "200ms"], "cat"),
+    ] {
+        let id = home.submit(options, line);
+        let told = until(&home, &id, "task.quiet", 1);
+        assert_eq!(told[0]["waiting_for_input"], false, "{line}");
+        assert_eq!(home.task(&id)["waiting_for_input"], false, "{line}");
+        home.does(["stop", "--signal", "KILL", &id]);
+    }
+}
+
+#[test]
+fn p5_a_heartbeat_tells_what_is_new_and_skips_when_nothing_is() {
+    let home = home();
+    let line = format!("printf 'one\\033[0m gr\\303'; {}; printf '\\274n\\n'; {}", gate("more"), gate("go"));
+    let id = home.submit(&["--heartbeat", "150ms"], &line);
+    let told = until(&home, &id, "task.heartbeat", 1);
+    assert_eq!(told[0]["new_output"], "one gr", "and half a character waits");
+    homing_testkit::drift(std::time::Duration::from_millis(600));
+    let before: String = notices(&home, &id, "task.heartbeat")
+        .iter()
+        .map(|notice| notice["new_output"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(before.starts_with("one gr"), "{before}");
+    let old = home.kill_daemon();
+    let _ = home.next_daemon(old);
+    home.open("more");
+    wait_for("the rest", || {
+        let last = notices(&home, &id, "task.heartbeat").pop()?;
+        last["new_output"].as_str()?.ends_with("n\n").then_some(())
+    });
+    let count = notices(&home, &id, "task.heartbeat").len();
+    homing_testkit::drift(std::time::Duration::from_millis(500));
+    assert_eq!(notices(&home, &id, "task.heartbeat").len(), count, "silent, and skipped");
+    assert!(home.cli(["show", &id]).ok().text().contains("heartbeat    every"));
+    home.open("go");
+    let _ = home.ended(&id);
+}
+
+#[test]
+fn a_heartbeat_has_the_last_two_thousand_characters_of_what_is_new() {
+    let home = home();
+    let line = format!("seq 100000; {}", gate("go"));
+    let id = home.submit(&["--heartbeat", "1s"], &line);
+    let told = until(&home, &id, "task.heartbeat", 1);
+    let text = told[0]["new_output"].as_str().unwrap();
+    assert!(text.ends_with("99999\n100000\n") && text.chars().count() == 2_000);
+    home.open("go");
+    let _ = home.ended(&id);
+}
