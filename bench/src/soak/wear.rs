@@ -20,8 +20,9 @@ const SUBMITTERS: u64 = 3;
 /// Those who follow the events.
 const FOLLOWERS: u64 = 2;
 
-/// Attempts are short, so that a receiver that hangs is one of many moods; nothing is forgotten before it was judged.
-const CONFIG: &str = "[webhook]\ndeadline = \"1s\"\n[retention]\ncount = 10000000\n";
+/// Attempts are short, so that a receiver that hangs is one of many moods; no command waits for a budget; nothing is forgotten before it was judged.
+const CONFIG: &str =
+    "[webhook]\ndeadline = \"1s\"\n[retention]\ncount = 10000000\n[wake]\nper_hour = 1000000\n";
 
 /// A home that is gone when this process is interrupted.
 fn guarded(program: &Path, over: &Arc<AtomicBool>) -> Result<Arc<Home>> {
