@@ -119,6 +119,11 @@ async fn submit(
             )));
         }
     }
+    if let Some(name) = spec.watch.iter().find_map(|pattern| masks.given_in(pattern)) {
+        return Err(Error::BadParameter(format!(
+            "`watch` contains the value of the secret `{name}`, which is never written down"
+        )));
+    }
     masks.cover_spec(&mut stored);
     let command = stored.command_line();
     let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();

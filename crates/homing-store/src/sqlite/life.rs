@@ -136,7 +136,7 @@ pub(super) fn publish(
 pub(super) fn watched(
     conn: &Connection,
     attempt: &Attempt,
-    state: watch::State,
+    mut state: watch::State,
     body: Option<Body>,
     entropy: u64,
     now: Timestamp,
@@ -145,6 +145,9 @@ pub(super) fn watched(
     let turn = record.watch.as_ref().map_or(0, |kept| kept.turn);
     if record.status.is_terminal() || record.attempt != attempt.number || state.turn != turn + 1 {
         return Ok(Applied::Rejected(record));
+    }
+    for held in state.paces.iter_mut().filter_map(|pace| pace.held.as_mut()) {
+        record.masks.cover(&mut held.line);
     }
     let changed = conn
         .prepare_cached("UPDATE tasks SET watch = ?3 WHERE seq = ?1 AND attempt = ?2 AND ended_at IS NULL")?
