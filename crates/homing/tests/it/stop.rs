@@ -194,7 +194,8 @@ async fn p1_a_stop_that_races_with_the_natural_end_tells_the_truth() {
         let (saw, go) =
             (home.scratch().join(format!("saw{round}")), home.scratch().join(format!("go{round}")));
         let line =
-            format!("trap 'echo saw > {}; exit 7' TERM; read x < {}; exit 3", saw.display(), go.display());
+            // A moment longer than it takes to record a stop, so that either can come first.
+            format!("trap 'echo saw > {}; exit 7' TERM; read x < {}; sleep 0.005; exit 3", saw.display(), go.display());
         rustix::fs::mknodat(rustix::fs::CWD, &go, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let spec = Spec { shell: Some(line.into()), ..Spec::default() };
         let id = engine.submit(spec, Caller::default(), None).await.unwrap().task.id;
