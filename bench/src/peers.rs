@@ -150,8 +150,14 @@ pub(crate) fn rate(peer: &dyn Peer, tasks: u32) -> Result<f64> {
     for _ in 0..tasks {
         submit(peer)?;
     }
-    ensure!(peer.wait().stdout(Stdio::null()).status()?.success(), "{} cannot wait", peer.name());
+    wait(peer)?;
     Ok(f64::from(tasks) / began.elapsed().as_secs_f64())
+}
+
+/// Waits for the last one that was submitted.
+pub(crate) fn wait(peer: &dyn Peer) -> Result<()> {
+    ensure!(peer.wait().stdout(Stdio::null()).status()?.success(), "{} cannot wait", peer.name());
+    Ok(())
 }
 
 /// Submits one `true`.

@@ -37,6 +37,8 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
                     samples.push(ms(began.elapsed()));
                 }
             }
+            // What one of them has still to do is not to slow down the next.
+            peers::wait(*peer)?;
         }
     }
     let mut medians = samples.iter_mut().map(|samples| median(samples));

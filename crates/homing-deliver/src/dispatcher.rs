@@ -95,7 +95,11 @@ impl Dispatcher {
                 }
             }
             tokio::select! {
-                changed = outgoing.changed() => if changed.is_err() { return },
+                // Who waits or follows is told first: they only have to be woken.
+                changed = outgoing.changed() => match changed {
+                    Ok(()) => tokio::task::yield_now().await,
+                    Err(_) => return,
+                },
                 Some(done) = workers.join_next() => match done {
                     Ok(channel) => { busy.remove(&channel); }
                     // A worker that panicked leaves its claims to their leases; its channel is free again.
