@@ -61,9 +61,10 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let quiet_since = quiet_since(inner, &record, written_at);
     let reads = |pid: &u32| record.spec.pty && record.status.is_active() && watch::waits_for_input(*pid);
     let waiting_for_input = record.pid.as_ref().is_some_and(reads);
+    let masked = |pattern: &String| record.masks.text(pattern).into_owned();
     let paces = record.watch.iter().flat_map(|state| &state.paces);
     let watch_off = record.spec.watch.iter().zip(paces).filter(|(_, pace)| pace.off);
-    let watch_off = watch_off.map(|(pattern, _)| pattern.clone()).collect();
+    let watch_off = watch_off.map(|(pattern, _)| masked(pattern)).collect();
     let path = if record.forgotten || external { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
     Task {
@@ -78,7 +79,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         queued_reason: None,
         quiet_since,
         waiting_for_input,
-        watch: record.spec.watch.clone(),
+        watch: record.spec.watch.iter().map(masked).collect(),
         watch_off,
         quiet_after_ms: record.spec.quiet_after_ms,
         heartbeat_ms: record.spec.heartbeat_ms,

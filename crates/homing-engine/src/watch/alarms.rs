@@ -1,6 +1,7 @@
 //! Silences and heartbeats: what is due by the clock, judged by what is on the disk.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
 use homing_model::Timestamp;
 use homing_model::notice::{self, Body, TAIL};
@@ -86,6 +87,7 @@ impl Watcher {
             Beat::At(at) => return at,
             Beat::Skip => {}
             Beat::Tell => match self.news(extent.end) {
+                Ok((_, end)) if end <= self.state.beat_to => {}
                 Ok((new_output, end)) => {
                     let before = (self.state.beat_to, self.state.beat_at);
                     (self.state.beat_to, self.state.beat_at) = (end, Some(now));
@@ -106,6 +108,7 @@ impl Watcher {
     fn news(&self, end: u64) -> io::Result<(String, u64)> {
         let begin = self.state.beat_to.max(end.saturating_sub(READ));
         let folder = self.folder()?;
+        let end = self.whole(&folder, begin, end)?;
         let open = unfinished(&report::stretch(&folder, begin.max(end.saturating_sub(3)), end)?) as u64;
         // A single character that never ends is told as it is.
         let end = if open < end - begin { end - open } else { end };
@@ -113,7 +116,16 @@ impl Watcher {
         Ok((notice::tail(&bytes, begin > 0, &self.record.masks).0, end))
     }
 
-    pub(super) fn folder(&self) -> io::Result<std::os::fd::OwnedFd> {
+    /// Up to where no secret can be half printed: the last end of a line, or as far back as the longest one reaches.
+    fn whole(&self, folder: &OwnedFd, begin: u64, end: u64) -> io::Result<u64> {
+        let reach = (self.record.masks.longest() as u64).saturating_sub(1);
+        let safe = end.saturating_sub(reach).max(begin);
+        let tail = report::stretch(folder, safe, end)?;
+        let line = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        Ok(if reach == 0 { end } else { safe + line as u64 })
+    }
+
+    pub(super) fn folder(&self) -> io::Result<OwnedFd> {
         self.inner.home.open_attempt(&self.record.attempt())
     }
 }

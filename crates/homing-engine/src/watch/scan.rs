@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use homing_model::Timestamp;
-use homing_model::watch::{Pattern, State};
+use homing_model::watch::{Pattern, State, Stretch};
+use homing_model::{Masks, Timestamp};
 use homing_shim::output;
 
 /// Read at once at most; more than the longest line, so that each piece has one that ends.
@@ -15,6 +15,7 @@ const PIECE: usize = 256 * 1024;
 pub(super) struct Scan {
     pub(super) folder: OwnedFd,
     pub(super) patterns: Arc<[Pattern]>,
+    pub(super) masks: Masks,
     pub(super) state: State,
     /// Nothing may be told now: everything is counted.
     pub(super) hold: bool,
@@ -34,12 +35,13 @@ pub(super) struct Scanned {
 
 impl Scan {
     pub(super) fn run(self) -> io::Result<Scanned> {
-        let Self { folder, patterns, mut state, hold, until, now } = self;
+        let Self { folder, patterns, masks, mut state, hold, until, now } = self;
         let piece = gather(&folder, state.scanned, until.unwrap_or(u64::MAX))?;
         let more = piece.full || piece.broken;
         // A line ends where the output does, and where what follows it was not kept.
         let last = piece.broken || (until.is_some() && !piece.full);
-        state.judge(&patterns, piece.offset, &piece.bytes, last, hold, now);
+        let stretch = Stretch { offset: piece.offset, bytes: &piece.bytes, last };
+        state.judge(&patterns, stretch, hold, &masks, now);
         let seen = piece.offset + piece.bytes.len() as u64;
         let stopped = !hold && state.due(now).is_some_and(|due| due <= now);
         Ok(Scanned { state, seen, more: more || stopped })
@@ -108,6 +110,7 @@ mod tests {
             let scan = Scan {
                 folder: folder::open(dir.path()).unwrap(),
                 patterns: Arc::clone(&patterns),
+                masks: Masks::default(),
                 state,
                 hold: false,
                 until,

@@ -148,6 +148,7 @@ impl Watcher {
         let scan = Scan {
             folder: self.folder()?,
             patterns: Arc::clone(&self.patterns),
+            masks: self.record.masks.clone(),
             state: self.state.clone(),
             hold: self.held_until(now).is_some(),
             until,

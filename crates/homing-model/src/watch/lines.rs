@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::mask::Masks;
 use crate::sanitize;
 
 /// So many bytes a line has at most; a longer one is judged in pieces.
@@ -74,10 +75,13 @@ pub fn without_escapes(line: &[u8]) -> Cow<'_, [u8]> {
 
 /// A line as it is told: on one line, safe for any screen, the first 500 characters.
 #[must_use]
-pub fn shown(line: &[u8]) -> String {
-    // Of what is not told no more is looked at than escapes may hide.
-    let head = line.get(..8 * SHOWN).unwrap_or(line);
-    let text = sanitize::line(&String::from_utf8_lossy(head));
+pub fn shown(line: &[u8], masks: &Masks) -> String {
+    // Of what is not told no more is looked at than escapes may hide. Masked before anything is cut or changed, and again what escapes ran through.
+    let head = line.get(..8 * SHOWN + masks.longest()).unwrap_or(line);
+    let mut masked = masks.bytes_from(head, 0);
+    masked.truncate(8 * SHOWN);
+    let mut text = sanitize::line(&String::from_utf8_lossy(&masked));
+    masks.cover(&mut text);
     let cut = head.len() < line.len() || text.chars().nth(SHOWN).is_some();
     text.chars().take(SHOWN).chain(cut.then_some('…')).collect()
 }
@@ -87,6 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::OsText;
 
     fn lines(bytes: &[u8], last: bool) -> Vec<&[u8]> {
         split(bytes, last).map(|line| line.bytes).filter(|line| !line.is_empty()).collect()
@@ -122,10 +127,10 @@ mod tests {
 
     #[test]
     fn what_is_told_of_a_line_is_short_and_harmless() {
-        assert_eq!(shown(b"\x1b[31mred\x1b[0m\tand \xff\x07"), "red and \u{fffd}\u{2407}");
-        let long = shown(&"ä".repeat(600).into_bytes());
+        assert_eq!(shown(b"\x1b[31mred\x1b[0m\tand \xff\x07", &Masks::default()), "red and \u{fffd}\u{2407}");
+        let long = shown(&"ä".repeat(600).into_bytes(), &Masks::default());
         assert_eq!((long.chars().count(), long.ends_with('…')), (501, true));
-        assert_eq!(shown(&"ä".repeat(500).into_bytes()), "ä".repeat(500));
+        assert_eq!(shown(&"ä".repeat(500).into_bytes(), &Masks::default()), "ä".repeat(500));
     }
 
     proptest! {
@@ -142,7 +147,20 @@ mod tests {
         #[test]
         fn no_escape_is_left_and_no_bytes_do_harm(bytes: Vec<u8>) {
             prop_assert!(!without_escapes(&bytes).contains(&ESCAPE));
-            prop_assert!(shown(&bytes).chars().all(|c| !c.is_control()));
+            prop_assert!(shown(&bytes, &Masks::default()).chars().all(|c| !c.is_control()));
         }
+    }
+
+    #[test]
+    fn no_part_of_a_secret_is_shown_where_a_line_is_cut_or_changed() {
+        let value = "tab\tand-a-long-token-of-some-length";
+        let variables = [("API_TOKEN".to_owned(), OsText::from(value.to_owned()))];
+        let masks = Masks::new(7, variables.iter().map(|(name, value)| (name, value)), |_| true);
+        for before in [0, 480, 8 * SHOWN - 10] {
+            let line = format!("{}{value} end", ".".repeat(before));
+            assert!(!shown(line.as_bytes(), &masks).contains("tab"), "{before}");
+        }
+        let coloured = format!("{}tab\t\x1b[31mand-a-long-token-of-some-length", ".".repeat(490));
+        assert!(!shown(coloured.as_bytes(), &masks).contains("long"));
     }
 }

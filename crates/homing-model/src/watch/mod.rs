@@ -16,4 +16,4 @@ pub use pace::{FLOOD, FLOODS, Held, Pace, Telling, WINDOW_MS};
 pub(crate) use pattern::one_or_many;
 pub use pattern::{BadPattern, MOST_PATTERNS, Pattern, patterns};
 pub use silence::{Beat, LEAST_MS, Quiet, beat, quiet};
-pub use state::State;
+pub use state::{State, Stretch};

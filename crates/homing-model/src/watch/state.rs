@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::lines::{shown, split, without_escapes};
 use super::pace::{Pace, Telling};
 use super::pattern::Pattern;
+use crate::mask::Masks;
 use crate::time::Timestamp;
 
 /// How far the output of an attempt was judged and told. Fields only ever come to it, each with a default.
@@ -26,6 +27,17 @@ pub struct State {
     /// When the last heartbeat was told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beat_at: Option<Timestamp>,
+}
+
+/// A stretch of the output.
+#[derive(Debug, Clone, Copy)]
+pub struct Stretch<'a> {
+    /// Where it begins, which is a line border.
+    pub offset: u64,
+    /// What was printed.
+    pub bytes: &'a [u8],
+    /// A line that has no end yet is one; without it, it is left for the next time.
+    pub last: bool,
 }
 
 impl State {
@@ -57,17 +69,16 @@ impl State {
         self.paces.iter_mut().enumerate().find_map(|(at, pace)| Some((at, pace.tell(now)?)))
     }
 
-    /// Judges lines of the output from `offset` on, which is a line border: up to the first after which something may be told, or, where
-    /// nothing may be (`hold`), all of them. Without `last` a line that has no end yet is left for the next time.
+    /// Judges the lines of a stretch: up to the first after which something may be told, or, where nothing may be (`hold`), all of them.
     pub fn judge(
         &mut self,
         patterns: &[Pattern],
-        offset: u64,
-        bytes: &[u8],
-        last: bool,
+        stretch: Stretch<'_>,
         hold: bool,
+        masks: &Masks,
         now: Timestamp,
     ) {
+        let Stretch { offset, bytes, last } = stretch;
         self.scanned = offset;
         // How many matched and the last that did: a flood is counted, and only what is told is made fit for it.
         let mut found: Vec<(u64, &[u8])> = vec![(0, &[]); self.paces.len()];
@@ -89,7 +100,7 @@ impl State {
             }
         }
         for (pace, (count, line)) in self.paces.iter_mut().zip(found).filter(|(_, (count, _))| *count > 0) {
-            pace.matched(count, shown(line));
+            pace.matched(count, shown(line, masks));
         }
     }
 }
@@ -123,7 +134,8 @@ mod tests {
             let last = end == output.len();
             loop {
                 let from = usize::try_from(state.scanned).unwrap();
-                state.judge(&patterns, state.scanned, &output[from..end], last, false, at(0));
+                let stretch = Stretch { offset: state.scanned, bytes: &output[from..end], last };
+                state.judge(&patterns, stretch, false, &Masks::default(), at(0));
                 let Some(telling) = state.tell(at(0)) else { break };
                 told.push(telling);
                 kept = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
@@ -160,9 +172,21 @@ mod tests {
     #[test]
     fn the_last_line_without_end_is_judged_at_the_end_and_not_before() {
         let (patterns, mut state) = begin(&["prompt"]);
-        state.judge(&patterns, 0, b"one\nprompt> ", false, false, at(0));
+        state.judge(
+            &patterns,
+            Stretch { offset: 0, bytes: b"one\nprompt> ", last: false },
+            false,
+            &Masks::default(),
+            at(0),
+        );
         assert_eq!((state.scanned, state.waiting()), (4, 0));
-        state.judge(&patterns, 4, b"prompt> ", true, false, at(0));
+        state.judge(
+            &patterns,
+            Stretch { offset: 4, bytes: b"prompt> ", last: true },
+            false,
+            &Masks::default(),
+            at(0),
+        );
         assert_eq!((state.scanned, state.waiting()), (12, 1));
     }
 
