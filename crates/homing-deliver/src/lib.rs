@@ -1,7 +1,7 @@
 //! Brings notices to their targets.
 //!
-//! So far there is one kind of target, the webhook: [`Endpoint`] says where it goes, [`Policy`] which addresses are open, [`Client`] makes
-//! the guarded connection, and [`deliver`] makes one signed attempt and says what it came to. When the next one is made is decided by
+//! For a webhook, [`Endpoint`] says where it goes, [`Policy`] which addresses are open, [`Client`] makes the guarded connection, and
+//! [`deliver`] makes one signed attempt and says what it came to. A command is handed to the engine, which runs it like a task. When the next one is made is decided by
 //! `homing_model::schedule`. [`Dispatcher`] takes what is due out of the ledger, and [`Webhooks`] judges targets when a task is submitted.
 
 mod allow;

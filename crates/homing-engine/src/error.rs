@@ -86,6 +86,9 @@ pub enum Error {
         /// How deep it would be.
         depth: u32,
     },
+    /// A command inside a task named a target, or wanted others to be able to.
+    #[error("{0} may not be set from inside task {1}")]
+    NestedNotify(String, TaskId),
     /// A secret's file could not be read at submit.
     #[error("the secret `{name}` could not be read: {why}")]
     Secret {
@@ -133,6 +136,7 @@ impl Error {
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } => Code::NestedLimit,
+            Self::NestedNotify(..) => Code::NestedNotify,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
             Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,

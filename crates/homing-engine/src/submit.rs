@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
-use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId, obvious};
+use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Target, Task, TaskId, obvious};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
@@ -95,6 +95,15 @@ async fn submit(
     let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
     if depth > inner.config().nested.depth {
         return Err(Error::TooDeep { depth });
+    }
+    if let Some(parent) = parent.as_ref().filter(|parent| !parent.spec.allow_nested_notify) {
+        let target =
+            spec.notify.iter().flat_map(|notify| &notify.targets).find(|target| **target != Target::Inbox);
+        let asked = target.map(|target| format!("the target `{}`", target.shown()));
+        let granted = spec.allow_nested_notify.then(|| "`allow_nested_notify`".to_owned());
+        if let Some(what) = asked.or(granted) {
+            return Err(Error::NestedNotify(what, parent.id.clone()));
+        }
     }
     let now = inner.now();
     let idempotency = idempotency.map(|given| Idempotency {

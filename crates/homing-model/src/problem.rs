@@ -146,6 +146,9 @@ catalogue! {
     /// An id that was issued, and of which nothing else is known any more.
     RecordExpired = "HM0037", "record_expired", 410, "the task existed, and its record has expired",
         "It ended, and was forgotten longer ago than `[retention] tombstones` in config.toml keeps outcomes (90 days by default). The id is never issued again; a longer time keeps what is forgotten from now on.";
+    /// A command inside a task names targets.
+    NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
+        "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
 }
 
 impl Code {

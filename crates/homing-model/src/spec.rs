@@ -191,6 +191,9 @@ pub struct Spec {
     /// Who is told of the end; the owner's inbox, always, if a submit says nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify: Option<Notify>,
+    /// Whether what it runs may name targets for tasks of its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub allow_nested_notify: bool,
     /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
     pub watch: Vec<String>,

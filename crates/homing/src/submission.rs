@@ -124,6 +124,9 @@ pub(crate) struct Submission {
     /// Signs this task's webhooks: whsec_… [default: what config.toml says]
     #[arg(long, value_name = "KEY", requires = "notify")]
     notify_secret: Option<String>,
+    /// What it runs may name targets for tasks of its own
+    #[arg(long)]
+    allow_nested_notify: bool,
     /// Only one live task of this owner has this key
     #[arg(long)]
     key: Option<String>,
@@ -201,6 +204,7 @@ impl Submission {
             key: self.key.clone(),
             on_duplicate: on_duplicate(self.on_duplicate),
             notify: Some(self.policy()),
+            allow_nested_notify: self.allow_nested_notify,
             watch: self.watch.clone(),
             quiet_after_ms: self.quiet_after.map(millis),
             heartbeat_ms: self.heartbeat.map(millis),

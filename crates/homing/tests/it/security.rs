@@ -380,3 +380,22 @@ fn p11_what_a_task_left_is_still_inside_of_it_after_a_daemon_restart() {
     assert_ne!(home.told("code"), "0", "a task was nested beyond the limit");
     assert!(home.truth("refusal").contains("HM0033"), "{}", home.truth("refusal"));
 }
+
+#[test]
+fn p11_a_command_inside_a_task_names_no_targets_unless_it_may() {
+    let home = super::home();
+    let hook = format!("exec:touch '{}'", home.scratch().join("hooked").display());
+    let line = "\"$HOMING\" run --notify \"$HOOK\" -- true 2> refusal; echo $? > code; \
+                \"$HOMING\" run --allow-nested-notify -- true 2>> refusal; echo $? >> code; \"$HOMING\" run -- true; echo $? >> code";
+    let run = |options: &[&str]| {
+        let mut command = home.command();
+        command.env("HOMING", home.program()).env("HOOK", &hook).args(["run", "--wait"]).args(options);
+        assert!(command.args(["-c", line]).output().unwrap().status.success());
+        home.truth("code")
+    };
+    assert_eq!(run(&[]), "125\n125\n0\n");
+    let refusal = home.truth("refusal");
+    assert!(refusal.contains("HM0038") && refusal.contains("--allow-nested-notify"), "{refusal}");
+    assert_eq!(run(&["--allow-nested-notify"]), "0\n0\n0\n");
+    wait_for("the hook", || home.scratch().join("hooked").exists().then_some(()));
+}
