@@ -50,7 +50,7 @@ impl Engine {
         let input = inner.home.task(&id).join(NOTICES);
         let spec = Spec {
             shell: Some(line.into()),
-            cwd: Some(inner.fallback_cwd.clone()),
+            cwd: Some(folder_of(first).unwrap_or_else(|| inner.fallback_cwd.clone())),
             stdin: Stdin::File(input.into_os_string().into()),
             timeout_ms: Some(TIME_LIMIT_MS),
             max_output_bytes: Some(MOST_OUTPUT),
@@ -99,6 +99,13 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Where the task ran that the first notice is about, if that is still a folder: a relative path in the line means what it meant there.
+fn folder_of(claim: &Claimed) -> Option<OsText> {
+    let notice = serde_json::from_str::<Notice>(&claim.notice).ok()?;
+    let cwd = notice.task.cwd.filter(|cwd| std::path::Path::new(cwd).is_dir())?;
+    Some(OsText::from(cwd.as_str()))
 }
 
 fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! Keeps P9 and P10. What can crash where: before the commit there is only a folder that nobody knows, which the next start
 //! sweeps away; after it the task exists, and whoever opens the home next finds it unstarted and launches it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -84,6 +84,9 @@ async fn submit(
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     let policy = &inner.config().notify;
     notify.on = notify.on.at_most(policy.on);
+    // Told twice is not told better.
+    let mut named = HashSet::new();
+    notify.targets.retain(|target| named.insert(target.clone()));
     for target in &notify.targets {
         policy.check(target.into()).map_err(Error::Target)?;
         inner.routes.check(target, notify).map_err(Error::Target)?;

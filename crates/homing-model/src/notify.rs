@@ -50,9 +50,7 @@ pub enum Target {
 
 /// Why a text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a place for notices: expected `inbox`, a URL (https://…), `exec:COMMAND LINE`, `wake` or `desktop`"
-)]
+#[error("`{0}` is not a place for notices: expected `inbox`, a URL (https://…) or `exec:COMMAND LINE`")]
 pub struct UnknownTarget(String);
 
 impl FromStr for Target {

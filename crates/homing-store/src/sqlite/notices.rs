@@ -61,7 +61,7 @@ pub(super) fn publish(
             notice.id.as_str(),
             task.id.as_str(),
             task.owner,
-            channel(target, &task.owner),
+            channel(target, &task.owner, task.spec.cwd.as_ref()),
             target.to_string(),
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
@@ -123,9 +123,9 @@ fn about(task: &Record) -> About {
     }
 }
 
-/// What is served one after the other: an endpoint by its host and port, everything else by owner and target, so that simultaneous
-/// notices for one are handed over together and a dead one delays no other.
-fn channel(target: &Target, owner: &str) -> String {
+/// What is served one after the other: an endpoint by its host and port, everything else by owner and target (and, for a command, the
+/// folder that it runs in), so that simultaneous notices for one are handed over together and a dead one delays no other.
+fn channel(target: &Target, owner: &str, cwd: Option<&OsText>) -> String {
     match target {
         Target::Webhook(url) => {
             let rest = url.find("://").map_or(0, |at| at + 3);
@@ -133,7 +133,11 @@ fn channel(target: &Target, owner: &str) -> String {
                 url.get(rest..).and_then(|host| host.find(['/', '?', '#'])).map_or(url.len(), |at| rest + at);
             url.get(..end).unwrap_or(url).to_ascii_lowercase()
         }
-        Target::Inbox | Target::Exec(_) | Target::Wake(_) | Target::Desktop => format!("{owner}\n{target}"),
+        Target::Exec(_) => {
+            let folder = cwd.map(|cwd| format!("\n{}", cwd.lossy())).unwrap_or_default();
+            format!("{owner}\n{target}{folder}")
+        }
+        Target::Inbox | Target::Wake(_) | Target::Desktop => format!("{owner}\n{target}"),
     }
 }
 
@@ -184,10 +188,10 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_its_host_and_port() {
-        let of = |text: &str| channel(&text.parse().unwrap(), "ann");
+        let of = |text: &str| channel(&text.parse().unwrap(), "ann", None);
         assert_eq!(of("https://X.example/a?b"), of("https://x.example/c"));
         assert_eq!(of("https://x.example?b"), "https://x.example");
         assert_ne!(of("https://x.example:8443/"), of("https://x.example/"));
-        assert_ne!(of("exec:true"), channel(&Target::Exec("true".into()), "bob"));
+        assert_ne!(of("exec:true"), channel(&Target::Exec("true".into()), "bob", None));
     }
 }

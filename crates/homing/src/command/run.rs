@@ -24,6 +24,8 @@ Examples:
   homing run --timeout 10m --label ci=1 --wait -- make check   exit code of make
   homing run --watch 'listening on' -- npm run dev    tells of the ready line; `homing inbox --wait 1m`
   homing run --quiet-after 5m --heartbeat 30m -- ./train   tells of silences, and what is new
+  homing run --notify https://ci.example/hook --notify inbox -- make    POSTs the end, signed
+  homing run --notify 'exec:./told.sh' -- make   runs it in this folder, with the notice on its input
   homing run --key nightly -- ./backup           only one at a time; joins the live one
   pg_dump db | homing run --stdin - -c 'zstd > db.zst'
 

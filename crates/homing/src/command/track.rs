@@ -25,7 +25,7 @@ Examples:
   id=$(homing track --name review --lease 10m)
   homing heartbeat $id               it goes on
   homing complete $id --answer 'two findings'
-  homing track --pid $! --notify exec:./tell
+  homing track --pid $! --notify 'exec:notify-send done'
   homing wait $id                    as with any task; `homing show $id` has the answer"
 )]
 pub(crate) struct Options {

@@ -107,3 +107,13 @@ fn p5_a_command_that_fails_is_tried_again_and_says_why() {
     let _ = home.cli(["redeliver", &id]).ok();
     let _ = settled(&home, &id, "delivered");
 }
+
+#[test]
+fn a_command_runs_in_the_folder_of_its_task_and_a_target_named_twice_is_one() {
+    let home = super::home();
+    let target = "exec:pwd >> told";
+    let id = home.submit(&["--notify", target, "--notify", target, "--notify", "inbox"], "true");
+    assert_eq!(home.ended(&id)["notify"]["targets"], serde_json::json!([target, "inbox"]));
+    let told = wait_for("the hook", || Some(read(&home, "told")).filter(|told| told.ends_with('\n')));
+    assert_eq!(told.trim(), home.scratch().canonicalize().unwrap().to_str().unwrap());
+}
