@@ -253,6 +253,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`confirm`](Store::confirm).
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
 
+    /// Owners that were told something which is still held, and until when.
+    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
+
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
 

@@ -110,6 +110,16 @@ pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Time
     Ok(())
 }
 
+/// Owners that were told something which is still held, and until when.
+pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(String, Timestamp)>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT owner, max(held_until) FROM inbox WHERE told = 1 AND held_until > ?1 GROUP BY owner ORDER BY owner",
+    )?;
+    let rows =
+        query.query_map([now.as_millis()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
 /// The owner came back: what it was told, and is still held, is acknowledged.
 pub(super) fn confirm(conn: &Connection, owner: &str, now: Timestamp) -> Result<(), Error> {
     conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told = 1 AND held_until > ?2")?
