@@ -181,6 +181,7 @@ impl Builder {
         let keeper = keeper::start(options, shutdown.clone()).await?;
         let cgroups = cgroup::base(home.path()).filter(|base| std::fs::create_dir_all(base).is_ok());
         let default_env = default_env();
+        let told = store.unconfirmed(self.clock.now()).await?.into_iter().collect();
         let inner = Arc::new(Inner {
             store,
             keeper,
@@ -188,7 +189,7 @@ impl Builder {
             ends: Ends::default(),
             orphans: Orphans::default(),
             roll: Roll::default(),
-            told: Mutex::default(),
+            told: Mutex::new(told),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

@@ -59,8 +59,8 @@ pub(crate) struct Inner {
     pub(crate) orphans: Orphans,
     /// Tasks that somebody else runs.
     pub(crate) roll: Roll,
-    /// Owners that were told something and did not call since, and until when that counts. With the daemon it is forgotten, and their
-    /// entries come back.
+    /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
+    /// has to look there.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,

@@ -27,6 +27,8 @@ const NOTICES: &str = "notices.json";
 const TIME_LIMIT_MS: u64 = 60_000;
 /// So much of what it prints is kept for diagnosis.
 const MOST_OUTPUT: u64 = 1 << 20;
+/// So much of the task's command is in the environment, in bytes: with a longer one than the kernel takes nothing could be started.
+const LONGEST_COMMAND: usize = 4_096;
 
 impl Engine {
     /// Gives claimed deliveries to a command line: `{"notices":[…]}` on its input, the first of them in its environment.
@@ -114,6 +116,12 @@ fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut std::fs::File::from(file), bytes)
 }
 
+/// The beginning of a text, at most so many bytes of it, with no character cut.
+fn head(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
 /// What a hook finds in its environment: the first notice in a few words. Whoever calls homing from inside it speaks for its owner.
 fn environment(mut values: Values, claim: &Claimed) -> Values {
     let mut set = |name: &str, value: String| values.insert(name.to_owned(), OsText::from(value.as_str()));
@@ -122,7 +130,7 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
     set("HOMING_OWNER", claim.owner.clone());
     if let Ok(notice) = serde_json::from_str::<Notice>(&claim.notice) {
         set("HOMING_NOTICE_TYPE", notice.body.kind().to_string());
-        set("HOMING_COMMAND", notice.task.command.replace('\0', ""));
+        set("HOMING_COMMAND", head(&notice.task.command.replace('\0', ""), LONGEST_COMMAND).to_owned());
         set("HOMING_NAME", notice.task.name.unwrap_or_default());
         if let Body::Completed(completed) = notice.body {
             set("HOMING_STATUS", completed.status.to_string());
@@ -132,4 +140,18 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
         }
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_a_character_ends() {
+        assert_eq!(head("abc", 9), "abc");
+        assert_eq!(head("aä€", 2), "a");
+        assert_eq!(head("aä€", 3), "aä");
+        assert_eq!(head("€", 2), "");
+        assert_eq!(head("", 0), "");
+    }
 }

@@ -3,12 +3,11 @@
 //! An entry is written by the transaction that ends the task and removed by an acknowledgement, by nothing else. A taker that dies, or
 //! a daemon that dies while somebody waits, changes nothing: the lease ends by the clock, and the question can be asked again.
 
-use std::future::Future;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
-use homing_model::{Notice, NoticeId, TaskId, Timestamp};
+use homing_model::{Notice, NoticeId, TaskId};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -35,11 +34,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be read.
     pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
-        let limit = limit.unwrap_or(MOST);
-        self.once_there(owner, wait, async |now| {
-            Ok(self.inner.store.peek(owner.to_owned(), limit, now).await?.0)
-        })
-        .await
+        self.once_there(owner, limit.unwrap_or(MOST), wait, None).await
     }
 
     /// The same, for this taker alone until its lease ends.
@@ -50,11 +45,7 @@ impl Engine {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
         let limit = request.max.unwrap_or(MOST);
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
-        self.once_there(owner, wait, async |now| {
-            let until = now.plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
-            Ok(self.inner.store.take(owner.to_owned(), limit, until, now).await?)
-        })
-        .await
+        self.once_there(owner, limit, wait, Some(lease)).await
     }
 
     /// Removes entries for good: by the notice's id, or all of a task's.
@@ -102,27 +93,34 @@ impl Engine {
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
     }
 
-    /// Asks until there is something or the time is up. Woken by what is committed and by leases that end, by no clock of its own.
-    async fn once_there<F>(
+    /// Looks until there is something or the time is up, and takes it if there is to be a lease. Woken by what is committed and by leases that
+    /// end, by no clock of its own. Nothing is written for those who only wait.
+    async fn once_there(
         &self,
         owner: &str,
+        limit: u32,
         wait: Duration,
-        mut ask: impl FnMut(Timestamp) -> F,
-    ) -> Result<Vec<Notice>, Error>
-    where
-        F: Future<Output = Result<Vec<Notice>, Error>>,
-    {
+        lease_ms: Option<u64>,
+    ) -> Result<Vec<Notice>, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();
             let now = self.inner.now();
-            let there = ask(now).await?;
+            let looked_for = if lease_ms.is_some() { 1 } else { limit };
+            let (mut there, free_at) = self.inner.store.peek(owner.to_owned(), looked_for, now).await?;
+            if let (Some(lease), false) = (lease_ms, there.is_empty()) {
+                let until = now.plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+                there = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
+                if there.is_empty() && tokio::time::Instant::now() < end {
+                    // Somebody else was first: when that lease ends is to be seen anew.
+                    continue;
+                }
+            }
             if !there.is_empty() || tokio::time::Instant::now() >= end {
                 return Ok(there);
             }
-            let (_, free_at) = self.inner.store.peek(owner.to_owned(), 1, now).await?;
             let lease = free_at.map(|at| {
                 Duration::from_millis(u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0))
             });

@@ -2,7 +2,8 @@
 //!
 //! A wake starts a turn of an agent, and what an agent does in its turn may end in another wake. So each owner has a budget: so many
 //! hand-overs in any hour. What is beyond it waits in the inbox, and goes together once there is room again. A command (`exec:`) of a task
-//! that belongs to an agent's session is a wake of that session; one of a person's task is not.
+//! that belongs to an agent's session is a wake of that session; one of a person's task is not. But it may be there for anything: it is
+//! run whatever its owner knows by then and however late it is, while a target that can only wake is not.
 
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,15 @@ pub fn is_wake(target: &Target, owner: &str) -> bool {
     }
 }
 
+/// Whether this target is good for nothing but a wake: then there is none for what its owner has already, or for what is old.
+#[must_use]
+pub const fn only_wakes(target: &Target) -> bool {
+    match target {
+        Target::Wake(_) | Target::Desktop => true,
+        Target::Exec(_) | Target::Inbox | Target::Webhook(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -139,6 +149,7 @@ mod tests {
         }
         assert!(is_wake(&Target::Wake(None), "ann") && is_wake(&Target::Desktop, "ann"));
         assert!(!is_wake(&Target::Webhook("https://x.example".into()), "claude:1"));
+        assert!(only_wakes(&Target::Wake(None)) && only_wakes(&Target::Desktop) && !only_wakes(&exec));
     }
 
     proptest! {

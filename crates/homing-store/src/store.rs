@@ -253,6 +253,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`confirm`](Store::confirm).
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
 
+    /// Owners that were told something which is still held, and until when.
+    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
+
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
 
@@ -262,8 +265,8 @@ pub trait Store: Send + Sync + 'static {
     /// Claims due deliveries of one channel until `until`, oldest first.
     fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
-    /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old),
-    /// and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
+    /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old;
+    /// a command is run all the same), and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
     /// hour. False if there is nothing to claim now.
     fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool>;
 

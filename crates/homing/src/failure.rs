@@ -27,9 +27,15 @@ impl From<homing_client::Error> for Failure {
 
 /// Goes on where nobody reads stdout any more: for commands whose code is the answer, or that have more to do.
 pub(crate) fn unless_closed(result: Result<(), Failure>) -> Result<(), Failure> {
+    heard(result).map(drop)
+}
+
+/// The same, and whether somebody read it: who did not was not told.
+pub(crate) fn heard(result: Result<(), Failure>) -> Result<bool, Failure> {
     match result {
-        Err(Failure::ClosedOutput) => Ok(()),
-        result => result,
+        Ok(()) => Ok(true),
+        Err(Failure::ClosedOutput) => Ok(false),
+        Err(failure) => Err(failure),
     }
 }
 

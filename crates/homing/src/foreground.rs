@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, heard};
 use crate::keyboard::{self, Keyboard};
 use crate::printer::Printer;
 use crate::{pump, stamp};
@@ -35,8 +35,8 @@ pub(crate) enum OnInterrupt {
 /// How staying ended.
 #[derive(Debug)]
 pub(crate) enum Attended {
-    /// The task ended.
-    Ended(Box<Task>),
+    /// The task ended; whether all that was printed of it was read.
+    Ended(Box<Task>, bool),
     /// This process left first, with this code; the user was told.
     LeftRunning(u8),
     /// It took too long and was left to the background; the user was told.
@@ -65,6 +65,8 @@ pub(crate) struct Foreground<'a> {
     pub(crate) keyboard: Option<Keyboard>,
     /// Shows the output; without one the end is waited for in silence.
     pub(crate) printer: Option<Printer>,
+    /// Whether all that was printed was read.
+    pub(crate) heard: bool,
 }
 
 enum Step {
@@ -146,7 +148,7 @@ impl Foreground<'_> {
                 }
                 Step::Output(Some(chunk)) => self.print(&chunk).await?,
                 Step::Output(None) => self.finish_printing()?,
-                Step::Ended(Some(task)) => return Ok(Attended::Ended(task)),
+                Step::Ended(Some(task)) => return Ok(Attended::Ended(task, self.heard)),
                 Step::Ended(None) => {}
             }
         }
@@ -170,13 +172,10 @@ impl Foreground<'_> {
 
     /// When nobody reads stdout any more the task's end is still waited for, in silence: its code is the answer.
     fn unless_closed(&mut self, result: Result<(), Failure>) -> Result<(), Failure> {
-        match result {
-            Err(Failure::ClosedOutput) => {
-                self.printer = None;
-                Ok(())
-            }
-            result => result,
+        if !heard(result)? {
+            (self.printer, self.heard) = (None, false);
         }
+        Ok(())
     }
 
     async fn interrupted(&self, pressed: u32) -> Option<u8> {

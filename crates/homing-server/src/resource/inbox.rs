@@ -1,4 +1,6 @@
 //! `/v1/inbox`: what waits for an owner.
+//!
+//! Who takes or acknowledges acts for the owner that the address names, who has come back by that; who looks may be anybody.
 
 use std::time::Duration;
 
@@ -40,7 +42,9 @@ pub(crate) async fn take(call: Call) -> Answer {
     }
     let longest = u64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(u64::MAX);
     request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
-    json(&InboxAnswer { items: call.app.engine.take(owner(&call)?, request).await? })
+    let owner = owner(&call)?;
+    call.app.engine.confirm(owner).await?;
+    json(&InboxAnswer { items: call.app.engine.take(owner, request).await? })
 }
 
 /// `POST /v1/inbox/{owner}/ack`.
@@ -48,6 +52,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
     let request = call.json::<AckRequest>()?;
     let owner = owner(&call)?.to_owned();
     let engine = call.app.engine.clone();
+    engine.confirm(&owner).await?;
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
 }
 

@@ -1,6 +1,7 @@
 //! `POST /v1/tasks/{ref}/stop`: ends the whole tree.
 
 use homing_model::api::StopRequest;
+use homing_model::environment::is_agent_session;
 use homing_shim::process::signal_number;
 
 use crate::answer::{Answer, json};
@@ -18,6 +19,16 @@ pub(crate) async fn stop(call: Call) -> Answer {
     let owner = call.owner()?;
     request.by.get_or_insert_with(|| owner.to_owned());
     let id = call.task().await?;
-    let engine = call.app.engine.clone();
-    json(&to_the_end(async move { engine.stop(&id, request).await }).await?)
+    let (engine, owner) = (call.app.engine.clone(), owner.to_owned());
+    let stopped = async move {
+        let waits = request.wait;
+        let answer = engine.stop(&id, request).await?;
+        // An agent that waited for the end is told of it by the answer; a person may be elsewhere when it comes.
+        let ends = waits && answer.task.status.is_terminal();
+        if ends && answer.task.owner == owner && is_agent_session(&owner) {
+            engine.told(&owner, vec![id]).await?;
+        }
+        Ok(answer)
+    };
+    json(&to_the_end(stopped).await?)
 }

@@ -51,6 +51,9 @@ pub(crate) async fn submit(call: Call) -> Answer {
     let caller = call.caller()?;
     // Whichever owner it is, it is checked with the rest of the spec.
     spec.owner = spec.owner.or_else(|| caller.owner.clone());
+    if let Some(owner) = &spec.owner {
+        call.app.engine.confirm(owner).await?;
+    }
     let idempotency = match call.header(IDEMPOTENCY_KEY.name)? {
         Some(key) if key.len() > LONGEST_KEY => {
             return Err(Refusal::invalid(format!("`Idempotency-Key` is longer than {LONGEST_KEY} bytes")));

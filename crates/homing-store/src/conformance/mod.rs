@@ -96,6 +96,7 @@ macro_rules! store_conformance_cases {
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
+            p5_a_command_is_run_whatever_its_owner_knows_and_however_late
             notices_older_than_two_days_wake_nobody_and_stay_readable
             wakes_that_are_turned_off_leave_everything_in_the_inbox
             what_is_forbidden_by_now_is_given_up_and_can_begin_anew

@@ -13,14 +13,20 @@ use crate::store::EventFilter;
 
 const OWNER: &str = "claude:1";
 const CHANNEL: &str = "claude:1\nexec:poke";
+const WAKE: &str = "claude:1\nwake";
 const BUDGET: Budget = Budget { per_hour: 2 };
 const HOUR: i64 = wake::WINDOW_MS;
 
 /// A task of a session, which ended: its command is to be told, and these besides.
 async fn ended(store: &Ledger, n: u64, besides: &[&str], millis: i64) {
+    let targets: Vec<_> = ["exec:poke"].iter().chain(besides).copied().collect();
+    ended_for(store, n, &targets, millis).await;
+}
+
+async fn ended_for(store: &Ledger, n: u64, targets: &[&str], millis: i64) {
     let mut task = submit(n);
     task.task.owner = OWNER.into();
-    let targets = ["exec:poke"].iter().chain(besides).map(|text| text.parse().expect("a target")).collect();
+    let targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
     task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
     create(store, task, millis).await;
     let report = Report { entropy: n, ..Report::default() };
@@ -33,10 +39,15 @@ async fn admit(store: &Ledger, budget: Budget, millis: i64) -> bool {
 
 /// Hands over what is due to the `n`th hook, which ends with this code; answers how many notices it got, or `None` if there was no room.
 async fn hand_over(store: &Ledger, n: u64, code: i32, millis: i64) -> Option<usize> {
-    if !admit(store, BUDGET, millis).await {
+    hand_over_to(store, CHANNEL, n, code, millis).await
+}
+
+async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: i64) -> Option<usize> {
+    let entropy = 1_000_000 + millis.unsigned_abs();
+    if !store.admit(channel.into(), BUDGET, entropy, at(millis)).await.expect("judged") {
         return None;
     }
-    let claims = store.claim(CHANNEL.into(), 100, at(millis + 50), at(millis)).await.expect("claimed");
+    let claims = store.claim(channel.into(), 100, at(millis + 50), at(millis)).await.expect("claimed");
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
     let mut hook = submit(n).task;
     (hook.kind, hook.owner) = (Kind::Hook, String::new());
@@ -160,29 +171,52 @@ pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
     assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(2 + HOUR)))));
 }
 
-/// Acknowledged, or handed over by a wait, before the wake: the delivery ends, and says why. Who asks for it again gets it.
+/// Acknowledged, or handed over by a wait, before the wake: there is none, and the delivery says why. Who asks for it again gets it.
 pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     for n in 1..=3 {
-        ended(&store, n, if n == 2 { &[] } else { &["inbox"] }, 1).await;
+        ended_for(&store, n, if n == 2 { &["wake"] } else { &["wake", "inbox"] }, 1).await;
     }
+    know(&store).await;
+    assert_eq!(hand_over_to(&store, WAKE, 100, 0, 2).await, Some(1), "only the third is news");
+    let rows = deliveries(&store).await;
+    let ends: Vec<_> = rows.iter().map(|row| (row.state, row.attempts, row.reason.as_deref())).collect();
+    let told = (DeliveryState::Dead, 0, Some(wake::TOLD));
+    assert_eq!(
+        ends,
+        [told, told, (DeliveryState::Delivered, 1, None)],
+        "who was never called was told nothing"
+    );
+    assert_eq!(inbox(&store, 3).await.len(), 1, "an entry that was asked for stays until it is acknowledged");
+    store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
+    assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
+}
+
+/// The first is acknowledged, the second told, the third told to somebody whose it is not.
+async fn know(store: &Ledger) {
     store.acknowledge(OWNER.into(), Vec::new(), vec![id(1)]).await.expect("taken");
     store.told(OWNER.into(), vec![id(2)], at(100)).await.expect("taken");
     store.told("ann".into(), vec![id(3)], at(100)).await.expect("none of hers");
-    assert_eq!(hand_over(&store, 100, 0, 2).await, Some(1), "only the third is news");
+}
+
+/// A command may do more than wake: it gets what its owner knows, and what is older than two days.
+pub async fn p5_a_command_is_run_whatever_its_owner_knows_and_however_late(store: Ledger) {
+    for n in 1..=3 {
+        ended(&store, n, if n == 2 { &[] } else { &["inbox"] }, 1).await;
+    }
+    know(&store).await;
+    assert_eq!(hand_over(&store, 100, 0, 2).await, Some(3));
+    ended(&store, 4, &[], 3).await;
+    assert_eq!(hand_over(&store, 101, 0, 3 + wake::LONGEST_MS).await, Some(1));
     let rows = deliveries(&store).await;
-    let ends: Vec<_> = rows.iter().map(|row| (row.state, row.attempts, row.reason.as_deref())).collect();
-    let told = (DeliveryState::Delivered, 0, Some(wake::TOLD));
-    assert_eq!(ends, [told, told, (DeliveryState::Delivered, 1, None)]);
-    assert_eq!(inbox(&store, 3).await.len(), 1, "an entry that was asked for stays until it is acknowledged");
-    store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
-    assert_eq!(hand_over(&store, 101, 0, 4).await, Some(1));
+    assert!(rows.iter().all(|row| (row.state, row.attempts) == (DeliveryState::Delivered, 1)), "{rows:?}");
 }
 
 /// Two days, and not a moment longer; a webhook knows no such limit, and whoever asks for it again gets it.
 pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Ledger) {
-    ended(&store, 1, &["inbox", "https://x.example/"], 0).await;
-    ended(&store, 2, &[], 1).await;
-    assert_eq!(hand_over(&store, 100, 0, wake::LONGEST_MS).await, Some(1), "the second is just young enough");
+    ended_for(&store, 1, &["wake", "inbox", "https://x.example/"], 0).await;
+    ended_for(&store, 2, &["wake"], 1).await;
+    let second = hand_over_to(&store, WAKE, 100, 0, wake::LONGEST_MS).await;
+    assert_eq!(second, Some(1), "the second is just young enough");
     let rows = deliveries(&store).await;
     let old = rows.first().expect("a delivery");
     assert_eq!((old.state, old.reason.as_deref()), (DeliveryState::Dead, Some(wake::EXPIRED)));
@@ -190,7 +224,7 @@ pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Le
     let (channels, _) = store.due(at(wake::LONGEST_MS)).await.expect("readable");
     assert_eq!(channels, ["https://x.example"]);
     store.redeliver(Redeliver::Delivery(old.id.clone()), at(wake::LONGEST_MS)).await.expect("taken");
-    assert_eq!(hand_over(&store, 101, 0, wake::LONGEST_MS).await, Some(1));
+    assert_eq!(hand_over_to(&store, WAKE, 101, 0, wake::LONGEST_MS).await, Some(1));
 }
 
 /// A budget of none: dead with the reason, readable in the inbox, and nothing is said every hour.

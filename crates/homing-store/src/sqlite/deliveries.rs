@@ -106,7 +106,7 @@ pub(super) fn claim(
     for (seq, why) in broken {
         // A row that makes no sense is given up, and the queue behind it goes on.
         tracing::error!(delivery = seq, why, "a delivery could not be read");
-        end(conn, seq, Next::Dead(format!("its row is damaged: {why}")), None, now)?;
+        end(conn, seq, Next::Dead(format!("its row is damaged: {why}")), now)?;
     }
     let mut hold = conn.prepare_cached(
         "UPDATE deliveries SET held_until = ?2, fence = fence + 1, reason = NULL WHERE seq = ?1",
@@ -169,22 +169,16 @@ pub(super) fn settle(
     let mut query = conn.prepare_cached(concat!(pending!(), "id = ?1 AND fence = ?2"))?;
     let found = query.query_row(params![delivery.as_str(), row::signed(fence)], Pending::read).optional()?;
     let Some(pending) = found else { return Ok(false) };
-    conclude(conn, pending, settled, None, now)?;
+    conclude(conn, pending, settled, now)?;
     Ok(true)
 }
 
 /// Ends a pending delivery by its place, with no attempt made; whoever still has a claim on it settles nothing.
-pub(super) fn end(
-    conn: &Connection,
-    seq: i64,
-    next: Next,
-    remark: Option<&str>,
-    now: Timestamp,
-) -> Result<(), Error> {
+pub(super) fn end(conn: &Connection, seq: i64, next: Next, now: Timestamp) -> Result<(), Error> {
     conn.prepare_cached("UPDATE deliveries SET fence = fence + 1 WHERE seq = ?1")?.execute([seq])?;
     let mut query = conn.prepare_cached(concat!(pending!(), "seq = ?1"))?;
     let Some(pending) = query.query_row([seq], Pending::read).optional()? else { return Ok(()) };
-    conclude(conn, pending, Settled { tried: None, next }, remark, now)
+    conclude(conn, pending, Settled { tried: None, next }, now)
 }
 
 /// A pending delivery, as far as settling it needs to know. Nothing of it is understood, so that a damaged one can be settled too.
@@ -214,20 +208,14 @@ impl Pending {
     }
 }
 
-fn conclude(
-    conn: &Connection,
-    pending: Pending,
-    settled: Settled,
-    remark: Option<&str>,
-    now: Timestamp,
-) -> Result<(), Error> {
+fn conclude(conn: &Connection, pending: Pending, settled: Settled, now: Timestamp) -> Result<(), Error> {
     let Pending { seq, id, task, owner, shown, attempts, history, notice } = pending;
     let mut history: Vec<Tried> = serde_json::from_str(&history).unwrap_or_default();
     let counts = settled.tried.is_some();
     let attempts = attempts.saturating_add(u32::from(counts));
     history.extend(settled.tried);
     let (state, next_at, ended_at, reason) = match settled.next {
-        Next::Delivered => (DeliveryState::Delivered, now, Some(now), remark.map(str::to_owned)),
+        Next::Delivered => (DeliveryState::Delivered, now, Some(now), None),
         Next::At(at) => (DeliveryState::Pending, at, None, None),
         Next::Dead(reason) => (DeliveryState::Dead, now, Some(now), Some(reason)),
     };
@@ -280,7 +268,7 @@ pub(super) fn give_up(
     }
     drop(rows);
     for (seq, kind) in &closed {
-        end(conn, *seq, Next::Dead(operator::Policy::given_up(*kind)), None, now)?;
+        end(conn, *seq, Next::Dead(operator::Policy::given_up(*kind)), now)?;
     }
     Ok(closed.len() as u64)
 }

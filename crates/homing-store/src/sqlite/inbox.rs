@@ -49,13 +49,17 @@ pub(super) fn take(
 fn free(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Vec<(i64, Notice)>, Error> {
     let mut query = conn.prepare_cached(
         "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
-         WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) ORDER BY inbox.seq LIMIT ?3",
+         WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) ORDER BY inbox.seq",
     )?;
-    let mut rows = query.query(params![owner, now.as_millis(), limit])?;
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut rows = query.query(params![owner, now.as_millis()])?;
+    let (mut entries, limit) = (Vec::new(), usize::try_from(limit).unwrap_or(usize::MAX));
+    // Only what can be given counts: what is damaged must not stand before the rest for ever.
+    while entries.len() < limit
+        && let Some(row) = rows.next()?
+    {
         let seq = row.get(0)?;
-        match serde_json::from_str(&row.get::<_, String>(1)?) {
+        let body = row.get::<_, String>(1).map_err(|error| error.to_string());
+        match body.and_then(|body| serde_json::from_str(&body).map_err(|error| error.to_string())) {
             Ok(notice) => entries.push((seq, notice)),
             // One bad row does not hide the others.
             Err(error) => tracing::error!(notice = seq, %error, "a notice could not be read"),
@@ -104,6 +108,16 @@ pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Time
         mark.execute(params![owner, task.as_str()])?;
     }
     Ok(())
+}
+
+/// Owners that were told something which is still held, and until when.
+pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(String, Timestamp)>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT owner, max(held_until) FROM inbox WHERE told = 1 AND held_until > ?1 GROUP BY owner ORDER BY owner",
+    )?;
+    let rows =
+        query.query_map([now.as_millis()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The owner came back: what it was told, and is still held, is acknowledged.

@@ -234,7 +234,7 @@ fn end(
     }
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
-        let (verdict, result) = judge_hook(&outcome);
+        let (verdict, result) = judge_hook(status, &outcome);
         hooks::end(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
     }
     let mut notify = record.spec.notify.clone();
@@ -294,12 +294,14 @@ fn end(
 /// The exit code by which a hook says that it is busy (`EX_TEMPFAIL`).
 const BUSY: i32 = 75;
 
-/// What a hook's end means for what it was given, and in words.
-fn judge_hook(outcome: &Outcome) -> (schedule::Verdict, String) {
+/// What a hook's end means for what it was given, and in words. One that was ended says nothing by its code.
+fn judge_hook(status: Status, outcome: &Outcome) -> (schedule::Verdict, String) {
+    let by_itself = matches!(status, Status::Succeeded | Status::Failed);
     let why = match (outcome.exit_code, outcome.signal, &outcome.reason) {
-        (Some(0), _, _) => return (schedule::Verdict::Delivered, "exit 0".to_owned()),
-        (Some(BUSY), _, _) => return (schedule::Verdict::Busy, "busy".to_owned()),
-        (Some(code), _, _) => format!("exit {code}"),
+        (Some(0), _, _) if by_itself => return (schedule::Verdict::Delivered, "exit 0".to_owned()),
+        (Some(BUSY), _, _) if by_itself => return (schedule::Verdict::Busy, "busy".to_owned()),
+        (Some(code), _, _) if by_itself => format!("exit {code}"),
+        (Some(code), _, _) => format!("{status}, exit {code}"),
         (None, Some(signal), _) => format!("ended by signal {signal}"),
         (None, None, Some(reason)) => reason.clone(),
         (None, None, None) => "it did not end by itself".to_owned(),
@@ -329,6 +331,21 @@ mod tests {
     use crate::record::NewTask;
     use crate::sqlite::submit::submit;
     use crate::store::{EventFilter, Submit};
+
+    #[test]
+    fn a_hook_that_was_ended_delivered_nothing_whatever_its_code_says() {
+        let judged =
+            |status, code| judge_hook(status, &Outcome { exit_code: Some(code), ..Outcome::default() });
+        assert_eq!(judged(Status::Succeeded, 0).0, schedule::Verdict::Delivered);
+        assert_eq!(judged(Status::Failed, BUSY).0, schedule::Verdict::Busy);
+        for status in [Status::TimedOut, Status::Stopped] {
+            for code in [0, BUSY, 3] {
+                let (verdict, why) = judged(status, code);
+                assert!(matches!(verdict, schedule::Verdict::Failed { .. }), "{status} {code}: {verdict:?}");
+                assert_eq!(why, format!("{status}, exit {code}"));
+            }
+        }
+    }
 
     #[test]
     fn p1_a_stop_ends_a_queued_task_at_once() {

@@ -135,6 +135,10 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, until))
     }
 
+    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
+        self.reader.run(move |conn| inbox::unconfirmed(conn, now))
+    }
+
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()> {
         self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, now))
     }

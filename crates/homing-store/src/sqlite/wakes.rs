@@ -31,8 +31,8 @@ struct Due {
     nowhere: bool,
 }
 
-/// Before what is due of a channel that wakes is claimed: ends what must not wake any more, and holds the rest in the inbox while the budget
-/// is spent. True if a claim may follow.
+/// Before what is due of a channel that wakes is claimed: where it can only wake, ends what must not any more; holds the rest in the inbox
+/// while the budget is spent. True if a claim may follow.
 pub(super) fn admit(
     conn: &Connection,
     channel: &str,
@@ -41,15 +41,16 @@ pub(super) fn admit(
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut waiting = Vec::new();
+    let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
+    let only_wakes = target.is_some_and(|target| wake::only_wakes(&target));
     for due in due(conn, channel, now)? {
-        if due.again {
+        if due.again || !only_wakes {
             waiting.push(due);
         } else if due.known {
-            // Not delivered by this command, but told all the same; nobody has to look after it.
-            deliveries::end(conn, due.seq, Next::Delivered, Some(wake::TOLD), now)?;
+            deliveries::end(conn, due.seq, Next::Dead(wake::TOLD.to_owned()), now)?;
         } else if wake::expired(due.created_at, now) {
             stand_in(conn, &due)?;
-            deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), None, now)?;
+            deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), now)?;
         } else {
             waiting.push(due);
         }
@@ -60,7 +61,7 @@ pub(super) fn admit(
         Room::Never => {
             for due in &waiting {
                 stand_in(conn, due)?;
-                deliveries::end(conn, due.seq, Next::Dead(wake::TURNED_OFF.to_owned()), None, now)?;
+                deliveries::end(conn, due.seq, Next::Dead(wake::TURNED_OFF.to_owned()), now)?;
             }
             Ok(false)
         }

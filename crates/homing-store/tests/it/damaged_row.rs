@@ -107,3 +107,21 @@ async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
     let dead = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
     assert!(!store.deliveries(dead).await.unwrap().is_empty(), "given up, and said so");
 }
+
+#[tokio::test]
+async fn p5_entries_behind_a_damaged_one_are_given_however_few_are_asked_for() {
+    let home = Home::new();
+    let store = home.open();
+    for n in 0..3 {
+        create(&ledger(&store), telling(n, When::Always, &[]), 0).await;
+        finish(&ledger(&store), n, 1, 0).await;
+    }
+    let conn = Connection::open(home.database()).unwrap();
+    conn.execute("UPDATE notices SET body = '{' WHERE task = ?1", [id(0).as_str()]).unwrap();
+    conn.execute("UPDATE notices SET body = CAST(x'ff' AS TEXT) WHERE task = ?1", [id(1).as_str()]).unwrap();
+    let seen = store.peek("ann".into(), 1, at(2)).await.unwrap().0;
+    let taken = store.take("ann".into(), 1, at(9), at(2)).await.unwrap();
+    for notices in [seen, taken] {
+        assert_eq!(notices.into_iter().map(|notice| notice.task.id).collect::<Vec<_>>(), [id(2)]);
+    }
+}

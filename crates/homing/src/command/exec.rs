@@ -72,6 +72,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             keyboard: if mine && !submitted.joined { Keyboard::take() } else { None },
             // Who types into a program wants to see it as it is: it moves the cursor, and its questions to the terminal are answered.
             printer: Some(Printer::new(context.console, sink, mine && keys)),
+            heard: true,
         };
         conclude(foreground.attend().await?, &client, context, false).await
     })

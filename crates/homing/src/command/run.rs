@@ -1,11 +1,13 @@
 //! `homing run`: submit a task and print its id.
 
+use std::time::Duration;
+
 use clap::Args;
-use homing_client::{Client, Submitted};
+use homing_client::{Client, Mode, Submitted};
 use homing_model::{Code, Spec, Status, Task, sanitize};
 
 use crate::context::Context;
-use crate::failure::{Failure, unless_closed};
+use crate::failure::{Failure, heard, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
@@ -78,9 +80,10 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
     let submitted = submit(spec, client, context).await?;
     let id = submitted.task.id.clone();
     // With --follow, stdout belongs to the output.
+    let mut read = true;
     match (options.follow, context.json) {
         (true, _) => context.console.note(&format!("homing: {id}")),
-        (false, false) => unless_closed(context.console.line(id.as_str()))?,
+        (false, false) => read = heard(context.console.line(id.as_str()))?,
         (false, true) => {}
     }
     let sink = if context.json { Sink::Stderr } else { Sink::Stdout };
@@ -94,6 +97,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         pump: options.submission.pumps() && !submitted.joined,
         keyboard: None,
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
+        heard: read,
     };
     conclude(attended.attend().await?, client, context, !options.follow).await
 }
@@ -144,14 +148,14 @@ fn joined(spec: &Spec, task: &Task) -> String {
 }
 
 /// The code of a task that was stayed with; an end that the code alone does not explain is told, and a failure that nobody has seen printed.
-/// Whoever stayed was told by it: nothing waits in the inbox.
+/// Whoever stayed, and read it, was told by it.
 pub(crate) async fn conclude(
     attended: Attended,
     client: &Client,
     context: &Context,
     unseen: bool,
 ) -> Result<u8, Failure> {
-    let task: Task = match attended {
+    let (task, mut read): (Task, bool) = match attended {
         Attended::LeftRunning(code) => return Ok(code),
         Attended::InBackground(id) => {
             if context.json {
@@ -163,18 +167,20 @@ pub(crate) async fn conclude(
             }
             return Ok(exit_code::STILL_RUNNING);
         }
-        Attended::Ended(task) => *task,
+        Attended::Ended(task, read) => (*task, read),
     };
     if context.json {
-        unless_closed(context.console.json(&task))?;
+        read &= heard(context.console.json(&task))?;
     } else if !matches!(task.status, Status::Succeeded | Status::Failed)
         || killed(&task)
         || (unseen && task.status == Status::Failed)
     {
         context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
-    // Where nobody can be reached any more the entry stays, which loses nothing.
-    let _ = client.acknowledge(&task.owner, vec![task.id.to_string()]).await;
+    if read {
+        // Where nobody can be reached any more the entry stays, which loses nothing.
+        let _ = client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true).await;
+    }
     Ok(exit_code::of_task(&task))
 }
 

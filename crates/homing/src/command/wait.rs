@@ -6,12 +6,15 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_client::{Client, Mode};
 use homing_model::api::WaitAnswer;
-use homing_model::environment;
 use homing_model::units::{self, show_duration};
+use homing_model::{environment, sanitize};
 
 use crate::context::Context;
-use crate::failure::{Failure, unless_closed};
+use crate::failure::{Failure, heard};
 use crate::{completion, exit_code, symbol, table, wording};
+
+/// The type of the notice that tells of an end.
+const COMPLETED: &str = "task.completed";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -33,7 +36,7 @@ pub(crate) struct Options {
     /// No longer than this; 123 if it was not enough
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     timeout: Option<Duration>,
-    /// Acknowledge what has ended: nothing of it waits in the inbox
+    /// Acknowledge the ends of your tasks, once they are printed
     #[arg(long)]
     ack: bool,
 }
@@ -53,37 +56,47 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         Ok(client.wait_as(&ids, mode, options.timeout, told).await?)
     })?;
     let code = if options.any { exit_code::of_any(&answer) } else { exit_code::of_all(&answer) };
+    let mut read = true;
     if context.json {
-        unless_closed(context.console.json(&answer))?;
-        return acknowledged(options, context, &client, &answer, code);
+        read &= heard(context.console.json(&answer))?;
     }
-    for task in &answer.items {
+    for task in answer.items.iter().filter(|_| !context.json) {
         let took =
             table::running_time(task, context.now()).map(|took| format!(" after {}", show_duration(took)));
         let line = format!("{} {}{}", task.id, symbol::sentence(task), took.unwrap_or_default());
-        unless_closed(context.console.line(&line))?;
+        read &= heard(context.console.line(&line))?;
     }
-    if !answer.done {
+    if !answer.done && !context.json {
         context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
     }
-    acknowledged(options, context, &client, &answer, code)
-}
-
-/// With `--ack`: what was printed is dealt with.
-fn acknowledged(
-    options: &Options,
-    context: &Context,
-    client: &Client,
-    answer: &WaitAnswer,
-    code: u8,
-) -> Result<u8, Failure> {
-    if options.ack {
-        context.block_on(async {
-            for task in answer.items.iter().filter(|task| task.status.is_terminal()) {
-                client.acknowledge(&task.owner, vec![task.id.to_string()]).await?;
-            }
-            Ok(())
-        })?;
+    // What nobody read is not dealt with.
+    if options.ack && read {
+        context.block_on(acknowledge(context, &client, &owner, &answer))?;
     }
     Ok(code)
+}
+
+/// The ends that were printed are dealt with; what else was told of these tasks, or is somebody else's, is not.
+async fn acknowledge(
+    context: &Context,
+    client: &Client,
+    owner: &str,
+    answer: &WaitAnswer,
+) -> Result<(), Failure> {
+    for task in answer.items.iter().filter(|task| task.status.is_terminal()) {
+        let (id, theirs) = (&task.id, sanitize::line(&task.owner));
+        if task.owner != owner {
+            context.console.note(&format!(
+                "homing: {id} is not yours, so its result stays in the inbox; `homing ack --owner {theirs} {id}` takes it out"
+            ));
+            continue;
+        }
+        let notices = client.detail(id.as_str()).await?.notices;
+        let ends = notices.into_iter().filter(|notice| notice.kind.as_deref() == Some(COMPLETED));
+        let ends: Vec<_> = ends.map(|notice| notice.id.to_string()).collect();
+        if !ends.is_empty() {
+            client.acknowledge(owner, ends).await?;
+        }
+    }
+    Ok(())
 }

@@ -48,6 +48,24 @@ fn p5_a_command_gets_the_notice_on_its_input_and_the_task_in_its_environment() {
 }
 
 #[test]
+fn p5_a_command_is_told_of_a_task_whose_own_command_is_too_long_for_an_environment() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let hook = hook(&home, "cat > got; printf %s \"$HOMING_COMMAND\" > env");
+    let argv: Vec<String> =
+        std::iter::once("true".to_owned()).chain((0..3).map(|_| "€".repeat(30_000))).collect();
+    let spec = serde_json::json!({ "argv": argv, "notify": { "on": "always", "targets": [hook] } });
+    let task = home.post("/v1/tasks", &spec).json();
+    let delivery = settled(&home, task["id"].as_str().expect("an id"), "delivered");
+    assert_eq!(delivery["attempts"], 1);
+    let (got, env): (Value, _) =
+        (serde_json::from_str(&read(&home, "got")).expect("JSON"), read(&home, "env"));
+    let whole = got["notices"][0]["task"]["command"].as_str().expect("a command");
+    assert!(whole.len() > 128 << 10 && whole.starts_with(&env), "the whole is on the input");
+    assert!((4_090..=4_096).contains(&env.len()), "{}", env.len());
+}
+
+#[test]
 fn p5_ends_that_come_together_are_handed_over_together_and_a_busy_command_loses_none() {
     let home = super::home();
     let line = "echo x >> calls; [ $(wc -l < calls) -gt 2 ] || exit 75; cat > got";

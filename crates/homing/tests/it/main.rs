@@ -47,6 +47,7 @@ mod security;
 mod show;
 mod stop;
 mod submit_race;
+mod told;
 mod unreadable;
 mod vanished;
 mod waiting;

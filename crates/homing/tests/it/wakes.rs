@@ -13,7 +13,7 @@ use homing_deliver::{Dispatcher, Webhooks};
 use homing_engine::{Caller, Clock, Config, DeliveryQuery, Engine, SystemClock};
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
-use homing_model::{Delivery, DeliveryState, Spec, Timestamp};
+use homing_model::{Delivery, DeliveryState, Spec, TaskId, Timestamp};
 use homing_testkit::{Home, wait_for};
 use serde_json::Value;
 
@@ -92,7 +92,7 @@ impl Woken {
     }
 
     /// Runs a task to its end and lets a command in this folder count how often it is called, and with how much.
-    async fn run(&self, folder: &Path, answer: &str) {
+    async fn run(&self, folder: &Path, answer: &str) -> TaskId {
         let line = format!("exec:cd '{}' && cat > last && echo x >> calls; {answer}", folder.display());
         let notify = Notify { on: When::Always, targets: vec![line.parse().unwrap()], secret: None };
         let spec = Spec {
@@ -102,7 +102,9 @@ impl Woken {
             ..Spec::default()
         };
         let id = self.engine.submit(spec, Caller::default(), None).await.unwrap().task.id;
-        let _ = self.engine.wait(&[id], homing_engine::WaitMode::All, None).await.unwrap();
+        let _ =
+            self.engine.wait(std::slice::from_ref(&id), homing_engine::WaitMode::All, None).await.unwrap();
+        id
     }
 
     async fn deliveries(&self) -> Vec<Delivery> {
@@ -148,10 +150,10 @@ fn lines(folder: &Path) -> usize {
 async fn p5_what_waited_for_the_budget_goes_in_one_hand_over_an_hour_later() {
     let home = super::home();
     let woken = Woken::new(&home, 1).await;
-    woken.run(home.scratch(), "true").await;
+    let _ = woken.run(home.scratch(), "true").await;
     woken.until(DeliveryState::Delivered, 1).await;
     for _ in 0..3 {
-        woken.run(home.scratch(), "true").await;
+        let _ = woken.run(home.scratch(), "true").await;
     }
     let waiting = woken.inbox(4).await;
     assert_eq!(waiting.iter().filter(|body| matches!(body, Body::WakePaused { .. })).count(), 1);
@@ -166,18 +168,32 @@ async fn p5_what_waited_for_the_budget_goes_in_one_hand_over_an_hour_later() {
 }
 
 #[tokio::test]
-async fn notices_that_found_their_session_busy_for_two_days_wake_it_no_more() {
+async fn p5_a_command_of_a_session_is_run_though_its_owner_was_told_at_once() {
     let home = super::home();
     let woken = Woken::new(&home, 30).await;
-    woken.run(home.scratch(), "exit 75").await;
+    for count in 1..=3 {
+        let id = woken.run(home.scratch(), "true").await;
+        woken.engine.told(OWNER, vec![id]).await.unwrap();
+        let rows = woken.until(DeliveryState::Delivered, count).await;
+        assert!(rows.iter().all(|row| row.attempts == 1), "{rows:?}");
+    }
+    assert_eq!(lines(home.scratch()), 3);
+}
+
+#[tokio::test]
+async fn a_command_that_was_busy_for_two_days_is_run_again() {
+    let home = super::home();
+    let woken = Woken::new(&home, 30).await;
+    let free = home.scratch().join("free");
+    let _ = woken.run(home.scratch(), "test -e free || exit 75").await;
     for _ in 0..3_000 {
         if lines(home.scratch()) > 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    std::fs::write(&free, "").unwrap();
     woken.pass(48 * 3_600_000);
-    let dead = woken.until(DeliveryState::Dead, 1).await;
-    assert!(dead[0].reason.as_deref().unwrap().starts_with("expired"), "{dead:?}");
-    assert_eq!(dead[0].attempts, 0, "busy is no attempt");
+    let told = woken.until(DeliveryState::Delivered, 1).await;
+    assert_eq!(told[0].attempts, 1, "busy is no attempt");
 }

@@ -1,0 +1,145 @@
+//! Told once: a result that was handed over waits for nobody who heard it, and for everybody who did not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use homing_engine::{Caller, Engine, WaitMode};
+use homing_model::Spec;
+use homing_model::api::TakeRequest;
+use homing_store::SqliteStore;
+use homing_testkit::{Home, gate};
+use serde_json::Value;
+
+fn items(home: &Home, owner: &str) -> Vec<Value> {
+    let answer = home.cli(["inbox", "--owner", owner, "--json"]).ok().json();
+    answer["items"].as_array().cloned().unwrap_or_default()
+}
+
+/// How many entries an owner has, held or not; asked by nobody in particular.
+fn open_entries(home: &Home, owner: &str) -> u64 {
+    let owners = home.get("/v1/inbox").json();
+    let found = owners["items"].as_array().expect("a list").iter().find(|one| one["owner"] == owner);
+    found.map_or(0, |one| one["open"].as_u64().expect("a number"))
+}
+
+/// Runs it where nobody reads what it prints.
+fn unread(home: &Home, arguments: &[&str]) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let done = home.command().args(arguments).stdout(writer).status().expect("it runs");
+    assert!(done.success(), "{arguments:?}: its code is the task's");
+}
+
+#[test]
+fn p6_what_nobody_read_is_not_acknowledged() {
+    let home = super::home();
+    unread(&home, &["exec", "--", "echo", "hello"]);
+    unread(&home, &["exec", "--json", "--", "true"]);
+    unread(&home, &["run", "--follow", "-c", "echo hello"]);
+    unread(&home, &["run", "--wait", "--", "true"]);
+    let id = home.submit(&[], "true");
+    unread(&home, &["wait", "--ack", &id]);
+    unread(&home, &["wait", "--ack", "--json", &id]);
+    assert_eq!(items(&home, "user").len(), 5);
+}
+
+#[test]
+fn p6_staying_with_a_task_tells_of_its_end_alone_and_the_next_call_says_that_it_was_heard() {
+    let home = super::home();
+    let _ = home.cli(["run", "--follow", "--watch", "hello", "-c", "echo hello"]).ok();
+    assert_eq!(open_entries(&home, "user"), 2, "held, not gone");
+    let left = items(&home, "user");
+    assert_eq!(left.iter().map(|one| one["type"].clone()).collect::<Vec<_>>(), ["task.matched"]);
+    assert_eq!(open_entries(&home, "user"), 1);
+}
+
+#[test]
+fn p6_a_wait_acknowledges_ones_own_ends_and_nothing_else() {
+    let home = super::home();
+    let theirs = home.submit(&["--owner", "ann"], "true");
+    let mine = home.submit(&["--watch", "hello"], "echo hello");
+    let waited = home.cli(["wait", "--ack", &theirs, &mine]).ok();
+    let advice = format!("homing ack --owner ann {theirs}");
+    assert!(waited.stderr.contains(&advice), "{}", waited.stderr);
+    assert_eq!(items(&home, "ann")[0]["task"]["id"], theirs.as_str());
+    let left = items(&home, "user");
+    assert_eq!(left.iter().map(|one| one["type"].clone()).collect::<Vec<_>>(), ["task.matched"]);
+}
+
+#[test]
+fn p6_an_agent_that_stopped_a_task_was_told_and_a_person_was_not() {
+    let home = super::home();
+    for (owner, stopper, held) in
+        [("claude:s1", "claude:s1", true), ("claude:s2", "claude:s3", false), ("ann", "ann", false)]
+    {
+        let id = home.submit(&["--owner", owner], &gate("never"));
+        let _ = home.until_status(&id, "running");
+        let stop = home.command().env("HOMING_OWNER", stopper).args(["stop", &id]).output().expect("it runs");
+        assert!(stop.status.success());
+        let seen = home.get(&format!("/v1/inbox/{owner}")).json();
+        assert_eq!(seen["items"].as_array().map(Vec::len), Some(usize::from(!held)), "{owner} by {stopper}");
+        assert_eq!(open_entries(&home, owner), 1, "held, not gone");
+    }
+    let next = home.command().env("HOMING_OWNER", "claude:s1").args(["list"]).output().expect("it runs");
+    assert!(next.status.success());
+    assert_eq!(open_entries(&home, "claude:s1"), 0);
+}
+
+#[test]
+fn p6_what_was_told_before_the_daemon_died_is_gone_with_the_next_call_after() {
+    let home = super::home();
+    let owners = ["claude:s1", "claude:s2", "claude:s3", "claude:s4"];
+    for owner in owners {
+        let id = home.submit(&["--owner", owner], "true");
+        let wait = home.command().env("HOMING_OWNER", owner).args(["wait", &id]).output().expect("it runs");
+        assert!(wait.status.success());
+    }
+    let daemon = home.kill_daemon();
+    let _ = home.next_daemon(daemon);
+    let _ = home.cli(["list"]).ok();
+    assert!(owners.iter().all(|owner| open_entries(&home, owner) == 1), "held, not gone");
+    let header = [("Homing-Owner", owners[0])];
+    assert_eq!(home.http("GET", "/v1/status", &header, b"").whole().status, 200);
+    // Who takes or acknowledges what is an owner's, or submits for it, speaks for it.
+    let taken = home.post("/v1/inbox/claude:s2/take", &serde_json::json!({})).json();
+    assert_eq!(taken["items"], Value::Array(Vec::new()));
+    let _ = home.post("/v1/inbox/claude:s3/ack", &serde_json::json!({ "ids": [] }));
+    let spec = serde_json::json!({ "shell": "true", "owner": owners[3], "notify": { "on": "never" } });
+    assert!(home.post("/v1/tasks", &spec).json()["id"].is_string());
+    for owner in owners {
+        assert_eq!(open_entries(&home, owner), 0, "{owner}");
+    }
+}
+
+#[tokio::test]
+async fn those_who_wait_for_something_to_take_write_nothing() {
+    let home = super::home();
+    let store = Arc::new(SqliteStore::open(&home.scratch().join("ledger.db")).expect("a ledger"));
+    let engine = Engine::builder(home.path()).helper(home.program().to_owned()).store(store.clone());
+    let engine = engine.open().await.expect("an engine");
+    let commits = async |takers: usize| {
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..takers {
+            let engine = engine.clone();
+            let request = TakeRequest { wait_ms: Some(60_000), ..TakeRequest::default() };
+            waiting.spawn(async move { engine.take("ann", request).await });
+        }
+        let before = store.commits();
+        for _ in 0..3 {
+            let spec = Spec { shell: Some("true".into()), ..Spec::default() };
+            let id = engine.submit(spec, Caller::default(), None).await.expect("taken").task.id;
+            let _ = engine.wait(&[id], WaitMode::All, None).await.expect("it ends");
+        }
+        // A look of ours comes after those of the takers.
+        let _ = engine.inbox("bob", None, Duration::from_millis(50)).await.expect("readable");
+        assert_eq!(waiting.len(), takers);
+        assert!(waiting.try_join_next().is_none(), "they wait");
+        waiting.abort_all();
+        store.commits() - before
+    };
+    let (alone, watched) = (commits(0).await, commits(20).await);
+    assert!(
+        watched <= alone + 6,
+        "{alone} commits for three tasks, {watched} with twenty takers of somebody else"
+    );
+}
