@@ -11,11 +11,11 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
-    Progress, Reference, Status, TaskId, Timestamp,
+    Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate, Progress,
+    Reference, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
@@ -195,6 +195,15 @@ pub struct Retired {
     pub output_bytes: u64,
 }
 
+/// What was dropped for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trimmed {
+    /// Tombstones that went.
+    pub tombstones: u64,
+    /// Whether as much of something went as was allowed, so that there may be more.
+    pub more: bool,
+}
+
 /// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
 /// [`submit`](Store::submit), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
@@ -256,7 +265,8 @@ pub trait Store: Send + Sync + 'static {
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
 
-    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is.
+    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is. A command that has
+    /// something handed over is told the rest after its end.
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)>;
 
     /// Claims due deliveries of one channel until `until`, oldest first.
@@ -288,8 +298,8 @@ pub trait Store: Send + Sync + 'static {
     /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
 
-    /// Deliveries, newest first, each with its place for the next page.
-    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>>;
+    /// Deliveries, newest first, and where the next page begins. One that cannot be read is left out, and hides no other.
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<DeliveryPage>;
 
     /// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
     fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>>;
@@ -344,9 +354,9 @@ pub trait Store: Send + Sync + 'static {
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
-    /// rows of each; answers how many tombstones.
+    /// rows of each.
     /// Ids of dropped tombstones are still never issued again.
-    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64>;
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed>;
 
     /// Checks the whole database.
     fn check(&self) -> Op<()>;

@@ -48,8 +48,11 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
     let task = (ended.outcome, ended.progress);
     let told = store.peek("ann".into(), 10, at(9)).await.expect("readable").0;
     let log = store.events(0, EventFilter::default(), 100).await.expect("readable").events;
-    let sent =
-        store.deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() }).await.expect("readable");
+    let sent = store
+        .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
     assert_eq!((told.len(), sent.len()), (3, 3));
     let all = serde_json::to_string(&(task, told, log, sent)).expect("plain data");
     assert!(!all.contains(VALUE) && all.contains("because [secret API_TOKEN]"), "{all}");

@@ -91,6 +91,7 @@ macro_rules! store_conformance_cases {
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             p5_what_found_a_command_busy_goes_with_the_next
+            p5_a_command_is_told_the_rest_after_its_end
             p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so
             p5_what_waited_goes_together_and_then_leaves_the_inbox
             p5_two_commands_of_one_session_share_its_budget

@@ -27,7 +27,7 @@ async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, mill
 async fn pending(store: &Ledger) -> usize {
     let filter =
         DeliveryFilter { state: Some(DeliveryState::Pending), limit: 100, ..DeliveryFilter::default() };
-    store.deliveries(filter).await.expect("readable").len()
+    store.deliveries(filter).await.expect("readable").items.len()
 }
 
 /// One transaction: whoever sees the end sees all that tells of it, and it is the same object everywhere.
@@ -56,11 +56,14 @@ pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Le
     assert_eq!(event.seq, notice.seq);
     assert_eq!(event.data, serde_json::to_value(notice).expect("plain data"));
 
-    let rows =
-        store.deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() }).await.expect("readable");
-    let targets: Vec<_> = rows.iter().map(|(_, row)| row.target.as_str()).collect();
+    let rows = store
+        .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
+    let targets: Vec<_> = rows.iter().map(|row| row.target.as_str()).collect();
     assert_eq!(targets, ["exec:cat", "https://x.example/hook?…"], "newest first, and no token");
-    assert!(rows.iter().all(|(_, row)| row.notice_id == notice.id && row.next_at == Some(at(5))));
+    assert!(rows.iter().all(|row| row.notice_id == notice.id && row.next_at == Some(at(5))));
 }
 
 /// `never` makes nothing, `failure` only what failed; a task stored without a policy tells nobody.
@@ -260,9 +263,9 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
     assert!(settle(&store, &last, Next::Dead("gone".into()), 21).await);
 
     let filter = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
-    let dead = store.deliveries(filter.clone()).await.expect("readable");
+    let dead = store.deliveries(filter.clone()).await.expect("readable").items;
     assert_eq!(
-        dead.iter().map(|(_, row)| (row.history.len(), row.reason.as_deref())).collect::<Vec<_>>(),
+        dead.iter().map(|row| (row.history.len(), row.reason.as_deref())).collect::<Vec<_>>(),
         [(2, Some("gone"))]
     );
     assert_eq!(store.delivery_counts().await.expect("readable").dead, 1);
@@ -315,9 +318,12 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
         };
         done(store.finish(first(n), ended, Report::default()).await.expect("taken"));
     }
-    let rows =
-        store.deliveries(DeliveryFilter { limit: 9, ..DeliveryFilter::default() }).await.expect("readable");
-    assert!(rows.iter().all(|(_, row)| row.state == DeliveryState::Delivered && row.history.len() == 2));
+    let rows = store
+        .deliveries(DeliveryFilter { limit: 9, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
+    assert!(rows.iter().all(|row| row.state == DeliveryState::Delivered && row.history.len() == 2));
     let listed = store.list(Filter { limit: 100, ..Filter::default() }).await.expect("readable");
     assert_eq!(listed.records.len(), 3);
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 99).await;
@@ -349,6 +355,43 @@ pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
     let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id.clone()).collect();
     assert_eq!(tasks, [id(3), id(2)]);
     assert_eq!(store.claim(channel(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
+}
+
+/// One command of a channel at a time: what comes while it runs, or is asked for again, goes together to the next.
+pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
+    let channel = || "ann\nexec:cat".to_owned();
+    let hook = |n: u64| {
+        let mut task = submit(n).task;
+        (task.kind, task.owner) = (Kind::Hook, String::new());
+        task
+    };
+    let tell = async |n: u64| {
+        create(&store, telling(n, When::Always, &["exec:cat"]), 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+    };
+    let give = async |n: u64| {
+        let claims = store.claim(channel(), 9, at(50), at(2)).await.expect("claimed");
+        let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+        store.hand_over(given, hook(n), None, at(2)).await.expect("taken").expect("ours");
+        claims.into_iter().map(|claim| claim.task_id).collect::<Vec<_>>()
+    };
+    tell(1).await;
+    assert_eq!(give(10).await, [id(1)]);
+    tell(2).await;
+    tell(3).await;
+    assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(2)).await.expect("taken").len(), 1);
+    assert_eq!(store.due(at(9)).await, Ok((Vec::new(), None)), "only its end makes them due");
+    assert_eq!(store.claim(channel(), 9, at(50), at(9)).await, Ok(Vec::new()));
+    finish(&store, 10, 3, 0).await;
+    assert_eq!(store.due(at(3)).await, Ok((vec![channel()], None)));
+    let mut told = give(11).await;
+    told.sort();
+    let mut all = vec![id(1), id(2), id(3)];
+    all.sort();
+    assert_eq!(told, all, "none is lost");
+    finish(&store, 11, 4, 0).await;
+    assert_eq!(pending(&store).await, 0);
 }
 
 fn n64(n: u64) -> i64 {

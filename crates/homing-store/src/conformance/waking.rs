@@ -53,8 +53,7 @@ async fn hand_over(store: &Ledger, n: u64, code: i32, millis: i64) -> Option<usi
 
 async fn deliveries(store: &Ledger) -> Vec<Delivery> {
     let filter = DeliveryFilter { limit: 100, ..DeliveryFilter::default() };
-    let mut rows: Vec<_> =
-        store.deliveries(filter).await.expect("readable").into_iter().map(|(_, row)| row).collect();
+    let mut rows = store.deliveries(filter).await.expect("readable").items;
     rows.reverse();
     rows
 }

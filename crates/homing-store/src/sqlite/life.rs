@@ -287,7 +287,10 @@ fn end(
             record.answer.as_ref().map(|answer| answer.state.as_str()),
         ])?;
     expect_one(changed, &record)?;
-    schema::count_finished(conn, 1, kept(&record))?;
+    match record.kind {
+        Kind::Hook => schema::count_hooks(conn, 1)?,
+        Kind::Command | Kind::External => schema::count_finished(conn, 1, kept(&record))?,
+    }
     Ok(record)
 }
 

@@ -10,8 +10,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference,
-    TaskId, Timestamp,
+    Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -23,10 +23,11 @@ use super::{
     check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
     submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
+    Trimmed,
 };
 
 /// The ledger in one SQLite file, with a thread that writes and one that reads.
@@ -176,7 +177,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<DeliveryPage> {
         self.reader.run(move |conn| deliveries::list(conn, &filter))
     }
 
@@ -244,7 +245,7 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
-    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64> {
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {
         // What a power cut brings back is trimmed again.
         self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
     }

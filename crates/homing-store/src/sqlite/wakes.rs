@@ -40,8 +40,10 @@ pub(super) fn admit(
     entropy: u64,
     now: Timestamp,
 ) -> Result<bool, Error> {
+    let due = due(conn, channel, now)?;
+    let looked_at = due.len();
     let mut waiting = Vec::new();
-    for due in due(conn, channel, now)? {
+    for due in due {
         if due.again {
             waiting.push(due);
         } else if due.known {
@@ -53,6 +55,10 @@ pub(super) fn admit(
         } else {
             waiting.push(due);
         }
+    }
+    if looked_at >= STEP as usize && waiting.len() < looked_at {
+        // A claim would reach beyond what was looked at.
+        return Ok(false);
     }
     let Some(first) = waiting.first() else { return Ok(true) };
     match budget.room(nth(conn, &first.owner, budget, now)?, now) {

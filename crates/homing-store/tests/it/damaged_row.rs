@@ -105,5 +105,5 @@ async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
         "{sent:?}"
     );
     let dead = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
-    assert!(!store.deliveries(dead).await.unwrap().is_empty(), "given up, and said so");
+    assert!(!store.deliveries(dead).await.unwrap().items.is_empty(), "given up, and said so");
 }
