@@ -152,6 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_somebody_left_is_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, other) = (home.path().join(OWN_KEY), home.path().join("other"));
+        fs::write(&other, "mine").unwrap();
+        let guess = path.with_extension(format!("secret.{}", std::process::id()));
+        std::os::unix::fs::symlink(&other, guess).unwrap();
+        assert!(Secret::parse(&own_key(&path).unwrap()).is_ok());
+        assert_eq!(fs::read_to_string(other).unwrap(), "mine");
+    }
+
+    #[test]
     fn what_makes_no_sense_is_said_and_no_key_is_repeated() {
         let config = Webhook { allow: vec!["nonsense!".into()], ..Webhook::default() };
         assert!(validate(&config).unwrap_err().contains("webhook.allow"));

@@ -6,6 +6,7 @@ use std::pin::Pin;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
@@ -217,16 +218,32 @@ pub trait Store: Send + Sync + 'static {
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
-    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
-    fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied>;
+    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits,
+    /// and the most that is told.
+    fn stop_requested(
+        &self,
+        task: TaskId,
+        stop: Stop,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied>;
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
     /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
-    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
-    fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
+    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
+    /// `Rejected` once it has ended.
+    fn publish(
+        &self,
+        task: TaskId,
+        body: Body,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied>;
 
     /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
     /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
@@ -237,6 +254,7 @@ pub trait Store: Send + Sync + 'static {
         state: watch::State,
         body: Option<Body>,
         entropy: u64,
+        at_most: Option<When>,
         now: Timestamp,
     ) -> Op<Applied>;
 

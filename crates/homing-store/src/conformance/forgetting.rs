@@ -4,7 +4,7 @@ use crate::outbox::Report;
 use std::time::Duration;
 
 use homing_model::retention::Policy;
-use homing_model::{Ending, Reference, TaskId};
+use homing_model::{Ending, Kind, Reference, TaskId};
 
 use super::fixture::{
     Ledger, at, create, done, ending, finished, first, get, id, named, rejected, requested, submit,
@@ -117,6 +117,38 @@ pub async fn retention_is_paced_by_its_limit(store: Ledger) {
     assert_eq!(retire(&store, policy, 100, 2).await, [id(0), id(1)]);
     assert_eq!(retire(&store, policy, 100, 2).await, [id(2), id(3)]);
     assert_eq!(retire(&store, policy, 100, 2).await, [id(4)]);
+}
+
+/// A thousand commands that told of one task push no task out; of themselves the oldest go.
+pub async fn p12_hooks_use_up_nothing_of_what_is_kept_for_tasks(store: Ledger) {
+    finished(&store, 1, 0, 10).await;
+    let before = store.counts().await;
+    let hooks = 100..1_102;
+    let submits: Vec<_> = hooks
+        .clone()
+        .map(|n| {
+            let mut hook = submit(n);
+            (hook.task.kind, hook.task.owner) = (Kind::Hook, String::new());
+            store.submit(hook, at(1))
+        })
+        .collect();
+    for submit in submits {
+        submit.await.expect("taken");
+    }
+    let ends: Vec<_> = hooks
+        .map(|n| store.finish(first(n), ending(i64::try_from(n).expect("small"), 500), Report::default()))
+        .collect();
+    for end in ends {
+        done(end.await.expect("taken"));
+    }
+    assert_eq!(store.counts().await, before);
+    let policy = Policy { count: 1, bytes: 100, ..keep_all() };
+    assert_eq!(retire(&store, policy, 2_000, 9).await, [id(100), id(101)], "the oldest hooks, and no task");
+    assert_eq!(retire(&store, policy, 2_000, 9).await, []);
+    let aged = Policy { age: Duration::from_secs(1), ..keep_all() };
+    let gone = retire(&store, aged, 2_100, 2_000).await;
+    assert_eq!(gone.len(), 1_000, "and by age as tasks are");
+    assert_eq!(store.check().await, Ok(()));
 }
 
 /// The tombstone goes in its time; the id does not come back.

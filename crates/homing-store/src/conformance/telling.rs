@@ -160,7 +160,7 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
     assert_eq!(state(0).await, []);
     done(
         store
-            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, at(1))
+            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, None, at(1))
             .await
             .expect("taken"),
     );
@@ -191,17 +191,17 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
 pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Ledger) {
     create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
     let body = Body::Quiet { quiet_ms: 5, waiting_for_input: true };
-    done(store.publish(id(1), body.clone(), 3, at(1)).await.expect("taken"));
+    done(store.publish(id(1), body.clone(), 3, None, at(1)).await.expect("taken"));
     assert_eq!(
         peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
         std::slice::from_ref(&body)
     );
     assert_eq!(pending(&store).await, 1);
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
-    done(store.publish(id(2), body.clone(), 3, at(1)).await.expect("logged all the same"));
+    done(store.publish(id(2), body.clone(), 3, None, at(1)).await.expect("logged all the same"));
     assert_eq!(pending(&store).await, 1);
     finish(&store, 1, 2, 0).await;
-    rejected(store.publish(id(1), body, 3, at(3)).await.expect("judged"));
+    rejected(store.publish(id(1), body, 3, None, at(3)).await.expect("judged"));
 }
 
 /// A claim is one's own until its lease ends; who comes too late settles nothing.
@@ -431,4 +431,34 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     store.trim(policy, late(1), 100).await.expect("trimmed");
     let claim = store.claim("https://x.example".into(), 1, late(50), late(2)).await.expect("claimed");
     assert_eq!(claim.len(), 1, "its text is still there");
+    let of_task = async || store.notices(id(1), 9, late(3)).await.expect("readable").len();
+    assert_eq!(of_task().await, 1);
+    assert!(settle(&store, &claim[0], Next::Delivered, 4).await);
+    store.trim(policy, late(5), 100).await.expect("trimmed");
+    assert_eq!(of_task().await, 0, "it went with the last that needed it");
+}
+
+/// What nobody reads is looked at once, and costs no later pass anything.
+pub async fn a_notice_that_stays_is_looked_at_once(store: Ledger) {
+    for n in 1..=5 {
+        create(&store, telling(n, When::Always, &[]), 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+    }
+    let hour = std::time::Duration::from_secs(3_600);
+    let policy = Policy { age: hour, count: 0, bytes: 0, tombstones: hour };
+    let late = Timestamp::from_millis(at(0).as_millis() + 10 * 3_600_000);
+    let mut passes = 0;
+    while store.trim(policy, late, 2).await.expect("trimmed").more {
+        passes += 1;
+        assert!(passes < 20, "it goes on until there is nothing, and not for ever");
+    }
+    assert!(passes >= 5, "ten events, two at a time: {passes}");
+    let entries = peek(&store, "ann", 1).await;
+    assert_eq!(entries.len(), 5, "an owner who comes late finds all");
+    let ids = entries.into_iter().map(|notice| notice.id).collect();
+    store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
+    for n in 1..=5 {
+        assert_eq!(store.notices(id(n), 9, late).await, Ok(Vec::new()), "no text is left");
+    }
 }
