@@ -22,7 +22,7 @@ use crate::view;
 const STEP: u32 = 64;
 /// Steps of one pass at most, and what it pauses between two of them: a pass ends in a few seconds, however much there is to forget.
 const STEPS: u32 = 64;
-const BREATH: Duration = Duration::from_millis(20);
+const BREATH: Duration = Duration::from_millis(50);
 /// Before a folder that could not be removed is tried again: longer each time, up to the second.
 const RETRY: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(600);
