@@ -40,7 +40,7 @@ pub type Revive =
 pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
 /// How often in a row a repeatable request may find the daemon gone before that is an error.
-const ATTEMPTS: u32 = 12;
+pub(crate) const ATTEMPTS: u32 = 12;
 
 /// How often in a row a daemon that was just revived may be gone again.
 const REVIVALS: u32 = 5;

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use homing_model::api::EventsReset;
-use homing_model::{Event, EventKind};
+use homing_model::{Event, EventKind, Problem};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use crate::call::Call;
-use crate::client::{Client, Sender};
+use crate::client::{ATTEMPTS, Client, Sender};
 use crate::error::Error;
 use crate::query::Target;
 use crate::sse::Parser;
@@ -153,7 +153,15 @@ impl EventStream {
                 return Ok(record);
             }
             match self.read().await {
-                Ok(()) => self.failures = 0,
+                Ok(None) => self.failures = 0,
+                Ok(Some(problem)) => {
+                    self.open = None;
+                    self.failures = if self.ready.is_empty() { self.failures + 1 } else { 0 };
+                    if self.failures >= ATTEMPTS {
+                        return Err(Error::Problem(problem));
+                    }
+                    self.client.pause(self.failures).await;
+                }
                 Err(error) => {
                     self.open = None;
                     self.failures += 1;
@@ -166,8 +174,9 @@ impl EventStream {
         }
     }
 
-    /// Reads one chunk, connecting first if need be. An end of the stream is a reason to connect again.
-    async fn read(&mut self) -> Result<(), Error> {
+    /// Reads one chunk, connecting first if need be. An end of the stream is a reason to connect again; so is a problem, with which the
+    /// daemon ended it.
+    async fn read(&mut self) -> Result<Option<Box<Problem>>, Error> {
         let connection = match &mut self.open {
             Some(connection) => connection,
             closed @ None => {
@@ -182,9 +191,14 @@ impl EventStream {
         let Some(chunk) = next_data(&mut connection.body).await? else {
             self.open = None;
             self.client.pause(0).await;
-            return Ok(());
+            return Ok(None);
         };
         for message in connection.parser.push(&chunk) {
+            if message.name == "problem" {
+                let problem = serde_json::from_str(&message.data)
+                    .map_err(|source| Error::Json { what: "GET /v1/events".to_owned(), source })?;
+                return Ok(Some(problem));
+            }
             let seq = message.id.parse().map_err(|_| Error::Protocol {
                 what: "GET /v1/events".to_owned(),
                 why: format!("`{}` is not a cursor", message.id),
@@ -195,7 +209,7 @@ impl EventStream {
                 _ => Record::Event { seq, json: message.data },
             });
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -234,6 +248,24 @@ mod tests {
         }
         assert_eq!(seen, ["1a", "4b", "6c", "9reset", "10d"]);
         assert_eq!(fake.requests().last().map(|last| last.target.clone()), Some("/v1/events?after=9".into()));
+    }
+
+    #[tokio::test]
+    async fn a_problem_in_the_stream_is_no_event_and_the_stream_goes_on() {
+        let home = tempfile::tempdir().unwrap();
+        let problem = serde_json::to_string(&Problem::new(homing_model::Code::Internal, "not now")).unwrap();
+        let told = format!("event: problem\ndata: {problem}\n\n");
+        let fake = Fake::serve(home.path(), move |request| match request.target.as_str() {
+            "/v1/events?from=oldest" => Reply::stream(["id: 1\ndata: a\n\n".to_owned() + &told]),
+            "/v1/events?after=1" => Reply::stream(["id: 2\ndata: b\n\n"]),
+            _ => Reply::stream([told.clone()]),
+        });
+        let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        assert_eq!(stream.next().await.unwrap(), Record::Event { seq: 1, json: "a".into() });
+        assert_eq!(stream.next().await.unwrap(), Record::Event { seq: 2, json: "b".into() });
+        let Err(Error::Problem(said)) = stream.next().await else { panic!("it does not get better") };
+        assert_eq!(said.known(), Some(homing_model::Code::Internal));
+        assert!(fake.requests().len() > 3, "it was asked again first");
     }
 
     #[tokio::test]

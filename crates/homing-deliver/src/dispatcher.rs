@@ -16,7 +16,7 @@ use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::{Target, Timestamp, Tried};
 use homing_store::outbox::{Claimed, Next, Settled};
 use serde::Deserialize;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::client::{Client, DEADLINE};
@@ -26,6 +26,10 @@ use crate::webhooks::Webhooks;
 
 /// Attempts at one endpoint at once.
 const AT_ONCE: u32 = 16;
+/// Attempts at all endpoints at once: each needs a descriptor, and endpoints that hang must not use up those of the daemon.
+const IN_ALL: usize = 128;
+/// While no more places than these are free, each endpoint has one attempt under way: those that hang leave some to the others.
+const SPARE: usize = IN_ALL / 2;
 /// Notices given to a command at once.
 const TOGETHER: u32 = 100;
 /// What ends within this time is told in one go, where a command is told.
@@ -42,6 +46,7 @@ pub struct Dispatcher {
     engine: Engine,
     webhooks: Arc<Webhooks>,
     client: Client,
+    places: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -54,7 +59,8 @@ impl Dispatcher {
     /// For this engine, with what its configuration says of webhooks.
     #[must_use]
     pub fn new(engine: Engine, webhooks: Arc<Webhooks>) -> Self {
-        Self { engine, webhooks, client: Client::new(crate::Policy::default()) }
+        let places = Arc::new(Semaphore::new(IN_ALL));
+        Self { engine, webhooks, client: Client::new(crate::Policy::default()), places }
     }
 
     /// Delivers until the engine ends, or this is dropped.
@@ -120,11 +126,20 @@ impl Dispatcher {
         let mut troubled = false;
         loop {
             let free = AT_ONCE.saturating_sub(u32::try_from(attempts.len()).unwrap_or(AT_ONCE));
-            if free > 0 && !troubled {
-                match self.engine.claim(&channel, free, LEASE).await {
+            let crowded = !attempts.is_empty() && self.places.available_permits() <= SPARE;
+            if free > 0 && !troubled && !crowded {
+                // The place comes before the claim: a lease covers an attempt, and no wait for its turn.
+                let mut places = self.places(free).await;
+                let wanted = u32::try_from(places.len()).unwrap_or(free);
+                match self.engine.claim(&channel, wanted, LEASE).await {
                     Ok(claimed) => {
-                        for claim in self.permitted(claimed).await {
-                            attempts.spawn(self.clone().attempt(claim));
+                        for (claim, place) in self.permitted(claimed).await.into_iter().zip(places.drain(..))
+                        {
+                            let attempt = self.clone().attempt(claim);
+                            attempts.spawn(async move {
+                                attempt.await;
+                                drop(place);
+                            });
                         }
                     }
                     // What is under way goes on; no more is begun until the ledger can be written.
@@ -146,6 +161,19 @@ impl Dispatcher {
                 () = more.notified() => {}
             }
         }
+    }
+
+    /// A place for an attempt, in turn with the other endpoints, and as many more as are to be had at once.
+    async fn places(&self, most: u32) -> Vec<OwnedSemaphorePermit> {
+        // It is never closed.
+        let mut places: Vec<_> = Arc::clone(&self.places).acquire_owned().await.into_iter().collect();
+        while places.len() < most as usize
+            && self.places.available_permits() > SPARE
+            && let Ok(place) = Arc::clone(&self.places).try_acquire_owned()
+        {
+            places.push(place);
+        }
+        places
     }
 
     /// Gives all that is due to a command, at once. Its end, recorded under a shim, settles them.

@@ -102,8 +102,11 @@ fn own_key(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     let text = format!("whsec_{}\n", STANDARD.encode(bytes));
-    let draft = path.with_extension(format!("secret.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let mut name = [0; 8];
+    getrandom::fill(&mut name).map_err(io::Error::other)?;
+    let draft = path.with_extension(format!("secret.{:016x}", u64::from_ne_bytes(name)));
+    // Nobody's file is written to, and no link is followed: it must be new.
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     // The first one to name it wins, and everybody reads the winner's.
@@ -146,6 +149,17 @@ mod tests {
         assert_eq!(own_key(&path).unwrap(), first);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_link_that_somebody_left_is_not_followed() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, other) = (home.path().join(OWN_KEY), home.path().join("other"));
+        fs::write(&other, "mine").unwrap();
+        let guess = path.with_extension(format!("secret.{}", std::process::id()));
+        std::os::unix::fs::symlink(&other, guess).unwrap();
+        assert!(Secret::parse(&own_key(&path).unwrap()).is_ok());
+        assert_eq!(fs::read_to_string(other).unwrap(), "mine");
     }
 
     #[test]

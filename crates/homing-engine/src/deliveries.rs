@@ -42,18 +42,10 @@ impl Engine {
         let before = query.cursor.map(|cursor| cursor.parse()).transpose().map_err(|_| {
             Error::BadParameter("`cursor` is not one that a list has answered with".to_owned())
         })?;
-        let filter = DeliveryFilter {
-            state: query.state,
-            task: query.task,
-            owner: query.owner,
-            limit: limit + 1,
-            before,
-        };
-        let mut rows = self.inner.store.deliveries(filter).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        let next_cursor = rows.last().filter(|_| more).map(|(place, _)| place.to_string());
-        Ok(Page { items: rows.into_iter().map(|(_, delivery)| delivery).collect(), next_cursor })
+        let filter =
+            DeliveryFilter { state: query.state, task: query.task, owner: query.owner, limit, before };
+        let page = self.inner.store.deliveries(filter).await?;
+        Ok(Page { items: page.items, next_cursor: page.next.map(|place| place.to_string()) })
     }
 
     /// The channels with something due, and when there is more. For what delivers.

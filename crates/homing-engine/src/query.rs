@@ -48,8 +48,7 @@ impl Engine {
         let task = self.task(id).await?;
         let notices = self.inner.store.notices(id.clone(), SHOWN, self.inner.now()).await?;
         let filter = DeliveryFilter { task: Some(id.clone()), limit: SHOWN, ..DeliveryFilter::default() };
-        let mut deliveries: Vec<_> =
-            self.inner.store.deliveries(filter).await?.into_iter().map(|(_, delivery)| delivery).collect();
+        let mut deliveries = self.inner.store.deliveries(filter).await?.items;
         deliveries.reverse();
         Ok(TaskDetail { attempts: vec![AttemptInfo::from(&task)], notices, deliveries, task })
     }

@@ -67,7 +67,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
         Err(error) => tracing::error!(%error, "the ledger cannot be read"),
     }
     inner.ends.prune();
-    if let Err(error) = retention::step(inner).await {
+    if let Err(error) = retention::pass(inner).await {
         tracing::warn!(%error, "retention could not go on");
     }
     let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -20,6 +20,9 @@ use crate::view;
 
 /// Tasks forgotten in one step.
 const STEP: u32 = 64;
+/// Steps of one pass at most, and what it pauses between two of them: a pass ends in a few seconds, however much there is to forget.
+const STEPS: u32 = 64;
+const BREATH: Duration = Duration::from_millis(50);
 /// Before a folder that could not be removed is tried again: longer each time, up to the second.
 const RETRY: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(600);
@@ -27,8 +30,23 @@ const RETRY_MOST: Duration = Duration::from_secs(600);
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// One paced step of retention.
-pub(crate) async fn step(inner: &Arc<Inner>) -> Result<GcAnswer, store::Error> {
+/// Goes on until nothing is past its retention, paced and bounded: the next pass goes on. On cancel (shutdown) it ends between two steps.
+pub(crate) async fn pass(inner: &Arc<Inner>) -> Result<(), store::Error> {
+    let mut shutdown = inner.shutdown.clone();
+    for _ in 0..STEPS {
+        if !step(inner).await?.1 {
+            break;
+        }
+        tokio::select! {
+            () = shutdown.over() => break,
+            () = tokio::time::sleep(BREATH) => {}
+        }
+    }
+    Ok(())
+}
+
+/// One step of retention, and whether there may be more to do.
+async fn step(inner: &Arc<Inner>) -> Result<(GcAnswer, bool), store::Error> {
     let policy = inner.config().retention.policy();
     let retired = inner.store.retire(policy, inner.now(), STEP).await?;
     let mut answer = GcAnswer::default();
@@ -45,8 +63,10 @@ pub(crate) async fn step(inner: &Arc<Inner>) -> Result<GcAnswer, store::Error> {
     if answer.forgotten > 0 {
         inner.bump();
     }
-    answer.tombstones_removed = inner.store.trim(policy, inner.now(), STEP * 16).await?;
-    Ok(answer)
+    let trimmed = inner.store.trim(policy, inner.now(), STEP * 16).await?;
+    answer.tombstones_removed = trimmed.tombstones;
+    let more = trimmed.more || answer.forgotten >= u64::from(STEP);
+    Ok((answer, more))
 }
 
 /// Removes the folders of those among these tasks that were forgotten. On cancel (shutdown) it ends between two tasks; the next start goes on.
@@ -140,11 +160,11 @@ impl Engine {
     pub async fn gc(&self) -> Result<GcAnswer, Error> {
         let mut total = GcAnswer::default();
         loop {
-            let done = step(&self.inner).await?;
+            let (done, more) = step(&self.inner).await?;
             total.forgotten += done.forgotten;
             total.tombstones_removed += done.tombstones_removed;
             total.bytes_freed += done.bytes_freed;
-            if done.forgotten < u64::from(STEP) && done.tombstones_removed == 0 {
+            if !more {
                 return Ok(total);
             }
         }

@@ -36,21 +36,23 @@ impl Engine {
         }
         let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
         let asked = Stop { by, signal, grace_ms: request.grace_ms };
-        let record = match inner.store.stop_requested(id.clone(), asked, entropy::draw(), inner.now()).await?
-        {
-            Applied::Done(record) if record.kind == Kind::External => {
-                inner.roll.leave(id);
-                inner.announce(&record);
-                return Ok(StopAnswer { stopping: true, task: view::task(inner, record) });
-            }
-            Applied::Done(record) => {
-                inner.live.update(&record);
-                inner.bump();
-                record
-            }
-            Applied::Rejected(record) => record,
-            Applied::Unknown => return Err(Error::Unknown(id.to_string())),
-        };
+        let at_most = Some(inner.config().notify.on);
+        let record =
+            match inner.store.stop_requested(id.clone(), asked, entropy::draw(), at_most, inner.now()).await?
+            {
+                Applied::Done(record) if record.kind == Kind::External => {
+                    inner.roll.leave(id);
+                    inner.announce(&record);
+                    return Ok(StopAnswer { stopping: true, task: view::task(inner, record) });
+                }
+                Applied::Done(record) => {
+                    inner.live.update(&record);
+                    inner.bump();
+                    record
+                }
+                Applied::Rejected(record) => record,
+                Applied::Unknown => return Err(Error::Unknown(id.to_string())),
+            };
         // What the kernel cannot end is named after the grace and a moment; nobody waits longer for it.
         let grace = request.grace_ms.or(record.spec.grace_ms).map(Duration::from_millis);
         let patience = grace.unwrap_or_else(|| inner.config().stop.grace.0).saturating_add(PATIENCE);

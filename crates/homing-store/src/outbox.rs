@@ -2,7 +2,7 @@
 
 use homing_model::notify::{SigningKey, When};
 use homing_model::wake::Budget;
-use homing_model::{DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -103,6 +103,15 @@ pub struct DeliveryFilter {
     pub limit: u32,
     /// Made before this one, where the last page ended.
     pub before: Option<u64>,
+}
+
+/// Deliveries, newest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeliveryPage {
+    /// Those that could be read.
+    pub items: Vec<Delivery>,
+    /// The place of the last that was looked at, if there are more before it.
+    pub next: Option<u64>,
 }
 
 /// Which deliveries begin anew.

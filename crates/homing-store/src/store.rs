@@ -6,16 +6,17 @@ use std::pin::Pin;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
-    Progress, Reference, Status, TaskId, Timestamp,
+    Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate, Progress,
+    Reference, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
@@ -195,6 +196,15 @@ pub struct Retired {
     pub output_bytes: u64,
 }
 
+/// What was dropped for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trimmed {
+    /// Tombstones that went.
+    pub tombstones: u64,
+    /// Whether as much of something went as was allowed, so that there may be more.
+    pub more: bool,
+}
+
 /// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
 /// [`submit`](Store::submit), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
@@ -208,16 +218,32 @@ pub trait Store: Send + Sync + 'static {
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
-    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits.
-    fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied>;
+    /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits,
+    /// and the most that is told.
+    fn stop_requested(
+        &self,
+        task: TaskId,
+        stop: Stop,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied>;
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
     /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
-    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy is `never`. `Rejected` once it has ended.
-    fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied>;
+    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
+    /// `Rejected` once it has ended.
+    fn publish(
+        &self,
+        task: TaskId,
+        body: Body,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied>;
 
     /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
     /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
@@ -228,6 +254,7 @@ pub trait Store: Send + Sync + 'static {
         state: watch::State,
         body: Option<Body>,
         entropy: u64,
+        at_most: Option<When>,
         now: Timestamp,
     ) -> Op<Applied>;
 
@@ -259,7 +286,8 @@ pub trait Store: Send + Sync + 'static {
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
 
-    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is.
+    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is. A command that has
+    /// something handed over is told the rest after its end.
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)>;
 
     /// Claims due deliveries of one channel until `until`, oldest first.
@@ -291,8 +319,8 @@ pub trait Store: Send + Sync + 'static {
     /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
 
-    /// Deliveries, newest first, each with its place for the next page.
-    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>>;
+    /// Deliveries, newest first, and where the next page begins. One that cannot be read is left out, and hides no other.
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<DeliveryPage>;
 
     /// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
     fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>>;
@@ -347,9 +375,9 @@ pub trait Store: Send + Sync + 'static {
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
-    /// rows of each; answers how many tombstones.
+    /// rows of each.
     /// Ids of dropped tombstones are still never issued again.
-    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64>;
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed>;
 
     /// Checks the whole database.
     fn check(&self) -> Op<()>;

@@ -47,7 +47,9 @@ impl Engine {
             output_bytes: 0,
             output_dropped: 0,
         };
-        let report = Report { entropy: entropy::draw(), answer: request.answer, ..Report::default() };
+        let at_most = Some(inner.config().notify.on);
+        let report =
+            Report { entropy: entropy::draw(), at_most, answer: request.answer, ..Report::default() };
         match inner.store.finish(record.attempt(), ending, report).await? {
             Applied::Done(record) => {
                 inner.roll.leave(&id);

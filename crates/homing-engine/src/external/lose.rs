@@ -22,7 +22,8 @@ pub(super) async fn lose(inner: Arc<Inner>, record: Record, reason: String) {
     let mut shutdown = inner.shutdown.clone();
     let mut ending = Ending::lost(reason, Vec::new(), inner.now());
     ending.duration_ms = inner.roll.age(&record.id, Instant::now()).map(millis);
-    let report = Report { entropy: entropy::draw(), ..Report::default() };
+    let at_most = Some(inner.config().notify.on);
+    let report = Report { entropy: entropy::draw(), at_most, ..Report::default() };
     let mut pause = RETRY;
     let mut troubled = false;
     loop {

@@ -70,7 +70,8 @@ impl Watcher {
         let told = body.is_some();
         let attempt = self.record.attempt();
         let state = State { turn: self.state.turn + 1, ..self.state.clone() };
-        match self.inner.store.watched(attempt, state, body, entropy::draw(), now).await {
+        let at_most = Some(self.inner.config().notify.on);
+        match self.inner.store.watched(attempt, state, body, entropy::draw(), at_most, now).await {
             Ok(Applied::Done(record)) => {
                 self.state.turn += 1;
                 self.kept_to = self.state.scanned;

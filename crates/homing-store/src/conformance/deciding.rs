@@ -66,13 +66,13 @@ pub async fn p1_a_message_that_comes_twice_changes_nothing(store: Ledger) {
     let running = start(&store, 1, 1).await;
     let again = store.started(first(1), Started { pid: 8, at: at(9) }).await;
     assert_eq!(again, Ok(Applied::Rejected(running)));
-    done(store.stop_requested(id(1), "ann".into(), 1, at(2)).await.expect("taken"));
+    done(store.stop_requested(id(1), "ann".into(), 1, None, at(2)).await.expect("taken"));
     let events = store.last_event().await;
     let again = store.started(first(1), Started { pid: 8, at: at(9) }).await.expect("judged");
     assert_eq!(rejected(again).pid, Some(7));
     finish(&store, 1, 3, 0).await;
     rejected(store.finish(first(1), ending(3, 0), Report::default()).await.expect("judged"));
-    rejected(store.stop_requested(id(1), "bob".into(), 1, at(4)).await.expect("judged"));
+    rejected(store.stop_requested(id(1), "bob".into(), 1, None, at(4)).await.expect("judged"));
     assert_eq!(store.last_event().await, events.map(|last| last + 1), "only the end was told");
 }
 
@@ -89,10 +89,10 @@ pub async fn p1_an_end_may_overtake_the_start(store: Ledger) {
 pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger) {
     create(&store, submit(1), 0).await;
     let asked = Stop { by: "ann".into(), signal: Some(2), grace_ms: Some(40_000) };
-    let stopping = done(store.stop_requested(id(1), asked.clone(), 1, at(1)).await.expect("taken"));
+    let stopping = done(store.stop_requested(id(1), asked.clone(), 1, None, at(1)).await.expect("taken"));
     assert_eq!((stopping.status, &stopping.stop), (Status::Stopping, &Some(asked.clone())));
     assert_eq!(
-        store.stop_requested(id(1), "bob".into(), 1, at(2)).await,
+        store.stop_requested(id(1), "bob".into(), 1, None, at(2)).await,
         Ok(Applied::Rejected(stopping.clone())),
         "a second request changes nothing"
     );
@@ -110,7 +110,7 @@ pub async fn a_stop_is_taken_once_and_the_late_start_still_counts(store: Ledger)
 pub async fn what_does_not_exist_is_unknown(store: Ledger) {
     let started = Started { pid: 7, at: at(0) };
     assert_eq!(store.started(first(1), started).await, Ok(Applied::Unknown));
-    assert_eq!(store.stop_requested(id(1), "ann".into(), 1, at(0)).await, Ok(Applied::Unknown));
+    assert_eq!(store.stop_requested(id(1), "ann".into(), 1, None, at(0)).await, Ok(Applied::Unknown));
     assert_eq!(store.finish(first(1), ending(0, 0), Report::default()).await, Ok(Applied::Unknown));
     assert_eq!(store.forget(id(1), at(0)).await, Ok(Applied::Unknown));
     assert_eq!(store.get(id(1)).await, Ok(None));

@@ -4,7 +4,7 @@ use crate::outbox::Report;
 use std::time::Duration;
 
 use homing_model::retention::Policy;
-use homing_model::{Ending, Reference, TaskId};
+use homing_model::{Ending, Kind, Reference, TaskId};
 
 use super::fixture::{
     Ledger, at, create, done, ending, finished, first, get, id, named, rejected, requested, submit,
@@ -119,6 +119,38 @@ pub async fn retention_is_paced_by_its_limit(store: Ledger) {
     assert_eq!(retire(&store, policy, 100, 2).await, [id(4)]);
 }
 
+/// A thousand commands that told of one task push no task out; of themselves the oldest go.
+pub async fn p12_hooks_use_up_nothing_of_what_is_kept_for_tasks(store: Ledger) {
+    finished(&store, 1, 0, 10).await;
+    let before = store.counts().await;
+    let hooks = 100..1_102;
+    let submits: Vec<_> = hooks
+        .clone()
+        .map(|n| {
+            let mut hook = submit(n);
+            (hook.task.kind, hook.task.owner) = (Kind::Hook, String::new());
+            store.submit(hook, at(1))
+        })
+        .collect();
+    for submit in submits {
+        submit.await.expect("taken");
+    }
+    let ends: Vec<_> = hooks
+        .map(|n| store.finish(first(n), ending(i64::try_from(n).expect("small"), 500), Report::default()))
+        .collect();
+    for end in ends {
+        done(end.await.expect("taken"));
+    }
+    assert_eq!(store.counts().await, before);
+    let policy = Policy { count: 1, bytes: 100, ..keep_all() };
+    assert_eq!(retire(&store, policy, 2_000, 9).await, [id(100), id(101)], "the oldest hooks, and no task");
+    assert_eq!(retire(&store, policy, 2_000, 9).await, []);
+    let aged = Policy { age: Duration::from_secs(1), ..keep_all() };
+    let gone = retire(&store, aged, 2_100, 2_000).await;
+    assert_eq!(gone.len(), 1_000, "and by age as tasks are");
+    assert_eq!(store.check().await, Ok(()));
+}
+
 /// The tombstone goes in its time; the id does not come back.
 pub async fn p12_an_id_is_never_reused_even_after_its_tombstone(store: Ledger) {
     for n in 0..3 {
@@ -127,9 +159,9 @@ pub async fn p12_an_id_is_never_reused_even_after_its_tombstone(store: Ledger) {
     }
     let last = get(&store, 2).await.seq;
     let policy = Policy { tombstones: Duration::from_secs(5), ..keep_all() };
-    assert_eq!(store.trim(policy, at(5_999), 100).await, Ok(0));
-    assert_eq!(store.trim(policy, at(6_000), 2).await, Ok(2));
-    assert_eq!(store.trim(policy, at(6_000), 2).await, Ok(1));
+    assert_eq!(store.trim(policy, at(5_999), 100).await.expect("taken").tombstones, 0);
+    assert_eq!(store.trim(policy, at(6_000), 2).await.expect("taken").tombstones, 2);
+    assert_eq!(store.trim(policy, at(6_000), 2).await.expect("taken").tombstones, 1);
     for n in 0..3 {
         assert_eq!(store.get(id(n)).await, Ok(None));
         assert_eq!(store.submit(submit(n), at(7_000)).await, Ok(Submitted::IdTaken));
@@ -142,7 +174,7 @@ pub async fn p12_an_id_whose_tombstone_is_gone_is_told_from_one_that_never_was(s
     finished(&store, 1, 0, 0).await;
     done(store.forget(id(1), at(0)).await.expect("taken"));
     let policy = Policy { tombstones: Duration::ZERO, ..keep_all() };
-    assert_eq!(store.trim(policy, at(1), 100).await, Ok(1));
+    assert_eq!(store.trim(policy, at(1), 100).await.expect("taken").tombstones, 1);
     let find = |text: &str| store.find(Reference::parse(text), "ann".into());
     assert_eq!(find(id(1).as_str()).await, Ok(Found::Expired(id(1))));
     assert_eq!(find(&id(1).as_str()[..8]).await, Ok(Found::Expired(id(1))));

@@ -64,7 +64,7 @@ pub async fn a_list_and_the_log_go_on_where_the_other_ends(store: Ledger) {
 pub async fn events_carry_what_their_kind_promises(store: Ledger) {
     create(&store, named(1, "build"), 0).await;
     start(&store, 1, 1).await;
-    done(store.stop_requested(id(1), "bob".into(), 1, at(2)).await.expect("taken"));
+    done(store.stop_requested(id(1), "bob".into(), 1, None, at(2)).await.expect("taken"));
     let ended = finish(&store, 1, 3, 0).await;
     store.forget(id(1), at(4)).await.expect("it can be forgotten");
     let noted = store.note(EventKind::DaemonStarted, json!({"version": "0"}), at(5)).await;

@@ -25,9 +25,9 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
     let progress = Progress { percent: None, text: said("at"), at: at(1) };
     done(store.progress(id(1), progress).await.expect("taken"));
     let seen = Body::Matched { pattern: VALUE.into(), line: VALUE.into(), held_back: 0, explanation: None };
-    done(store.publish(id(1), seen, 3, at(2)).await.expect("taken"));
+    done(store.publish(id(1), seen, 3, None, at(2)).await.expect("taken"));
     let heartbeat = Body::Heartbeat { new_output: VALUE.into() };
-    done(store.publish(id(1), heartbeat, 4, at(3)).await.expect("taken"));
+    done(store.publish(id(1), heartbeat, 4, None, at(3)).await.expect("taken"));
 
     let mut end = ending(5, 7);
     let survivors = vec![Survivor { pid: 1, name: VALUE.into() }];
@@ -48,8 +48,11 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
     let task = (ended.outcome, ended.progress);
     let told = store.peek("ann".into(), 10, at(9)).await.expect("readable").0;
     let log = store.events(0, EventFilter::default(), 100).await.expect("readable").events;
-    let sent =
-        store.deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() }).await.expect("readable");
+    let sent = store
+        .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
     assert_eq!((told.len(), sent.len()), (3, 3));
     let all = serde_json::to_string(&(task, told, log, sent)).expect("plain data");
     assert!(!all.contains(VALUE) && all.contains("because [secret API_TOKEN]"), "{all}");

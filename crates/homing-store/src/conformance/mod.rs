@@ -73,6 +73,7 @@ macro_rules! store_conformance_cases {
             retention_by_count_keeps_the_newest
             retention_by_bytes_counts_what_is_kept
             retention_is_paced_by_its_limit
+            p12_hooks_use_up_nothing_of_what_is_kept_for_tasks
             p12_an_id_is_never_reused_even_after_its_tombstone
             p12_an_id_whose_tombstone_is_gone_is_told_from_one_that_never_was
             trimmed_events_are_owned_up_to
@@ -91,6 +92,7 @@ macro_rules! store_conformance_cases {
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             p5_what_found_a_command_busy_goes_with_the_next
+            p5_a_command_is_told_the_rest_after_its_end
             p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so
             p5_what_waited_goes_together_and_then_leaves_the_inbox
             p5_two_commands_of_one_session_share_its_budget
@@ -101,11 +103,14 @@ macro_rules! store_conformance_cases {
             wakes_that_are_turned_off_leave_everything_in_the_inbox
             what_is_forbidden_by_now_is_given_up_and_can_begin_anew
             the_operator_has_the_last_word_on_when
+            the_operator_has_the_last_word_on_stops_and_on_live_tasks
+            p5_what_was_not_looked_at_wakes_nobody_yet
             p5_what_was_watched_and_what_is_told_of_it_are_one
             p5_a_watch_tells_nothing_of_an_ended_task_nor_of_another_attempt
             a_forgotten_task_keeps_no_watch
             a_live_task_says_how_far_it_is_and_an_ended_one_does_not
             a_notice_outlives_the_log_while_somebody_needs_it
+            a_notice_that_stays_is_looked_at_once
             an_external_task_runs_from_the_start_and_is_heard_until_it_ends
             p1_the_first_completion_of_an_external_task_wins
             p5_an_external_end_carries_its_answer_or_the_words_for_none

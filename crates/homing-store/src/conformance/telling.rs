@@ -27,7 +27,7 @@ async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, mill
 async fn pending(store: &Ledger) -> usize {
     let filter =
         DeliveryFilter { state: Some(DeliveryState::Pending), limit: 100, ..DeliveryFilter::default() };
-    store.deliveries(filter).await.expect("readable").len()
+    store.deliveries(filter).await.expect("readable").items.len()
 }
 
 /// One transaction: whoever sees the end sees all that tells of it, and it is the same object everywhere.
@@ -56,11 +56,14 @@ pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Le
     assert_eq!(event.seq, notice.seq);
     assert_eq!(event.data, serde_json::to_value(notice).expect("plain data"));
 
-    let rows =
-        store.deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() }).await.expect("readable");
-    let targets: Vec<_> = rows.iter().map(|(_, row)| row.target.as_str()).collect();
+    let rows = store
+        .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
+    let targets: Vec<_> = rows.iter().map(|row| row.target.as_str()).collect();
     assert_eq!(targets, ["exec:cat", "https://x.example/hook?…"], "newest first, and no token");
-    assert!(rows.iter().all(|(_, row)| row.notice_id == notice.id && row.next_at == Some(at(5))));
+    assert!(rows.iter().all(|row| row.notice_id == notice.id && row.next_at == Some(at(5))));
 }
 
 /// `never` makes nothing, `failure` only what failed; a task stored without a policy tells nobody.
@@ -161,7 +164,7 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
     assert_eq!(state(0).await, []);
     done(
         store
-            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, at(1))
+            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, None, at(1))
             .await
             .expect("taken"),
     );
@@ -192,17 +195,17 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
 pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Ledger) {
     create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
     let body = Body::Quiet { quiet_ms: 5, waiting_for_input: true };
-    done(store.publish(id(1), body.clone(), 3, at(1)).await.expect("taken"));
+    done(store.publish(id(1), body.clone(), 3, None, at(1)).await.expect("taken"));
     assert_eq!(
         peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
         std::slice::from_ref(&body)
     );
     assert_eq!(pending(&store).await, 1);
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
-    done(store.publish(id(2), body.clone(), 3, at(1)).await.expect("logged all the same"));
+    done(store.publish(id(2), body.clone(), 3, None, at(1)).await.expect("logged all the same"));
     assert_eq!(pending(&store).await, 1);
     finish(&store, 1, 2, 0).await;
-    rejected(store.publish(id(1), body, 3, at(3)).await.expect("judged"));
+    rejected(store.publish(id(1), body, 3, None, at(3)).await.expect("judged"));
 }
 
 /// A claim is one's own until its lease ends; who comes too late settles nothing.
@@ -264,9 +267,9 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
     assert!(settle(&store, &last, Next::Dead("gone".into()), 21).await);
 
     let filter = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
-    let dead = store.deliveries(filter.clone()).await.expect("readable");
+    let dead = store.deliveries(filter.clone()).await.expect("readable").items;
     assert_eq!(
-        dead.iter().map(|(_, row)| (row.history.len(), row.reason.as_deref())).collect::<Vec<_>>(),
+        dead.iter().map(|row| (row.history.len(), row.reason.as_deref())).collect::<Vec<_>>(),
         [(2, Some("gone"))]
     );
     assert_eq!(store.delivery_counts().await.expect("readable").dead, 1);
@@ -319,9 +322,12 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
         };
         done(store.finish(first(n), ended, Report::default()).await.expect("taken"));
     }
-    let rows =
-        store.deliveries(DeliveryFilter { limit: 9, ..DeliveryFilter::default() }).await.expect("readable");
-    assert!(rows.iter().all(|(_, row)| row.state == DeliveryState::Delivered && row.history.len() == 2));
+    let rows = store
+        .deliveries(DeliveryFilter { limit: 9, ..DeliveryFilter::default() })
+        .await
+        .expect("readable")
+        .items;
+    assert!(rows.iter().all(|row| row.state == DeliveryState::Delivered && row.history.len() == 2));
     let listed = store.list(Filter { limit: 100, ..Filter::default() }).await.expect("readable");
     assert_eq!(listed.records.len(), 3);
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskCompleted], owner: None }, 99).await;
@@ -353,6 +359,43 @@ pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
     let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id.clone()).collect();
     assert_eq!(tasks, [id(3), id(2)]);
     assert_eq!(store.claim(channel(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
+}
+
+/// One command of a channel at a time: what comes while it runs, or is asked for again, goes together to the next.
+pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
+    let channel = || "ann\nexec:cat".to_owned();
+    let hook = |n: u64| {
+        let mut task = submit(n).task;
+        (task.kind, task.owner) = (Kind::Hook, String::new());
+        task
+    };
+    let tell = async |n: u64| {
+        create(&store, telling(n, When::Always, &["exec:cat"]), 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+    };
+    let give = async |n: u64| {
+        let claims = store.claim(channel(), 9, at(50), at(2)).await.expect("claimed");
+        let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+        store.hand_over(given, hook(n), None, at(2)).await.expect("taken").expect("ours");
+        claims.into_iter().map(|claim| claim.task_id).collect::<Vec<_>>()
+    };
+    tell(1).await;
+    assert_eq!(give(10).await, [id(1)]);
+    tell(2).await;
+    tell(3).await;
+    assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(2)).await.expect("taken").len(), 1);
+    assert_eq!(store.due(at(9)).await, Ok((Vec::new(), None)), "only its end makes them due");
+    assert_eq!(store.claim(channel(), 9, at(50), at(9)).await, Ok(Vec::new()));
+    finish(&store, 10, 3, 0).await;
+    assert_eq!(store.due(at(3)).await, Ok((vec![channel()], None)));
+    let mut told = give(11).await;
+    told.sort();
+    let mut all = vec![id(1), id(2), id(3)];
+    all.sort();
+    assert_eq!(told, all, "none is lost");
+    finish(&store, 11, 4, 0).await;
+    assert_eq!(pending(&store).await, 0);
 }
 
 fn n64(n: u64) -> i64 {
@@ -392,4 +435,34 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     store.trim(policy, late(1), 100).await.expect("trimmed");
     let claim = store.claim("https://x.example".into(), 1, late(50), late(2)).await.expect("claimed");
     assert_eq!(claim.len(), 1, "its text is still there");
+    let of_task = async || store.notices(id(1), 9, late(3)).await.expect("readable").len();
+    assert_eq!(of_task().await, 1);
+    assert!(settle(&store, &claim[0], Next::Delivered, 4).await);
+    store.trim(policy, late(5), 100).await.expect("trimmed");
+    assert_eq!(of_task().await, 0, "it went with the last that needed it");
+}
+
+/// What nobody reads is looked at once, and costs no later pass anything.
+pub async fn a_notice_that_stays_is_looked_at_once(store: Ledger) {
+    for n in 1..=5 {
+        create(&store, telling(n, When::Always, &[]), 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+    }
+    let hour = std::time::Duration::from_secs(3_600);
+    let policy = Policy { age: hour, count: 0, bytes: 0, tombstones: hour };
+    let late = Timestamp::from_millis(at(0).as_millis() + 10 * 3_600_000);
+    let mut passes = 0;
+    while store.trim(policy, late, 2).await.expect("trimmed").more {
+        passes += 1;
+        assert!(passes < 20, "it goes on until there is nothing, and not for ever");
+    }
+    assert!(passes >= 5, "ten events, two at a time: {passes}");
+    let entries = peek(&store, "ann", 1).await;
+    assert_eq!(entries.len(), 5, "an owner who comes late finds all");
+    let ids = entries.into_iter().map(|notice| notice.id).collect();
+    store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
+    for n in 1..=5 {
+        assert_eq!(store.notices(id(n), 9, late).await, Ok(Vec::new()), "no text is left");
+    }
 }

@@ -118,7 +118,7 @@ pub async fn p5_an_external_end_carries_its_answer_or_the_words_for_none(store: 
 /// There is nothing to wait for.
 pub async fn a_stop_ends_an_external_task_at_once(store: Ledger) {
     create(&store, external(1, Tracking::Lease { ms: 1 }), 0).await;
-    let record = done(store.stop_requested(id(1), "bob".into(), 1, at(3)).await.expect("stopped"));
+    let record = done(store.stop_requested(id(1), "bob".into(), 1, None, at(3)).await.expect("stopped"));
     assert_eq!(
         (record.status, record.ended_at, record.started_at),
         (Status::Stopped, Some(at(3)), Some(at(0)))
@@ -127,7 +127,7 @@ pub async fn a_stop_ends_an_external_task_at_once(store: Ledger) {
     assert_eq!(record.answer.as_ref().map(|answer| answer.state), Some(AnswerState::Failed));
     assert_eq!(get(&store, 1).await, record);
     assert_eq!(
-        rejected(store.stop_requested(id(1), "ann".into(), 1, at(4)).await.expect("answered")),
+        rejected(store.stop_requested(id(1), "ann".into(), 1, None, at(4)).await.expect("answered")),
         record
     );
     assert_eq!(store.peek("ann".into(), 9, at(3)).await.expect("readable").0.len(), 1);

@@ -9,6 +9,7 @@ use homing_model::{Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Ve
 
 use super::fixture::{Ledger, at, create, done, ending, first, id, submit};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Wake};
+use crate::record::Tracking;
 use crate::store::EventFilter;
 
 const OWNER: &str = "claude:1";
@@ -64,8 +65,7 @@ async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: 
 
 async fn deliveries(store: &Ledger) -> Vec<Delivery> {
     let filter = DeliveryFilter { limit: 100, ..DeliveryFilter::default() };
-    let mut rows: Vec<_> =
-        store.deliveries(filter).await.expect("readable").into_iter().map(|(_, row)| row).collect();
+    let mut rows = store.deliveries(filter).await.expect("readable").items;
     rows.reverse();
     rows
 }
@@ -253,6 +253,56 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     let again = store.redeliver(Redeliver::State(DeliveryState::Dead), at(4)).await.expect("taken");
     assert_eq!(again.len(), 1);
     assert_eq!(store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed").len(), 1);
+}
+
+/// A queue longer than one look: what was not looked at is not claimed for it.
+pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
+    let tasks = 1..=1_001;
+    let submits: Vec<_> = tasks
+        .clone()
+        .map(|n| {
+            let mut task = submit(n);
+            task.task.owner = OWNER.into();
+            let targets = vec!["exec:poke".parse().expect("a target")];
+            task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
+            store.submit(task, at(0))
+        })
+        .collect();
+    for submit in submits {
+        submit.await.expect("taken");
+    }
+    let ends: Vec<_> = tasks
+        .map(|n| store.finish(first(n), ending(0, 0), Report { entropy: n << 20, ..Report::default() }))
+        .collect();
+    for end in ends {
+        done(end.await.expect("taken"));
+    }
+    let late = 50 * HOUR;
+    assert!(!admit(&store, BUDGET, late).await, "the last was not looked at");
+    assert!(admit(&store, BUDGET, late).await);
+    assert_eq!(
+        store.claim(CHANNEL.into(), 100, at(late + 50), at(late)).await,
+        Ok(Vec::new()),
+        "too old, all"
+    );
+}
+
+/// Also where somebody else ends a task, and while it lives.
+pub async fn the_operator_has_the_last_word_on_stops_and_on_live_tasks(store: Ledger) {
+    for (n, most, told) in [(1, When::Always, 2), (2, When::Failure, 1), (3, When::Never, 0)] {
+        let owner = format!("owner {n}");
+        let mut task = submit(n);
+        (task.task.kind, task.task.owner) = (Kind::External, owner.clone());
+        task.task.tracking = Some(Tracking::Lease { ms: 1_000 });
+        task.task.spec.notify = Some(Notify::usual());
+        create(&store, task, 0).await;
+        let quiet = Body::Quiet { quiet_ms: 5, waiting_for_input: false };
+        done(store.publish(id(n), quiet, n, Some(most), at(1)).await.expect("taken"));
+        let by = owner.as_str().into();
+        done(store.stop_requested(id(n), by, 50 + n, Some(most), at(2)).await.expect("taken"));
+        let (notices, _) = store.peek(owner, 9, at(3)).await.expect("readable");
+        assert_eq!(notices.len(), told, "{most:?}");
+    }
 }
 
 /// A task that was to tell always tells no more than the operator lets it when it ends.

@@ -32,19 +32,20 @@ async fn told(store: &Ledger) -> (usize, usize, u64) {
 pub async fn p5_what_was_watched_and_what_is_told_of_it_are_one(store: Ledger) {
     create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
     assert_eq!(get(&store, 1).await.watch, None);
-    let record =
-        done(store.watched(first(1), state(1, 10), Some(matched("one")), 3, at(1)).await.expect("taken"));
+    let record = done(
+        store.watched(first(1), state(1, 10), Some(matched("one")), 3, None, at(1)).await.expect("taken"),
+    );
     assert_eq!(record.watch, Some(state(1, 10)));
     assert_eq!((get(&store, 1).await, told(&store).await), (record, (1, 1, 1)));
-    done(store.watched(first(1), state(2, 20), None, 3, at(2)).await.expect("taken"));
+    done(store.watched(first(1), state(2, 20), None, 3, None, at(2)).await.expect("taken"));
     assert_eq!((get(&store, 1).await.watch, told(&store).await), (Some(state(2, 20)), (1, 1, 1)));
     for turn in [0, 1, 2, 4] {
-        let late = store.watched(first(1), state(turn, 30), Some(matched("again")), 3, at(3)).await;
+        let late = store.watched(first(1), state(turn, 30), Some(matched("again")), 3, None, at(3)).await;
         assert_eq!(rejected(late.expect("judged")).watch, Some(state(2, 20)), "one after the other");
     }
     assert_eq!(told(&store).await, (1, 1, 1), "and nothing is told twice");
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
-    done(store.watched(first(2), state(1, 1), Some(matched("two")), 3, at(3)).await.expect("taken"));
+    done(store.watched(first(2), state(1, 1), Some(matched("two")), 3, None, at(3)).await.expect("taken"));
     assert_eq!(told(&store).await, (2, 1, 1), "in the log all the same");
     // What was held back when it ended comes with the end.
     let report = Report { held_back: Some(4), ..Report::default() };
@@ -58,22 +59,23 @@ pub async fn p5_what_was_watched_and_what_is_told_of_it_are_one(store: Ledger) {
 pub async fn p5_a_watch_tells_nothing_of_an_ended_task_nor_of_another_attempt(store: Ledger) {
     create(&store, telling(1, When::Always, &[]), 0).await;
     let later = Attempt { task: id(1), number: 2 };
-    let record =
-        rejected(store.watched(later, state(1, 1), Some(matched("x")), 3, at(1)).await.expect("judged"));
+    let record = rejected(
+        store.watched(later, state(1, 1), Some(matched("x")), 3, None, at(1)).await.expect("judged"),
+    );
     assert_eq!(record.watch, None);
-    done(store.watched(first(1), state(1, 1), None, 3, at(1)).await.expect("taken"));
+    done(store.watched(first(1), state(1, 1), None, 3, None, at(1)).await.expect("taken"));
     finish(&store, 1, 2, 0).await;
-    rejected(store.watched(first(1), state(2, 9), Some(matched("x")), 3, at(3)).await.expect("judged"));
+    rejected(store.watched(first(1), state(2, 9), Some(matched("x")), 3, None, at(3)).await.expect("judged"));
     assert_eq!(get(&store, 1).await.watch, Some(state(1, 1)));
     assert_eq!(told(&store).await.0, 0);
-    let nobody = store.watched(first(7), state(1, 1), Some(matched("x")), 3, at(3)).await;
+    let nobody = store.watched(first(7), state(1, 1), Some(matched("x")), 3, None, at(3)).await;
     assert_eq!(nobody, Ok(Applied::Unknown));
 }
 
 /// Lines of the output are not kept beyond it.
 pub async fn a_forgotten_task_keeps_no_watch(store: Ledger) {
     create(&store, submit(1), 0).await;
-    done(store.watched(first(1), state(1, 1), None, 3, at(1)).await.expect("taken"));
+    done(store.watched(first(1), state(1, 1), None, 3, None, at(1)).await.expect("taken"));
     finish(&store, 1, 2, 0).await;
     let record = done(store.forget(id(1), at(3)).await.expect("taken"));
     assert_eq!(record.watch, None);

@@ -1,5 +1,6 @@
 //! The thorough check, for when somebody asks.
 
+use homing_model::Kind;
 use rusqlite::Connection;
 
 use super::row::{self, select_task};
@@ -15,23 +16,29 @@ pub(super) fn check(conn: &Connection) -> Result<(), Error> {
     }
     let mut query = conn.prepare(select_task!("ORDER BY seq"))?;
     let mut rows = query.query([])?;
-    let (mut count, mut bytes) = (0, 0);
+    let (mut count, mut bytes, mut hooks) = (0, 0, 0);
     while let Some(row) = rows.next()? {
         let record = row::decode(row)?;
         if record.ended_at.is_some() != record.status.is_terminal() {
             let why = format!("it is {}, which contradicts its time of end", record.status);
             return Err(Error::BadRow { task: record.id.to_string(), why });
         }
-        if record.ended_at.is_some() && !record.forgotten {
+        if record.ended_at.is_none() || record.forgotten {
+            continue;
+        }
+        if record.kind == Kind::Hook {
+            hooks += 1;
+        } else {
             count += 1;
             bytes += super::life::kept(&record);
         }
     }
-    let totals = (schema::meta(conn, "finished")?, schema::meta(conn, "finished_bytes")?);
-    if totals == (count, bytes) {
+    let meta = |name| schema::meta(conn, name);
+    let totals = (meta("finished")?, meta("finished_bytes")?, meta("finished_hooks")?);
+    if totals == (count, bytes, hooks) {
         return Ok(());
     }
     Err(Error::Corrupt(format!(
-        "there are {count} finished tasks with {bytes} bytes of output, but the totals say {totals:?}"
+        "there are {count} finished tasks with {bytes} bytes of output and {hooks} hooks, but the totals say {totals:?}"
     )))
 }

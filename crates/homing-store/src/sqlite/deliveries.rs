@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::{events, row};
-use crate::outbox::{Claimed, DeliveryFilter, Next, Redeliver, Settled};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Settled};
 use crate::store::Error;
 
 /// When a pending delivery is next due, as the index has it.
@@ -42,6 +42,14 @@ macro_rules! claimed_first {
     };
 }
 
+/// Whether a command has something of the channel that follows: it is given no more before it ends.
+macro_rules! handed_over {
+    () => {
+        "EXISTS (SELECT 1 FROM deliveries AS given INDEXED BY deliveries_pending WHERE given.state = 'pending' \
+         AND max(given.next_at, coalesce(given.held_until, 0)) = 9223372036854775807 AND given.channel = "
+    };
+}
+
 /// A pending delivery, by what follows.
 macro_rules! pending {
     () => {
@@ -49,10 +57,11 @@ macro_rules! pending {
     };
 }
 
-/// Held until the command that has it ends: no clock gives it back.
+/// Held until the command that has it ends: no clock gives it back. `handed_over!` has it too.
 pub(super) const HANDED_OVER: i64 = i64::MAX;
 
-/// Channels with a delivery that is due, and the next moment at which there will be one.
+/// Channels with a delivery that is due, and the next moment at which there will be one. A channel whose command runs has none: its end
+/// is what makes the rest due.
 pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Option<Timestamp>), Error> {
     // From channel to channel along the index: a long queue behind one of them costs nothing.
     let mut query = conn.prepare_cached(concat!(
@@ -64,7 +73,9 @@ pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Opt
          SELECT channel, (SELECT min(",
         due_at!(),
         ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel) \
-         FROM heads WHERE channel IS NOT NULL",
+         FROM heads WHERE channel IS NOT NULL AND NOT ",
+        handed_over!(),
+        "heads.channel)",
     ))?;
     let mut rows = query.query([])?;
     let (mut channels, mut next) = (Vec::new(), None);
@@ -73,7 +84,7 @@ pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Opt
         if at <= now.as_millis() {
             channels.push(row.get(0)?);
         } else {
-            next = Some(next.map_or(at, |next: i64| next.min(at))).filter(|next| *next != HANDED_OVER);
+            next = Some(next.map_or(at, |next: i64| next.min(at)));
         }
     }
     Ok((channels, next.map(Timestamp::from_millis)))
@@ -89,7 +100,7 @@ pub(super) fn claim(
 ) -> Result<Vec<Claimed>, Error> {
     // An endpoint has a name without a line break; a command's begins with its owner's.
     let mut query = conn.prepare_cached(if channel.contains('\n') {
-        concat!(claimable!(), ready!(), claimed_first!())
+        concat!(claimable!(), ready!(), " AND NOT ", handed_over!(), "?1)", claimed_first!())
     } else {
         concat!(claimable!(), due_at!(), " <= ?2", claimed_first!())
     })?;
@@ -273,8 +284,8 @@ pub(super) fn give_up(
     Ok(closed.len() as u64)
 }
 
-/// Deliveries, newest first, each with its place.
-pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u64, Delivery)>, Error> {
+/// Deliveries, newest first, and where the next page begins.
+pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<DeliveryPage, Error> {
     let mut query = conn.prepare_cached(
         "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
          FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
@@ -285,17 +296,25 @@ pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Vec<(u6
         filter.task.as_ref().map(TaskId::as_str),
         filter.owner,
         filter.before.map(row::signed),
-        filter.limit,
+        filter.limit.saturating_add(1),
     ])?;
-    let mut deliveries = Vec::new();
+    let mut page = DeliveryPage::default();
+    let (mut looked_at, mut last) = (0, None);
     while let Some(row) = rows.next()? {
+        if looked_at == filter.limit {
+            // One more than was asked for: there is another page, whatever of this one could be read.
+            page.next = last;
+            break;
+        }
+        looked_at += 1;
         let seq = row::unsigned(row.get(0)?);
+        last = Some(seq);
         match read(row) {
-            Ok(delivery) => deliveries.push((seq, delivery)),
+            Ok(delivery) => page.items.push(delivery),
             Err(why) => tracing::error!(delivery = seq, why, "a delivery could not be read"),
         }
     }
-    Ok(deliveries)
+    Ok(page)
 }
 
 fn read(row: &Row<'_>) -> Result<Delivery, String> {
@@ -329,7 +348,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, with no attempt made. The history stays.
+/// Makes deliveries pending and due, with no attempt made. The history stays. What a command has is due once that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
     which: &Redeliver,
@@ -343,11 +362,13 @@ pub(super) fn redeliver(
     // The fence moves on: an attempt that is still under way settles nothing.
     let statement = format!(
         "UPDATE deliveries SET state = 'pending', attempts = 0, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
-         held_until = NULL, again = 1, fence = fence + 1 WHERE {column} = ?1 RETURNING id"
+         held_until = CASE WHEN state = 'pending' AND held_until = ?3 THEN held_until END, \
+         again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 \
+         WHERE {column} = ?1 RETURNING id"
     );
     let mut update = conn.prepare_cached(&statement)?;
     let ids = update
-        .query_map(params![value, now.as_millis()], |row| row.get::<_, String>(0))?
+        .query_map(params![value, now.as_millis(), HANDED_OVER], |row| row.get::<_, String>(0))?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
@@ -361,12 +382,11 @@ pub(super) fn counts(conn: &Connection) -> Result<DeliveryCounts, Error> {
     Ok(DeliveryCounts { pending: count(DeliveryState::Pending)?, dead: count(DeliveryState::Dead)? })
 }
 
-/// Drops deliveries that ended before `cutoff`, at most `limit`.
-pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<(), Error> {
-    conn.prepare_cached(
+/// Drops deliveries that ended before `cutoff`, at most `limit`; answers how many.
+pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<usize, Error> {
+    let mut delete = conn.prepare_cached(
         "DELETE FROM deliveries WHERE seq IN (SELECT seq FROM deliveries INDEXED BY deliveries_ended \
          WHERE ended_at IS NOT NULL AND ended_at <= ?1 ORDER BY ended_at LIMIT ?2)",
-    )?
-    .execute(params![cutoff.as_millis(), limit])?;
-    Ok(())
+    )?;
+    Ok(delete.execute(params![cutoff.as_millis(), limit])?)
 }

@@ -97,9 +97,9 @@ fn decode(row: &Row<'_>) -> Result<Event, String> {
     })
 }
 
-/// Drops the oldest events from before `cutoff`, at most `limit`. Only ever a beginning of the log goes, so that one number tells what
-/// is missing.
-pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<(), Error> {
+/// Drops the oldest events from before `cutoff`, at most `limit`; answers how many. Only ever a beginning of the log goes, so that one
+/// number tells what is missing.
+pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<usize, Error> {
     let mut oldest = conn.prepare_cached("SELECT seq, at FROM events ORDER BY seq LIMIT ?1")?;
     let mut rows = oldest.query([limit])?;
     let mut trimmed_to = None;
@@ -110,9 +110,8 @@ pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<(
         trimmed_to = Some(row.get::<_, i64>(0)?);
     }
     drop(rows);
-    if let Some(seq) = trimmed_to {
-        conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([seq])?;
-        conn.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'events_trimmed_to'")?.execute([seq])?;
-    }
-    Ok(())
+    let Some(seq) = trimmed_to else { return Ok(0) };
+    let gone = conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([seq])?;
+    conn.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'events_trimmed_to'")?.execute([seq])?;
+    Ok(gone)
 }

@@ -60,6 +60,11 @@ pub(super) fn end(
     entropy: u64,
     now: Timestamp,
 ) -> Result<(), Error> {
+    // What was asked for again meanwhile is not told by this run.
+    conn.prepare_cached(
+        "UPDATE deliveries SET held_until = NULL, again = 1 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND again = 2",
+    )?
+    .execute([hook.id.as_str()])?;
     let mut query = conn.prepare_cached(
         "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",

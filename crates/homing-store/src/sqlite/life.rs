@@ -8,8 +8,8 @@ use homing_model::notify::When;
 use homing_model::schedule;
 use homing_model::watch;
 use homing_model::{
-    Answer, Attempt, Ending, EventKind, Kind, Outcome, Progress, Status, TaskId, Timestamp, Transition,
-    Verdict, transition,
+    Answer, Attempt, Ending, EventKind, Kind, Notify, Outcome, Progress, Status, TaskId, Timestamp,
+    Transition, Verdict, transition,
 };
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -58,6 +58,7 @@ pub(super) fn stop_requested(
     task: &TaskId,
     stop: Stop,
     entropy: u64,
+    at_most: Option<When>,
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
@@ -74,7 +75,7 @@ pub(super) fn stop_requested(
         let mut ending = Ending::never_started(Verdict::Stopped, reason, now);
         record.stop = Some(stop.by.as_str().into());
         ending.outcome.stopped_by = Some(stop.by);
-        let report = Report { entropy, ..Report::default() };
+        let report = Report { entropy, at_most, ..Report::default() };
         return end(conn, record, status, ending, report).map(Applied::Done);
     }
     record.status = status;
@@ -121,15 +122,21 @@ pub(super) fn publish(
     task: &TaskId,
     body: Body,
     entropy: u64,
+    at_most: Option<When>,
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
     if record.status.is_terminal() {
         return Ok(Applied::Rejected(record));
     }
-    let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
-    notices::publish(conn, &record, body, now, notify, entropy)?;
+    notices::publish(conn, &record, body, now, told_alive(&record, at_most), entropy)?;
     Ok(Applied::Done(record))
+}
+
+/// Who is told of what happens to a live task: nobody where the task or the operator says never.
+fn told_alive(record: &Record, at_most: Option<When>) -> Option<&Notify> {
+    let most = at_most.unwrap_or(When::Always);
+    record.spec.notify.as_ref().filter(|notify| notify.on.at_most(most) != When::Never)
 }
 
 /// The output of a live attempt was watched up to here, and this is to be told of it, if anything.
@@ -139,6 +146,7 @@ pub(super) fn watched(
     mut state: watch::State,
     body: Option<Body>,
     entropy: u64,
+    at_most: Option<When>,
     now: Timestamp,
 ) -> Result<Applied, Error> {
     let Some(mut record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
@@ -155,8 +163,7 @@ pub(super) fn watched(
     expect_one(changed, &record)?;
     record.watch = Some(state);
     if let Some(body) = body {
-        let notify = record.spec.notify.as_ref().filter(|notify| notify.on != When::Never);
-        notices::publish(conn, &record, body, now, notify, entropy)?;
+        notices::publish(conn, &record, body, now, told_alive(&record, at_most), entropy)?;
     }
     Ok(Applied::Done(record))
 }
@@ -287,7 +294,10 @@ fn end(
             record.answer.as_ref().map(|answer| answer.state.as_str()),
         ])?;
     expect_one(changed, &record)?;
-    schema::count_finished(conn, 1, kept(&record))?;
+    match record.kind {
+        Kind::Hook => schema::count_hooks(conn, 1)?,
+        Kind::Command | Kind::External => schema::count_finished(conn, 1, kept(&record))?,
+    }
     Ok(record)
 }
 
@@ -372,7 +382,7 @@ mod tests {
         // No operation of this release leaves a task in the queue; a later one will.
         conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
 
-        let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), 1, now).unwrap() else {
+        let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), 1, None, now).unwrap() else {
             panic!("a queued task takes a stop")
         };
         assert_eq!((record.status, record.ended_at), (Status::Stopped, Some(now)));

@@ -43,14 +43,14 @@ pub(super) fn counts(conn: &Connection) -> Result<TaskCounts, Error> {
     )?;
     let (queued, live): (i64, i64) = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut query = conn.prepare_cached(
-        "SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE ended_at IS NOT NULL) \
-         FROM tasks INDEXED BY tasks_hooks WHERE kind = 'hook' AND forgotten_at IS NULL",
+        "SELECT count(*) FROM tasks INDEXED BY tasks_hooks \
+         WHERE kind = 'hook' AND forgotten_at IS NULL AND ended_at IS NULL",
     )?;
-    let (live_hooks, ended_hooks): (i64, i64) = query.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let live_hooks: i64 = query.query_row([], |row| row.get(0))?;
     Ok(TaskCounts {
         queued: unsigned(queued),
         running: unsigned(live - queued - live_hooks),
-        finished: unsigned(schema::meta(conn, "finished")? - ended_hooks),
+        finished: unsigned(schema::meta(conn, "finished")?),
     })
 }
 

@@ -6,7 +6,7 @@ use homing_model::notify::SigningKey;
 use homing_model::{DeliveryId, Notice, NoticeId, NoticeInfo, Notify, OsText, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::{events, row};
+use super::{events, row, schema};
 use crate::record::Record;
 use crate::store::Error;
 
@@ -170,16 +170,27 @@ impl Draws {
     }
 }
 
-/// Drops the texts that the log, the inbox and the deliveries are done with, at most `limit`.
-pub(super) fn trim(conn: &Connection, trimmed_to: i64, limit: u32) -> Result<(), Error> {
+/// Drops the texts that the log, the inbox and the deliveries are done with; looks at no more than `limit`, and answers at how many. Each
+/// is looked at once: what somebody still needs by then goes with its last entry or delivery.
+pub(super) fn trim(conn: &Connection, trimmed_to: i64, limit: u32) -> Result<usize, Error> {
+    let from = schema::meta(conn, "notices_trimmed_to")?;
+    if from >= trimmed_to {
+        return Ok(0);
+    }
+    let (looked_at, last): (u32, Option<i64>) = conn
+        .prepare_cached(
+            "SELECT count(*), max(seq) FROM (SELECT seq FROM notices WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3)",
+        )?
+        .query_row(params![from, trimmed_to, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let to = last.filter(|_| looked_at >= limit).unwrap_or(trimmed_to);
     conn.prepare_cached(
-        "DELETE FROM notices WHERE seq IN (SELECT seq FROM notices AS old WHERE old.seq <= ?1 \
-         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = old.seq) \
-         AND NOT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_notice WHERE notice_seq = old.seq) \
-         ORDER BY old.seq LIMIT ?2)",
+        "DELETE FROM notices WHERE seq > ?1 AND seq <= ?2 \
+         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notices.seq) \
+         AND NOT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_notice WHERE notice_seq = notices.seq)",
     )?
-    .execute(params![trimmed_to, limit])?;
-    Ok(())
+    .execute(params![from, to])?;
+    conn.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'notices_trimmed_to'")?.execute([to])?;
+    Ok(looked_at as usize)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::row::{self, unsigned};
 use super::{deliveries, events, notices, schema, wakes};
-use crate::store::{Applied, Error, Retired};
+use crate::store::{Applied, Error, Retired, Trimmed};
 
 /// Turns one ended task into a tombstone.
 pub(super) fn forget(conn: &Connection, id: &TaskId, now: Timestamp) -> Result<Applied, Error> {
@@ -25,33 +25,36 @@ pub(super) fn forget(conn: &Connection, id: &TaskId, now: Timestamp) -> Result<A
     Ok(if finished.is_some() { Applied::Done(record) } else { Applied::Rejected(record) })
 }
 
-/// Turns at most `limit` tasks past the policy into tombstones, oldest end first.
+/// Finished hooks that are kept for diagnosis.
+const HOOKS: u64 = 1_000;
+
+/// Turns at most `limit` tasks past the policy into tombstones, oldest end first; hooks by their own number.
 pub(super) fn retire(
     conn: &Connection,
     policy: &Policy,
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<Retired>, Error> {
-    let cutoff = before(now, policy.age);
+    let cutoff = before(now, policy.age).as_millis();
     let mut count = unsigned(schema::meta(conn, "finished")?);
     let mut bytes = unsigned(schema::meta(conn, "finished_bytes")?);
-    let mut query = conn.prepare_cached(
-        "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_finished_age \
-         WHERE ended_at IS NOT NULL AND forgotten_at IS NULL ORDER BY ended_at, seq LIMIT ?1",
-    )?;
-    // All are read before the first is changed: a walk along an index that is being changed has no defined order.
-    let mut doomed = Vec::new();
-    let mut rows = query.query([limit])?;
-    while let Some(row) = rows.next()? {
-        let task = Finished::read(row)?;
-        if task.ended_at > cutoff.as_millis() && count <= policy.count && bytes <= policy.bytes {
-            break;
-        }
+    let mut hooks = unsigned(schema::meta(conn, "finished_hooks")?);
+    let tasks = "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_finished_age \
+         WHERE ended_at IS NOT NULL AND forgotten_at IS NULL AND kind <> 'hook' ORDER BY ended_at, seq LIMIT ?1";
+    let mut doomed = oldest(conn, tasks, limit, |task| {
+        let past = task.ended_at <= cutoff || count > policy.count || bytes > policy.bytes;
         count = count.saturating_sub(1);
         bytes = bytes.saturating_sub(unsigned(task.kept));
-        doomed.push(task);
-    }
-    drop(rows);
+        past
+    })?;
+    let ended_hooks = "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_hooks \
+         WHERE kind = 'hook' AND forgotten_at IS NULL AND ended_at IS NOT NULL ORDER BY ended_at, seq LIMIT ?1";
+    let left = limit.saturating_sub(u32::try_from(doomed.len()).unwrap_or(limit));
+    doomed.extend(oldest(conn, ended_hooks, left, |hook| {
+        let past = hook.ended_at <= cutoff || hooks > HOOKS;
+        hooks = hooks.saturating_sub(1);
+        past
+    })?);
     let mut retired = Vec::with_capacity(doomed.len());
     for task in doomed {
         task.bury(conn, now)?;
@@ -64,21 +67,47 @@ pub(super) fn retire(
     Ok(retired)
 }
 
-/// Drops what is past even its time as a tombstone, keys that expired, and events as old as forgotten tasks.
-pub(super) fn trim(conn: &Connection, policy: &Policy, now: Timestamp, limit: u32) -> Result<u64, Error> {
-    conn.prepare_cached(
-        "DELETE FROM idempotency WHERE (owner, key) IN \
-         (SELECT owner, key FROM idempotency INDEXED BY idempotency_expiry WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
-    )?
-    .execute(params![now.as_millis(), limit])?;
-    events::trim(conn, before(now, policy.age), limit)?;
-    deliveries::trim(conn, before(now, policy.age), limit)?;
-    wakes::trim(conn, now)?;
-    notices::trim(conn, schema::meta(conn, "events_trimmed_to")?, limit)?;
-    drop_tombstones(conn, before(now, policy.tombstones), limit)
+/// The first of these that are past. All are read before the first is changed: a walk along an index that is being changed has no defined order.
+fn oldest(
+    conn: &Connection,
+    query: &str,
+    limit: u32,
+    mut past: impl FnMut(&Finished) -> bool,
+) -> Result<Vec<Finished>, Error> {
+    let mut query = conn.prepare_cached(query)?;
+    let mut rows = query.query([limit])?;
+    let mut doomed = Vec::new();
+    while let Some(row) = rows.next()? {
+        let task = Finished::read(row)?;
+        if !past(&task) {
+            break;
+        }
+        doomed.push(task);
+    }
+    Ok(doomed)
 }
 
-fn drop_tombstones(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<u64, Error> {
+/// Drops what is past even its time as a tombstone, keys that expired, and events as old as forgotten tasks.
+pub(super) fn trim(conn: &Connection, policy: &Policy, now: Timestamp, limit: u32) -> Result<Trimmed, Error> {
+    let keys = conn
+        .prepare_cached(
+            "DELETE FROM idempotency WHERE (owner, key) IN \
+             (SELECT owner, key FROM idempotency INDEXED BY idempotency_expiry WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
+        )?
+        .execute(params![now.as_millis(), limit])?;
+    let events = events::trim(conn, before(now, policy.age), limit)?;
+    let deliveries = deliveries::trim(conn, before(now, policy.age), limit)?;
+    wakes::trim(conn, now)?;
+    let notices = notices::trim(conn, schema::meta(conn, "events_trimmed_to")?, limit)?;
+    let tombstones = drop_tombstones(conn, before(now, policy.tombstones), limit)?;
+    let full = |gone: usize| gone >= limit as usize;
+    Ok(Trimmed {
+        tombstones: tombstones as u64,
+        more: [keys, events, deliveries, notices, tombstones].into_iter().any(full),
+    })
+}
+
+fn drop_tombstones(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<usize, Error> {
     let mut query = conn.prepare_cached(
         "SELECT seq FROM tasks INDEXED BY tasks_tombstones \
          WHERE forgotten_at IS NOT NULL AND forgotten_at <= ?1 ORDER BY forgotten_at LIMIT ?2",
@@ -92,7 +121,7 @@ fn drop_tombstones(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<u
         keep_id.execute([seq])?;
         delete.execute([seq])?;
     }
-    Ok(seqs.len() as u64)
+    Ok(seqs.len())
 }
 
 fn before(now: Timestamp, age: std::time::Duration) -> Timestamp {
@@ -133,7 +162,7 @@ impl Finished {
         let data = json!({ "status": self.status });
         if self.owner.is_empty() {
             // A hook: nobody's task, and nobody's news.
-            return schema::count_finished(conn, -1, -self.kept);
+            return schema::count_hooks(conn, -1);
         }
         events::insert(conn, EventKind::TaskForgotten, now, Some((&self.id, &self.owner)), &data)?;
         schema::count_finished(conn, -1, -self.kept)

@@ -106,7 +106,11 @@ ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN masks TEXT;
 
-CREATE INDEX tasks_hooks ON tasks (seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
+-- Hooks are counted and retired apart: they must not use up the retention of tasks.
+CREATE INDEX tasks_hooks ON tasks (ended_at, seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
+DROP INDEX tasks_finished_age;
+CREATE INDEX tasks_finished_age ON tasks (ended_at, seq) WHERE ended_at IS NOT NULL AND forgotten_at IS NULL AND kind <> 'hook';
+INSERT INTO meta (name, value) VALUES ('finished_hooks', 0), ('notices_trimmed_to', 0);
 
 -- inboxed: 0 never was in the inbox, 1 was put there, 2 was put there for want of a wake. told: its owner was handed it some other way.
 CREATE TABLE notices (
@@ -141,6 +145,7 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_notice ON inbox (id);
 CREATE INDEX inbox_seq ON inbox (seq);
 
+-- again: 1 somebody asked for it again, 2 while a command has it.
 CREATE TABLE deliveries (
   seq        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -171,6 +176,18 @@ CREATE INDEX deliveries_task ON deliveries (task_id, seq);
 CREATE INDEX deliveries_hook ON deliveries (hook) WHERE hook IS NOT NULL;
 CREATE INDEX deliveries_notice ON deliveries (notice_seq);
 CREATE INDEX deliveries_ended ON deliveries (ended_at) WHERE ended_at IS NOT NULL;
+
+-- The text of a notice that the log is done with goes with the last that needs it, however that goes.
+CREATE TRIGGER inbox_done AFTER DELETE ON inbox BEGIN
+  DELETE FROM notices WHERE seq = OLD.seq AND seq <= (SELECT value FROM meta WHERE name = 'notices_trimmed_to')
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.seq = OLD.seq)
+    AND NOT EXISTS (SELECT 1 FROM deliveries WHERE notice_seq = OLD.seq);
+END;
+CREATE TRIGGER deliveries_done AFTER DELETE ON deliveries BEGIN
+  DELETE FROM notices WHERE seq = OLD.notice_seq AND seq <= (SELECT value FROM meta WHERE name = 'notices_trimmed_to')
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.seq = OLD.notice_seq)
+    AND NOT EXISTS (SELECT 1 FROM deliveries WHERE notice_seq = OLD.notice_seq);
+END;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.
@@ -203,6 +220,13 @@ pub(super) fn count_finished(conn: &Connection, tasks: i64, bytes: i64) -> Resul
     if bytes != 0 {
         update.execute(rusqlite::params!["finished_bytes", bytes])?;
     }
+    Ok(())
+}
+
+/// Counts a hook in or out of the finished ones.
+pub(super) fn count_hooks(conn: &Connection, hooks: i64) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE meta SET value = value + ?1 WHERE name = 'finished_hooks'")?
+        .execute([hooks])?;
     Ok(())
 }
 

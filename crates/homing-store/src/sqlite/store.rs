@@ -5,13 +5,14 @@ use std::thread;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
+use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, Delivery, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference,
-    TaskId, Timestamp,
+    Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -23,10 +24,11 @@ use super::{
     check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
     submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
+    Trimmed,
 };
 
 /// The ledger in one SQLite file, with a thread that writes and one that reads.
@@ -78,10 +80,18 @@ impl Store for SqliteStore {
         self.writer.run_essential(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
-    fn stop_requested(&self, task: TaskId, stop: Stop, entropy: u64, now: Timestamp) -> Op<Applied> {
+    fn stop_requested(
+        &self,
+        task: TaskId,
+        stop: Stop,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied> {
         // A task that waits in the queue ends by this at once, and an end is durable.
-        self.writer
-            .run_essential(Full, move |conn| life::stop_requested(conn, &task, stop.clone(), entropy, now))
+        self.writer.run_essential(Full, move |conn| {
+            life::stop_requested(conn, &task, stop.clone(), entropy, at_most, now)
+        })
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
@@ -89,8 +99,15 @@ impl Store for SqliteStore {
             .run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone(), report.clone()))
     }
 
-    fn publish(&self, task: TaskId, body: Body, entropy: u64, now: Timestamp) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, now))
+    fn publish(
+        &self,
+        task: TaskId,
+        body: Body,
+        entropy: u64,
+        at_most: Option<When>,
+        now: Timestamp,
+    ) -> Op<Applied> {
+        self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, at_most, now))
     }
 
     fn watched(
@@ -99,11 +116,13 @@ impl Store for SqliteStore {
         state: watch::State,
         body: Option<Body>,
         entropy: u64,
+        at_most: Option<When>,
         now: Timestamp,
     ) -> Op<Applied> {
         // Without a notice a power cut may undo it: what was judged is judged again.
         let durability = if body.is_some() { Full } else { Relaxed };
-        self.writer.run(durability, move |conn| life::watched(conn, &attempt, state, body, entropy, now))
+        self.writer
+            .run(durability, move |conn| life::watched(conn, &attempt, state, body, entropy, at_most, now))
     }
 
     fn progress(&self, task: TaskId, progress: Progress) -> Op<Applied> {
@@ -180,7 +199,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn deliveries(&self, filter: DeliveryFilter) -> Op<Vec<(u64, Delivery)>> {
+    fn deliveries(&self, filter: DeliveryFilter) -> Op<DeliveryPage> {
         self.reader.run(move |conn| deliveries::list(conn, &filter))
     }
 
@@ -248,7 +267,7 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
-    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<u64> {
+    fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {
         // What a power cut brings back is trimmed again.
         self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
     }

@@ -40,10 +40,12 @@ pub(super) fn admit(
     entropy: u64,
     now: Timestamp,
 ) -> Result<bool, Error> {
+    let due = due(conn, channel, now)?;
+    let looked_at = due.len();
     let mut waiting = Vec::new();
     let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
     let only_wakes = target.is_some_and(|target| wake::only_wakes(&target));
-    for due in due(conn, channel, now)? {
+    for due in due {
         if due.again || !only_wakes {
             waiting.push(due);
         } else if due.known {
@@ -54,6 +56,10 @@ pub(super) fn admit(
         } else {
             waiting.push(due);
         }
+    }
+    if looked_at >= STEP as usize && waiting.len() < looked_at {
+        // A claim would reach beyond what was looked at.
+        return Ok(false);
     }
     let Some(first) = waiting.first() else { return Ok(true) };
     match budget.room(nth(conn, &first.owner, budget, now)?, now) {

@@ -50,7 +50,7 @@ async fn an_operation_on_a_damaged_row_undoes_nothing_of_its_batch() {
         create(&ledger(&store), submit(n), 0).await;
     }
     damage(&home, 1, "spec = '{'");
-    let stops: Vec<_> = (0..3).map(|n| store.stop_requested(id(n), "ann".into(), 1, at(1))).collect();
+    let stops: Vec<_> = (0..3).map(|n| store.stop_requested(id(n), "ann".into(), 1, None, at(1))).collect();
     let mut answers = Vec::new();
     for stop in stops {
         answers.push(stop.await);
@@ -104,8 +104,20 @@ async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
         [id(1), id(3), id(4)].iter().all(|task| sent.contains(task)) && !sent.contains(&id(0)),
         "{sent:?}"
     );
+    harm("UPDATE deliveries SET state = 'strange' WHERE task_id = ?1", 4);
+    let page = |before| store.deliveries(DeliveryFilter { limit: 1, before, ..DeliveryFilter::default() });
+    let (mut shown, mut next) = (Vec::new(), None);
+    loop {
+        let found = page(next).await.unwrap();
+        shown.extend(found.items.into_iter().map(|delivery| delivery.task_id));
+        next = found.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    assert_eq!(shown, [id(3), id(2), id(1), id(0)], "one that cannot be read hides no older one");
     let dead = DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
-    assert!(!store.deliveries(dead).await.unwrap().is_empty(), "given up, and said so");
+    assert!(!store.deliveries(dead).await.unwrap().items.is_empty(), "given up, and said so");
 }
 
 #[tokio::test]

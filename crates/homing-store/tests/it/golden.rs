@@ -36,7 +36,7 @@ async fn make_the_golden_database() {
     create(&ledger, keyed(3, "build", OnDuplicate::Join), 60).await;
     start(&ledger, 3, 61).await;
     create(&ledger, named(4, "server"), 70).await;
-    done(store.stop_requested(id(4), "bob".into(), 1, at(71)).await.unwrap());
+    done(store.stop_requested(id(4), "bob".into(), 1, None, at(71)).await.unwrap());
     create(&ledger, requested(5, "r", "body"), 80).await;
     store.note(EventKind::DaemonStarted, serde_json::json!({"version": "0.1.0"}), at(90)).await.unwrap();
     store.close().await.unwrap();

@@ -140,7 +140,7 @@ async fn play(steps: Vec<Step>) {
                 model.agree(&applied, expected);
             }
             Step::Stop { n } => {
-                let applied = store.stop_requested(id(n), "ann".into(), 1, at(millis)).await.unwrap();
+                let applied = store.stop_requested(id(n), "ann".into(), 1, None, at(millis)).await.unwrap();
                 let attempt = Attempt { task: id(n), number: 1 };
                 let expected = model.step(&attempt, Transition::StopRequested, |_| {});
                 model.agree(&applied, expected);

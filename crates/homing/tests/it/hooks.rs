@@ -99,6 +99,35 @@ fn p5_ends_that_come_together_are_handed_over_together_and_a_busy_command_loses_
 }
 
 #[test]
+fn p5_a_slow_command_is_never_run_twice_at_once_and_what_comes_meanwhile_goes_together() {
+    let home = super::home();
+    // A folder is made by one at a time; who finds it there says so.
+    let line =
+        format!("echo x >> calls; mkdir alone || echo two >> wrong; cat >> got; {}; rmdir alone", gate("go"));
+    let hook = hook(&home, &line);
+    let mut ids = vec![home.submit(&["--notify", &hook], "true")];
+    wait_for("the hook to run", || (!read(&home, "calls").is_empty()).then_some(()));
+    for _ in 0..5 {
+        ids.push(home.submit(&["--notify", &hook], "true"));
+    }
+    for id in &ids {
+        let _ = home.until_status(id, "succeeded");
+    }
+    // Whoever is told of an end in another way is told by then.
+    let other = home
+        .submit(&["--notify", &format!("exec:echo > '{}'", home.scratch().join("other").display())], "true");
+    let _ = settled(&home, &other, "delivered");
+    assert_eq!(read(&home, "calls"), "x\n", "the rest waits for its end");
+    open(&home, "go");
+    for id in &ids {
+        let _ = settled(&home, id, "delivered");
+    }
+    assert_eq!((read(&home, "calls").lines().count(), read(&home, "wrong").as_str()), (2, ""));
+    let got = read(&home, "got");
+    assert!(ids.iter().all(|id| got.contains(id.as_str())), "{got}");
+}
+
+#[test]
 fn p5_a_daemon_killed_while_the_command_runs_neither_loses_nor_doubles_it() {
     let home = super::home();
     let hook = hook(&home, &format!("echo x >> calls; {}", gate("go")));

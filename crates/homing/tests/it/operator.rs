@@ -79,3 +79,24 @@ fn an_operator_can_have_told_less_than_a_task_asks_for() {
         told["items"].as_array().expect("a list").iter().map(|n| n["task"]["id"].clone()).collect();
     assert_eq!(told, [Value::from(ill)]);
 }
+
+#[test]
+fn what_others_end_and_what_still_runs_is_told_no_more_than_the_operator_lets_it() {
+    let home = super::home();
+    let track = || home.cli(["track", "--notify-on", "always"]).ok().text();
+    let lost = home.cli(["track", "--notify-on", "always", "--lease", "3s"]).ok().text();
+    let (completed, stopped) = (track(), track());
+    let watched = home.submit(&["--stdin", "pipe", "--watch", "ready"], "read line; echo ready; sleep 1000");
+    configure(&home, "[notify]\non = \"never\"\n");
+    let _ = home.cli(["complete", &completed]).ok();
+    let _ = home.cli(["stop", &stopped]).ok();
+    let _ = home.cli(["input", &watched, "go", "--enter"]).ok();
+    wait_for("the match to be in the log", || {
+        let log = home.cli(["events"]).ok().text();
+        log.contains("task.matched").then_some(())
+    });
+    for id in [&completed, &stopped, &lost] {
+        let _ = home.ended(id);
+    }
+    assert_eq!(home.cli(["inbox", "--json"]).ok().json()["items"], serde_json::json!([]));
+}

@@ -114,6 +114,29 @@ fn p12_past_the_count_the_oldest_are_forgotten_by_themselves_and_their_ids_stay_
 }
 
 #[test]
+fn p12_one_pass_forgets_all_that_is_past_however_much_it_is() {
+    let home = keeping("age = \"30d\"");
+    let _ = home.daemon_pid();
+    let headers = [("content-type", "application/json"), ("homing-owner", "ann")];
+    let post = |target: &str, body: &str| {
+        let reply = home.http("POST", target, &headers, body.as_bytes()).whole();
+        serde_json::from_slice::<serde_json::Value>(&reply.body).unwrap()
+    };
+    for _ in 0..200 {
+        let task = post("/v1/tasks", r#"{"kind":"external","lease_ms":600000}"#);
+        let done = post(&format!("/v1/tasks/{}/complete", task["id"].as_str().unwrap()), "{}");
+        assert_eq!(done["completed"], true, "{task} {done}");
+    }
+    let few = "[reconcile]\ninterval = \"2s\"\n[retention]\ncount = 3\n";
+    std::fs::write(home.path().join("config.toml"), few).unwrap();
+    let _ = home.cli(["daemon", "restart"]).ok();
+    let status = wait_for("the first pass", || {
+        Some(home.get("/v1/status").json()).filter(|status| status["reconcile"]["passes"] != 0)
+    });
+    assert_eq!((&status["reconcile"]["passes"], &status["tasks"]["finished"]), (&json!(1), &json!(3)));
+}
+
+#[test]
 fn p12_past_the_age_all_are_forgotten_and_live_ones_are_not() {
     let home = keeping("age = \"300ms\"");
     let live = home.submit(&[], "sleep 1000");

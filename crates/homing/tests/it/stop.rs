@@ -279,7 +279,7 @@ async fn p8_a_stop_that_was_only_recorded_is_sent_with_its_signal_and_its_grace(
     // What a daemon does that dies before it comes to tell the shim.
     let store = SqliteStore::open(&home.path().join("homing.db")).unwrap();
     let stop = Stop { by: "user".into(), signal: Some(2), grace_ms: Some(60_000) };
-    store.stop_requested(id.parse().unwrap(), stop, 1, Timestamp::from_millis(1)).await.unwrap();
+    store.stop_requested(id.parse().unwrap(), stop, 1, None, Timestamp::from_millis(1)).await.unwrap();
     store.close().await.unwrap();
     thaw(keeper);
     assert_eq!(home.told("heard"), "INT");

@@ -1,5 +1,9 @@
 //! A completion that is posted: signed, once in effect, through crashes, and never where it must not go.
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
 use homing_testkit::{Home, Receiver, Script, wait_for};
 use serde_json::Value;
 
@@ -166,4 +170,45 @@ fn p11_webhooks_to_places_that_are_not_meant_are_refused_at_submit() {
         assert!(said.contains("next:") && !said.contains("hunter2"), "{said}");
     }
     assert_eq!(home.get("/v1/status").json()["tasks"]["finished"], 0);
+}
+
+#[test]
+fn p5_endpoints_that_hang_use_a_bounded_number_of_connections_and_none_is_lost() {
+    const ENDPOINTS: usize = 150;
+    const AT_ONCE: usize = 128;
+    let home = super::home();
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let held = Arc::new(Mutex::new(Some(Vec::new())));
+    let answer = |mut stream: &TcpStream| {
+        let mut request = [0; 64 * 1024];
+        let _ = stream.read(&mut request);
+        let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    };
+    let kept = Arc::clone(&held);
+    let taker = std::thread::spawn(move || {
+        for stream in listener.incoming().take(ENDPOINTS) {
+            let stream = stream.expect("a connection");
+            match &mut *kept.lock().expect("whole") {
+                Some(held) => held.push(stream),
+                None => answer(&stream),
+            }
+        }
+    });
+    let urls: Vec<String> = (1..=ENDPOINTS).map(|n| format!("http://127.0.0.{n}:{port}/")).collect();
+    let targets: Vec<&str> = urls.iter().flat_map(|url| ["--notify", url.as_str()]).collect();
+    let _ = home.submit(&targets, "true");
+    let count = || held.lock().expect("whole").as_ref().map_or(0, Vec::len);
+    wait_for("the places to be taken", || (count() >= AT_ONCE).then_some(()));
+    // A command is told meanwhile, so whatever was due was looked at.
+    let other = home.submit(&["--notify", "exec:true"], "true");
+    let _ = settled(&home, &other, "delivered");
+    assert_eq!(count(), AT_ONCE);
+    for stream in held.lock().expect("whole").take().expect("they hang") {
+        answer(&stream);
+    }
+    wait_for("all to be told", || {
+        (home.get("/v1/status").json()["deliveries"]["pending"] == 0).then_some(())
+    });
+    taker.join().expect("each was asked once");
 }
