@@ -1,6 +1,6 @@
 //! Who looks on: observers of states, readers of events, takers of the inbox, and those who ask for an end or for another try.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use homing_model::Status;
@@ -70,9 +70,23 @@ fn told(event: &Value) -> Option<&str> {
     }
 }
 
+/// Whether an event tells of a start that was reported after the task was asked to stop: no state, which stays `stopping`.
+fn is_late_start(event: &Value, stopping: &mut HashSet<String>) -> bool {
+    let Some(task) = event["task_id"].as_str() else { return false };
+    match event["type"].as_str() {
+        Some("task.stopping") => {
+            stopping.insert(task.to_owned());
+            false
+        }
+        Some("task.started") => stopping.contains(task),
+        _ => false,
+    }
+}
+
 /// Follows the events, by as many connections as chance wants, until the last one.
 pub(crate) fn follow(field: &Field, seed: u64) -> (Vec<u64>, Vec<Sighting>) {
     let (mut random, mut seen, mut ids) = (Random::new(seed), Seen::default(), Vec::new());
+    let mut stopping = HashSet::new();
     loop {
         let cursor = ids.last().copied().unwrap_or(0_u64).to_string();
         let headers = [("last-event-id", cursor.as_str())];
@@ -82,6 +96,7 @@ pub(crate) fn follow(field: &Field, seed: u64) -> (Vec<u64>, Vec<Sighting>) {
                 ids.extend(event.id.as_ref().and_then(|id| id.parse::<u64>().ok()));
                 if let Ok(event) = serde_json::from_str::<Value>(&event.data)
                     && let Some(task) = event["task_id"].as_str()
+                    && !is_late_start(&event, &mut stopping)
                 {
                     seen.note(task, told(&event));
                 }

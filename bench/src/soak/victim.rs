@@ -82,8 +82,16 @@ pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
     }
 }
 
+/// Not a shim that it has just forked, which has its name for a moment.
 fn keeper(home: &Home) -> Option<u32> {
-    home.processes("homing-keeper").first().map(|found| found.pid)
+    home.processes("homing-keeper")
+        .into_iter()
+        .find(|found| !is_named(found.parent, "homing-keeper"))
+        .map(|found| found.pid)
+}
+
+fn is_named(pid: u32, name: &str) -> bool {
+    process::stat(pid).is_some_and(|found| found.name == name)
 }
 
 fn one(home: &Home, pid: Option<u32>, count: &mut u64) -> bool {
@@ -98,6 +106,12 @@ fn one(home: &Home, pid: Option<u32>, count: &mut u64) -> bool {
 fn frozen_shim(field: &Field, random: &mut Random) -> Option<(u32, Vec<u32>)> {
     let shim = random.pick(&field.home.processes("homing-shim"))?.pid;
     freeze(shim);
+    // A command that is about to be executed has its shim's name for a moment.
+    let found = process::stat(shim)?;
+    if found.name != "homing-shim" || is_named(found.parent, "homing-shim") {
+        thaw(shim);
+        return None;
+    }
     let children = process::all().into_iter().filter(|found| found.parent == shim).map(|found| found.pid);
     Some((shim, children.collect()))
 }

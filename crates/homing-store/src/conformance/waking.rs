@@ -263,7 +263,7 @@ pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
         .map(|n| {
             let mut task = submit(n);
             task.task.owner = OWNER.into();
-            let targets = vec!["exec:poke".parse().expect("a target")];
+            let targets = vec!["wake".parse().expect("a target")];
             task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
             store.submit(task, at(0))
         })
@@ -278,13 +278,10 @@ pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
         done(end.await.expect("taken"));
     }
     let late = 50 * HOUR;
-    assert!(!admit(&store, BUDGET, late).await, "the last was not looked at");
-    assert!(admit(&store, BUDGET, late).await);
-    assert_eq!(
-        store.claim(CHANNEL.into(), 100, at(late + 50), at(late)).await,
-        Ok(Vec::new()),
-        "too old, all"
-    );
+    let admit = |entropy| store.admit(WAKE.into(), BUDGET, entropy, at(late));
+    assert_eq!(admit(1 << 40).await, Ok(false), "the last was not looked at");
+    assert_eq!(admit(1 << 41).await, Ok(true));
+    assert_eq!(store.claim(WAKE.into(), 100, at(late + 50), at(late)).await, Ok(Vec::new()), "too old, all");
 }
 
 /// Also where somebody else ends a task, and while it lives.
