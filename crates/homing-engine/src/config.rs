@@ -328,7 +328,7 @@ impl Config {
         if config.reconcile.max_tasks == 0 {
             return Err(wrong("reconcile.max_tasks must be at least 1"));
         }
-        if config.output.max.0 < homing_model::spec::MIN_OUTPUT_BYTES {
+        if config.output.max.0 < homing_model::validate::MIN_OUTPUT_BYTES {
             return Err(wrong("output.max must be at least 64KiB"));
         }
         Ok(config)

@@ -1,6 +1,6 @@
 //! What can go wrong in an operation, and how users are told.
 
-use homing_model::{Code, Problem, TaskId, spec};
+use homing_model::{Code, Problem, TaskId, validate};
 use homing_store::store;
 
 /// Why an operation did not happen.
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// The spec makes no sense.
     #[error("{0}")]
-    Invalid(#[from] spec::Invalid),
+    Invalid(#[from] validate::Invalid),
     /// A parameter makes no sense.
     #[error("{0}")]
     BadParameter(String),

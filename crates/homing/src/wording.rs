@@ -2,7 +2,7 @@
 //!
 //! Values are looked at here before the daemon sees them, so that it has nothing to say about them in its own words.
 
-use homing_model::spec::Invalid;
+use homing_model::validate::Invalid;
 use homing_model::{Code, Problem};
 use homing_shim::process::signal_number;
 

@@ -1,0 +1,331 @@
+//! What a task that is submitted must be: all that can be checked without looking at the world.
+
+use std::collections::BTreeMap;
+
+use crate::id::Reference;
+use crate::spec::{OnExit, Secret, Spec, Stdin};
+use crate::task::Kind;
+use crate::text::OsText;
+use crate::watch::{self, BadPattern};
+
+/// Why a spec is refused; the message names the field and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// Neither `argv` nor `shell`.
+    #[error("no command: give `argv` (program and arguments) or `shell` (one line)")]
+    NoCommand,
+    /// Both.
+    #[error("both `argv` and `shell` are given: choose one")]
+    TwoCommands,
+    /// The program's name is empty.
+    #[error("the program name is empty")]
+    EmptyProgram,
+    /// A NUL byte where the kernel takes none.
+    #[error("{0} contains a NUL byte, which no program can be given")]
+    Nul(&'static str),
+    /// A text too long or with control characters.
+    #[error("`{field}` {problem}")]
+    Text {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A variable name the kernel or a shell would misread.
+    #[error("`{0}` is not a name for an environment variable")]
+    VariableName(String),
+    /// A variable that homing sets itself.
+    #[error("`{0}` is set by homing itself and cannot be a secret")]
+    Reserved(String),
+    /// A number out of range.
+    #[error("`{field}` must be {expected}")]
+    Number {
+        /// Which field.
+        field: &'static str,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// A kind that nobody can submit.
+    #[error("`kind` must be `command` or `external`")]
+    Kind,
+    /// A field that means nothing for this kind of task.
+    #[error("`{field}` means nothing for a task of the kind `{}`", kind.as_str())]
+    Misplaced {
+        /// Which field.
+        field: &'static str,
+        /// Which kind.
+        kind: Kind,
+    },
+    /// Two ways to see the end.
+    #[error("both `lease_ms` and `pid` are given: choose one")]
+    TwoWatches,
+    /// The folder is not absolute.
+    #[error("`cwd` must be an absolute path")]
+    RelativeCwd,
+    /// The input file is not absolute.
+    #[error("`stdin.file` must be an absolute path")]
+    RelativeStdin,
+    /// Something cannot be watched for.
+    #[error("`watch`: {0}")]
+    Watch(#[from] BadPattern),
+}
+
+/// The smallest output cap: head and tail need a page each.
+pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
+
+/// The longest lease: a year.
+pub const MAX_LEASE_MS: u64 = 365 * 24 * 3_600 * 1_000;
+
+/// Whether a name would never be found by: `@last`, an id, or the start of one with its `t-`.
+fn is_taken_for_an_id(name: &str) -> bool {
+    match Reference::parse(name) {
+        Reference::Id(_) | Reference::Last => true,
+        Reference::PrefixOrName { prefix, .. } => {
+            prefix.is_some_and(|prefix| prefix == name.to_ascii_lowercase())
+        }
+    }
+}
+
+impl Spec {
+    /// Checks all that can be checked without looking at the world.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        match self.kind {
+            Kind::Command => self.validate_command()?,
+            Kind::External => self.validate_external()?,
+            Kind::Hook => return Err(Invalid::Kind),
+        }
+        self.validate_texts()?;
+        self.validate_variables()?;
+        watch::patterns(&self.watch)?;
+        self.validate_numbers()
+    }
+
+    fn validate_command(&self) -> Result<(), Invalid> {
+        let misplaced = [("lease_ms", self.lease_ms.is_some()), ("pid", self.pid.is_some())];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
+        match (&self.shell, self.argv.as_slice()) {
+            (None, []) => return Err(Invalid::NoCommand),
+            (Some(_), [_, ..]) => return Err(Invalid::TwoCommands),
+            (None, [program, ..]) if program.is_empty() => return Err(Invalid::EmptyProgram),
+            (Some(line), []) if line.is_empty() => return Err(Invalid::NoCommand),
+            (Some(_), []) | (None, [_, ..]) => {}
+        }
+        if self.argv.iter().chain(&self.shell).any(OsText::has_nul) {
+            return Err(Invalid::Nul("the command"));
+        }
+        if self.cwd.iter().any(OsText::has_nul) {
+            return Err(Invalid::Nul("`cwd`"));
+        }
+        if self.cwd.as_ref().is_some_and(|cwd| !cwd.as_bytes().starts_with(b"/")) {
+            return Err(Invalid::RelativeCwd);
+        }
+        if let Stdin::File(path) = &self.stdin
+            && (path.has_nul() || !path.as_bytes().starts_with(b"/"))
+        {
+            return Err(Invalid::RelativeStdin);
+        }
+        Ok(())
+    }
+
+    /// What is for a command only is refused, not ignored.
+    fn validate_external(&self) -> Result<(), Invalid> {
+        let misplaced = [
+            ("argv", !self.argv.is_empty()),
+            ("shell", self.shell.is_some()),
+            ("cwd", self.cwd.is_some()),
+            ("env", self.env.is_some()),
+            ("secrets", !self.secrets.is_empty()),
+            ("stdin", self.stdin != Stdin::None),
+            ("pty", self.pty),
+            ("timeout_ms", self.timeout_ms.is_some()),
+            ("grace_ms", self.grace_ms.is_some()),
+            ("on_exit", self.on_exit != OnExit::Leave),
+            ("max_output_bytes", self.max_output_bytes.is_some()),
+            ("umask", self.umask.is_some()),
+            ("rlimits", !self.rlimits.is_empty()),
+            ("nice", self.nice.is_some()),
+            ("watch", !self.watch.is_empty()),
+            ("quiet_after_ms", self.quiet_after_ms.is_some()),
+            ("heartbeat_ms", self.heartbeat_ms.is_some()),
+        ];
+        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+            return Err(Invalid::Misplaced { field, kind: self.kind });
+        }
+        match (self.lease_ms, self.pid) {
+            (Some(_), Some(_)) => Err(Invalid::TwoWatches),
+            (None, Some(0)) => Err(Invalid::Number { field: "pid", expected: "the id of a process" }),
+            (Some(0), None) => Err(Invalid::Number { field: "lease_ms", expected: "above 0" }),
+            (Some(lease), None) if lease > MAX_LEASE_MS => {
+                Err(Invalid::Number { field: "lease_ms", expected: "at most 31536000000 (a year)" })
+            }
+            (Some(_), None) | (None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    fn validate_texts(&self) -> Result<(), Invalid> {
+        let texts = [
+            ("name", &self.name, 200),
+            ("description", &self.description, 2_000),
+            ("owner", &self.owner, 200),
+            ("key", &self.key, 200),
+        ];
+        for (field, text, limit) in texts {
+            let Some(text) = text else { continue };
+            if text.trim().is_empty() {
+                return Err(Invalid::Text { field, problem: "is empty" });
+            }
+            if text.len() > limit {
+                return Err(Invalid::Text { field, problem: "is too long" });
+            }
+            if text.chars().any(char::is_control) {
+                return Err(Invalid::Text { field, problem: "contains control characters" });
+            }
+        }
+        if self.name.as_deref().is_some_and(is_taken_for_an_id) {
+            let problem = "reads as an id or as `@last` wherever a task is named, so it could never be used: choose another";
+            return Err(Invalid::Text { field: "name", problem });
+        }
+        for (name, value) in &self.labels {
+            if name.is_empty() || name.len() > 100 || value.len() > 1_000 {
+                return Err(Invalid::Text {
+                    field: "labels",
+                    problem: "has an empty name or one that is too long",
+                });
+            }
+            if name.chars().chain(value.chars()).any(char::is_control) {
+                return Err(Invalid::Text { field: "labels", problem: "contains control characters" });
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_variables(&self) -> Result<(), Invalid> {
+        let names = self.env.iter().flat_map(BTreeMap::keys).chain(self.secrets.keys());
+        for name in names {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(Invalid::VariableName(name.clone()));
+            }
+        }
+        if let Some(name) = self.secrets.keys().find(|name| name.starts_with("HOMING_")) {
+            return Err(Invalid::Reserved(name.clone()));
+        }
+        if self.env.iter().flat_map(BTreeMap::values).any(OsText::has_nul) {
+            return Err(Invalid::Nul("an environment value"));
+        }
+        for secret in self.secrets.values() {
+            let (Secret::Value(text) | Secret::File(text)) = secret;
+            if text.has_nul() {
+                return Err(Invalid::Nul("a secret"));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_numbers(&self) -> Result<(), Invalid> {
+        if self.timeout_ms == Some(0) {
+            return Err(Invalid::Number { field: "timeout_ms", expected: "above 0, or absent for no limit" });
+        }
+        for (field, millis) in [("quiet_after_ms", self.quiet_after_ms), ("heartbeat_ms", self.heartbeat_ms)]
+        {
+            if millis.is_some_and(|millis| millis < watch::LEAST_MS) {
+                return Err(Invalid::Number { field, expected: "at least 100, or absent for none" });
+            }
+        }
+        if self.max_output_bytes.is_some_and(|bytes| bytes < MIN_OUTPUT_BYTES) {
+            return Err(Invalid::Number { field: "max_output_bytes", expected: "at least 65536" });
+        }
+        if self.umask.is_some_and(|mask| mask > 0o777) {
+            return Err(Invalid::Number { field: "umask", expected: "at most 0o777 (511)" });
+        }
+        if self.nice.is_some_and(|nice| !(-20..=19).contains(&nice)) {
+            return Err(Invalid::Number { field: "nice", expected: "between -20 and 19" });
+        }
+        if self.rlimits.iter().any(|limit| limit.resource > 15) {
+            return Err(Invalid::Number { field: "rlimits.resource", expected: "between 0 and 15" });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&str]) -> Spec {
+        Spec { argv: words.iter().map(|word| OsText::from(*word)).collect(), ..Spec::default() }
+    }
+
+    #[test]
+    fn a_plain_command_is_fine_and_nothing_is_not() {
+        assert_eq!(argv(&["true"]).validate(), Ok(()));
+        assert_eq!(Spec::default().validate(), Err(Invalid::NoCommand));
+        assert_eq!(argv(&[""]).validate(), Err(Invalid::EmptyProgram));
+        let both = Spec { shell: Some("true".into()), ..argv(&["true"]) };
+        assert_eq!(both.validate(), Err(Invalid::TwoCommands));
+    }
+
+    #[test]
+    fn nul_bytes_relative_folders_and_odd_names_are_refused() {
+        assert!(matches!(argv(&["echo", "a\0b"]).validate(), Err(Invalid::Nul(_))));
+        let relative = Spec { cwd: Some("tmp".into()), ..argv(&["true"]) };
+        assert_eq!(relative.validate(), Err(Invalid::RelativeCwd));
+        let odd = Spec { env: Some(BTreeMap::from([("A=B".into(), "1".into())])), ..argv(&["true"]) };
+        assert!(matches!(odd.validate(), Err(Invalid::VariableName(_))));
+        let bell = Spec { name: Some("a\u{7}b".into()), ..argv(&["true"]) };
+        assert!(matches!(bell.validate(), Err(Invalid::Text { field: "name", .. })));
+    }
+
+    #[test]
+    fn a_name_that_could_never_be_used_is_refused() {
+        let named = |name: &str| Spec { name: Some(name.into()), ..argv(&["true"]) }.validate();
+        for name in ["@last", "t-2222222222", "t-22", "T-2222222222"] {
+            assert!(matches!(named(name), Err(Invalid::Text { field: "name", .. })), "{name}");
+        }
+        for name in ["last", "@latest", "build", "t-", "t-shirt", "2222222222", "bc", "t-22222222222"] {
+            assert_eq!(named(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_external_task_takes_nothing_of_a_command_and_a_command_nothing_of_it() {
+        let external = Spec { kind: Kind::External, ..Spec::default() };
+        assert_eq!(external.validate(), Ok(()));
+        assert_eq!(Spec { lease_ms: Some(1), ..external.clone() }.validate(), Ok(()));
+        assert_eq!(Spec { pid: Some(1), ..external.clone() }.validate(), Ok(()));
+        let both = Spec { lease_ms: Some(1), pid: Some(1), ..external.clone() };
+        assert_eq!(both.validate(), Err(Invalid::TwoWatches));
+        for (lease_ms, pid) in [(Some(0), None), (Some(u64::MAX), None), (None, Some(0))] {
+            let wrong = Spec { lease_ms, pid, ..external.clone() };
+            assert!(matches!(wrong.validate(), Err(Invalid::Number { .. })), "{lease_ms:?} {pid:?}");
+        }
+        let mixed = Spec { kind: Kind::External, ..argv(&["true"]) };
+        assert!(matches!(mixed.validate(), Err(Invalid::Misplaced { field: "argv", .. })));
+        let leased = Spec { lease_ms: Some(1), ..argv(&["true"]) };
+        assert!(matches!(leased.validate(), Err(Invalid::Misplaced { field: "lease_ms", .. })));
+        assert_eq!(Spec { kind: Kind::Hook, ..argv(&["true"]) }.validate(), Err(Invalid::Kind));
+    }
+
+    #[test]
+    fn what_is_watched_for_is_checked_with_the_rest() {
+        let watching = |json: &str| serde_json::from_str::<Spec>(json).unwrap();
+        let one = watching(r#"{"argv":["true"],"watch":"ready"}"#);
+        assert_eq!(
+            (&one.watch[..], one.validate(), one.is_watched()),
+            (&["ready".to_owned()][..], Ok(()), true)
+        );
+        assert_eq!(watching(r#"{"argv":["true"],"watch":["a","b"]}"#).watch.len(), 2);
+        assert_eq!(watching(&serde_json::to_string(&one).unwrap()), one);
+        let bad = watching(r#"{"argv":["true"],"watch":["a","(b"]}"#).validate().unwrap_err();
+        assert_eq!(bad.to_string(), "`watch`: `(b` is no regular expression: unclosed group, at character 1");
+        for field in ["quiet_after_ms", "heartbeat_ms"] {
+            let spec = watching(&format!(r#"{{"argv":["true"],"{field}":99}}"#));
+            assert!(matches!(spec.validate(), Err(Invalid::Number { .. })), "{field}");
+        }
+        assert!(!argv(&["true"]).is_watched());
+    }
+}
