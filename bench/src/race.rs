@@ -66,7 +66,10 @@ fn check(task: &Task) -> Result<()> {
         Status::Failed => ensure!(by_itself, "failed, but not as it was written"),
         // bash may also tell of its child's end by our signal, 128 + 15.
         Status::Stopped => {
-            ensure!(by_us || by_itself || outcome.exit_code == Some(143), "stopped, by nobody");
+            // A stop that comes before the start keeps it from beginning.
+            let unbegun =
+                task.started_at.is_none() && outcome.exit_code.is_none() && outcome.signal.is_none();
+            ensure!(by_us || by_itself || unbegun || outcome.exit_code == Some(143), "stopped, by nobody");
         }
         status => bail!("ended as {status}"),
     }
