@@ -121,6 +121,8 @@ pub(crate) struct Killed {
     pub(crate) shims: u64,
     /// Main processes whose shim was killed.
     pub(crate) under_shims: BTreeSet<u32>,
+    /// Tasks whose shims were killed, by the folders that these held: the main process may have been waited for already.
+    pub(crate) of_shims: BTreeSet<String>,
     /// Main processes that were killed themselves.
     pub(crate) tasks: BTreeSet<u32>,
 }

@@ -116,6 +116,16 @@ fn frozen_shim(field: &Field, random: &mut Random) -> Option<(u32, Vec<u32>)> {
     Some((shim, children.collect()))
 }
 
+/// The task whose folder a shim holds open.
+fn task_of(shim: u32) -> Option<String> {
+    let open = std::fs::read_dir(format!("/proc/{shim}/fd")).ok()?;
+    open.flatten().find_map(|entry| {
+        let held = std::fs::read_link(entry.path()).ok()?;
+        let id = held.iter().skip_while(|part| *part != "tasks").nth(1)?;
+        Some(id.to_str()?.to_owned())
+    })
+}
+
 /// A shim: the tasks of its children may be `lost`, and no others.
 fn shim(field: &Field, random: &mut Random, count: &mut u64) -> bool {
     let Some((shim, children)) = frozen_shim(field, random) else { return false };
@@ -123,6 +133,7 @@ fn shim(field: &Field, random: &mut Random, count: &mut u64) -> bool {
         let killed = &mut field.story().killed;
         killed.shims += 1;
         killed.under_shims.extend(children);
+        killed.of_shims.extend(task_of(shim));
     }
     field.home.kill(shim);
     *count += 1;
