@@ -166,7 +166,32 @@ pub(super) fn release(conn: &Connection) -> Result<(), Error> {
          WHERE state = 'pending' AND held_until IS NOT NULL AND held_until < ?1",
     )?
     .execute([HANDED_OVER])?;
+    let mut query = conn.prepare_cached(
+        "SELECT DISTINCT hook FROM deliveries INDEXED BY deliveries_hook \
+         WHERE hook IS NOT NULL AND state = 'pending' AND held_until = ?1",
+    )?;
+    let hooks =
+        query.query_map([HANDED_OVER], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    for hook in hooks {
+        if !can_end(conn, &hook)? {
+            conn.prepare_cached(
+                "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
+                 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
+            )?
+            .execute(params![hook, HANDED_OVER])?;
+        }
+    }
     Ok(())
+}
+
+/// Whether a command's end can still settle what it was given. One whose row is damaged or gone never ends, and nobody is to wait for it.
+fn can_end(conn: &Connection, hook: &str) -> Result<bool, Error> {
+    let Ok(id) = hook.parse::<TaskId>() else { return Ok(false) };
+    match row::by_id(conn, &id) {
+        Ok(record) => Ok(record.is_some_and(|record| !record.status.is_terminal())),
+        Err(Error::BadRow { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// What came of an attempt. False if the claim was no longer the caller's.

@@ -1,7 +1,7 @@
 //! One row that makes no sense costs nobody else anything.
 
-use homing_model::DeliveryState;
 use homing_model::notify::When;
+use homing_model::{DeliveryState, Kind};
 use homing_store::conformance::fixture::{at, create, done, ending, finish, first, get, id, submit, telling};
 use homing_store::outbox::{DeliveryFilter, Report};
 use homing_store::store::{EventFilter, Filter};
@@ -136,4 +136,25 @@ async fn p5_entries_behind_a_damaged_one_are_given_however_few_are_asked_for() {
     for notices in [seen, taken] {
         assert_eq!(notices.into_iter().map(|notice| notice.task.id).collect::<Vec<_>>(), [id(2)]);
     }
+}
+
+#[tokio::test]
+async fn p5_a_command_whose_row_is_damaged_holds_up_its_channel_until_the_next_daemon_only() {
+    let home = Home::new();
+    let store = home.open();
+    let ledger = ledger(&store);
+    create(&ledger, telling(1, When::Always, &["exec:cat"]), 0).await;
+    finish(&ledger, 1, 1, 0).await;
+    let channel = store.due(at(2)).await.unwrap().0.remove(0);
+    let mut hook = submit(10).task;
+    (hook.kind, hook.owner) = (Kind::Hook, String::new());
+    let claims = store.claim(channel.clone(), 10, at(50), at(2)).await.unwrap();
+    let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+    store.hand_over(given, hook, None, at(2)).await.unwrap().unwrap();
+    store.release_claims().await.unwrap();
+    assert_eq!(store.due(at(3)).await.unwrap().0, Vec::<String>::new(), "its end decides");
+    damage(&home, 10, "spec = '{'");
+    store.release_claims().await.unwrap();
+    let again = store.claim(channel, 10, at(50), at(3)).await.unwrap();
+    assert_eq!((again.len(), again[0].notice_id.clone()), (1, claims[0].notice_id.clone()));
 }
