@@ -22,6 +22,7 @@ pub(crate) struct Call {
     body: Bytes,
     content_type: &'static str,
     idempotency_key: Option<HeaderValue>,
+    anonymous: bool,
 }
 
 impl Call {
@@ -38,7 +39,7 @@ impl Call {
     }
 
     fn new(method: Method, target: Target) -> Self {
-        Self { method, target, body: Bytes::new(), content_type: "", idempotency_key: None }
+        Self { method, target, body: Bytes::new(), content_type: "", idempotency_key: None, anonymous: false }
     }
 
     pub(crate) fn json(mut self, body: &impl Serialize) -> Result<Self, Error> {
@@ -60,6 +61,12 @@ impl Call {
         self
     }
 
+    /// Does not say who calls: a call of the owner acknowledges what it was told.
+    pub(crate) fn anonymous(mut self) -> Self {
+        self.anonymous = true;
+        self
+    }
+
     /// Whether hearing it twice is the same as hearing it once.
     pub(crate) fn is_safe(&self) -> bool {
         self.method == Method::GET || self.idempotency_key.is_some()
@@ -72,11 +79,11 @@ impl Call {
     }
 
     pub(crate) fn request(&self, owner: &HeaderValue) -> Result<Request<Full<Bytes>>, Error> {
-        let mut request = Request::builder()
-            .method(self.method.clone())
-            .uri(self.target.as_str())
-            .header(HOST, "homing")
-            .header(OWNER, owner.clone());
+        let mut request =
+            Request::builder().method(self.method.clone()).uri(self.target.as_str()).header(HOST, "homing");
+        if !self.anonymous {
+            request = request.header(OWNER, owner.clone());
+        }
         if !self.content_type.is_empty() {
             request = request.header(CONTENT_TYPE, self.content_type);
         }
