@@ -22,7 +22,6 @@ pub(crate) struct Call {
     body: Bytes,
     content_type: &'static str,
     idempotency_key: Option<HeaderValue>,
-    anonymous: bool,
 }
 
 impl Call {
@@ -39,7 +38,7 @@ impl Call {
     }
 
     fn new(method: Method, target: Target) -> Self {
-        Self { method, target, body: Bytes::new(), content_type: "", idempotency_key: None, anonymous: false }
+        Self { method, target, body: Bytes::new(), content_type: "", idempotency_key: None }
     }
 
     pub(crate) fn json(mut self, body: &impl Serialize) -> Result<Self, Error> {
@@ -61,12 +60,6 @@ impl Call {
         self
     }
 
-    /// Does not say who calls: a call of the owner acknowledges what it was told.
-    pub(crate) fn anonymous(mut self) -> Self {
-        self.anonymous = true;
-        self
-    }
-
     /// Whether hearing it twice is the same as hearing it once.
     pub(crate) fn is_safe(&self) -> bool {
         self.method == Method::GET || self.idempotency_key.is_some()
@@ -78,10 +71,10 @@ impl Call {
         format!("{} {}", self.method, path.split('?').next().unwrap_or(path))
     }
 
-    pub(crate) fn request(&self, owner: &HeaderValue) -> Result<Request<Full<Bytes>>, Error> {
+    pub(crate) fn request(&self, owner: Option<&HeaderValue>) -> Result<Request<Full<Bytes>>, Error> {
         let mut request =
             Request::builder().method(self.method.clone()).uri(self.target.as_str()).header(HOST, "homing");
-        if !self.anonymous {
+        if let Some(owner) = owner {
             request = request.header(OWNER, owner.clone());
         }
         if !self.content_type.is_empty() {

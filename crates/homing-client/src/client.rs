@@ -53,7 +53,7 @@ pub struct Client {
 
 struct Inner {
     home: PathBuf,
-    owner: HeaderValue,
+    owner: Option<HeaderValue>,
     revive: Option<Revive>,
     idle: Mutex<Vec<Sender>>,
     reviving: tokio::sync::Mutex<()>,
@@ -73,19 +73,26 @@ impl Client {
     /// A client that speaks for `owner`. Nothing is opened yet.
     #[must_use]
     pub fn new(home: impl Into<PathBuf>, owner: &str) -> Self {
-        Self::build(home.into(), owner, None)
+        Self::build(home.into(), Some(owner), None)
+    }
+
+    /// A client that does not say who calls: a call of an owner acknowledges what that was told.
+    #[must_use]
+    pub fn anonymous(home: impl Into<PathBuf>) -> Self {
+        Self::build(home.into(), None, None)
     }
 
     /// A client that calls `revive` when nobody listens.
     #[must_use]
     pub fn with_revive(home: impl Into<PathBuf>, owner: &str, revive: Revive) -> Self {
-        Self::build(home.into(), owner, Some(revive))
+        Self::build(home.into(), Some(owner), Some(revive))
     }
 
-    fn build(home: PathBuf, owner: &str, revive: Option<Revive>) -> Self {
+    fn build(home: PathBuf, owner: Option<&str>, revive: Option<Revive>) -> Self {
         // An owner that no header can carry is refused by name when a spec with it is submitted.
-        let owner =
-            HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER));
+        let owner = owner.map(|owner| {
+            HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER))
+        });
         let inner = Inner {
             home,
             owner,
@@ -153,7 +160,7 @@ impl Client {
     }
 
     async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
-        let request = || call.request(&self.inner.owner);
+        let request = || call.request(self.inner.owner.as_ref());
         while let Some(mut sender) = self.take_idle() {
             if sender.ready().await.is_err() {
                 continue;

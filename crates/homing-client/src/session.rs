@@ -27,13 +27,13 @@ impl Client {
         self.persist(&Call::get(Target::session(owner))).await?.json()
     }
 
-    /// Says which session an agent, whose hook this process is, is in. Speaks for nobody: a session that begins anew has not yet heard what
-    /// was told to it before.
+    /// Says which session an agent, whose hook this process is, is in. To be asked of an [anonymous](Client::anonymous) client: a session
+    /// that begins anew has not yet heard what was told to it before.
     ///
     /// # Errors
     /// If it was refused, or nobody answered.
     pub async fn bind_session(&self, request: &BindRequest) -> Result<SessionInfo, Error> {
-        self.send(&Call::post(Target::new("/v1/sessions")).json(request)?.anonymous()).await?.json()
+        self.send(&Call::post(Target::new("/v1/sessions")).json(request)?).await?.json()
     }
 
     /// Says that a session has ended in its process.
@@ -51,7 +51,7 @@ impl Client {
     /// If nobody answered.
     pub async fn await_inbox(&self, owner: &str, wait: Duration) -> Result<InboxAnswer, Error> {
         let target = Target::inbox(owner, "").with("wait_ms", wait.as_millis().to_string());
-        self.send(&Call::get(target.with("waiter", "true").with("limit", "1")).anonymous()).await?.json()
+        self.send(&Call::get(target.with("waiter", "true").with("limit", "1"))).await?.json()
     }
 
     /// Says that the owner was handed these notices: its next call acknowledges them. Twice is once, so it is repeated through a restart of
@@ -62,6 +62,6 @@ impl Client {
     pub async fn told(&self, owner: &str, ids: Vec<NoticeId>, lease: Duration) -> Result<ToldAnswer, Error> {
         let lease_ms = u64::try_from(lease.as_millis()).ok();
         let call = Call::post(Target::inbox(owner, "/told")).json(&ToldRequest { ids, lease_ms })?;
-        self.persist(&call.anonymous()).await?.json()
+        self.persist(&call).await?.json()
     }
 }

@@ -168,7 +168,7 @@ fn agent_process(caller: u32, named: Option<u32>) -> Result<Process, Error> {
         Some(pid) => above.find(|process| process.pid == pid),
         None => above.find(|process| !SHELLS.contains(&process.name.as_str())),
     };
-    found.ok_or_else(|| Error::NoAncestor { caller, named })
+    found.ok_or(Error::NoAncestor { caller, named })
 }
 
 /// Whether the process of a binding is still that process.
