@@ -27,7 +27,7 @@ impl Client {
         self.persist(&Call::get(Target::session(owner))).await?.json()
     }
 
-    /// Says which session an agent, whose hook this process is, is in. To be asked of an [anonymous](Client::anonymous) client: a session
+    /// Says which session an agent, whose hook this process is, is in. To be asked of an [nameless](Client::nameless) client: a session
     /// that begins anew has not yet heard what was told to it before.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         // What a subagent does is no turn of the session.
         let session = Session::new(agent, &input.session).filter(|_| !input.subagent);
         let Some(session) = session else { return Ok(exit_code::DONE) };
-        let client = Client::anonymous(&context.home);
+        let client = context.quiet_client().nameless();
         let hook = Hook { context, client, agent, owner: session.owner(), input };
         match event {
             Event::Rewake => waiter::wait(&hook).await,
