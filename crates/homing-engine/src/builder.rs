@@ -24,6 +24,7 @@ use crate::launch::Values;
 use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
+use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::{adopt, external, guard, reconcile};
 
@@ -190,6 +191,7 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
+            waiters: Waiters::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

@@ -32,14 +32,24 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    fn access(&self) -> Access {
-        let (owner, session) = match &self.owner {
-            Owner::Named(owner) => (owner.clone(), Session::of_owner(owner)),
-            Owner::Session(Some(session)) => (session.owner(), Some(session.clone())),
-            Owner::Session(None) => (DEFAULT_OWNER.to_owned(), None),
+    /// Who calls now. A bridge may outlive the conversation that it was started in: a hook of the agent that said which one its process
+    /// is in knows better than the environment.
+    async fn caller(&self) -> (String, Option<Session>) {
+        let found = match &self.owner {
+            Owner::Named(owner) => return (owner.clone(), Session::of_owner(owner)),
+            Owner::Session(found) => found,
         };
-        let base = Spec { session, ..self.base.clone() };
-        Access::new(&self.client, owner, base)
+        // Where that cannot be asked, nothing else can be either, and the call itself will say why.
+        let bound = self.client.nameless().session().await.ok().flatten();
+        let session = match (bound, found) {
+            (Some(bound), Some(found)) if bound.agent == found.agent => {
+                Some(Session { id: bound.session, ..found.clone() })
+            }
+            (Some(bound), _) => Session::new(bound.agent, &bound.session),
+            (None, found) => found.clone(),
+        };
+        let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
+        (owner, session)
     }
 }
 
@@ -62,8 +72,9 @@ impl Access {
     }
 
     /// That of a call over stdio.
-    pub(crate) fn by_bridge(bridge: &Bridge) -> Self {
-        bridge.access()
+    pub(crate) async fn by_bridge(bridge: &Bridge) -> Self {
+        let (owner, session) = bridge.caller().await;
+        Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() })
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the

@@ -1,6 +1,6 @@
 //! A task in a few words: what a model needs to know of it, bounded.
 
-use homing_model::outcome::signal_name;
+use homing_model::signal;
 use homing_model::units::show_duration;
 use homing_model::{Status, Task, Timestamp, sanitize};
 use schemars::JsonSchema;
@@ -81,7 +81,7 @@ impl Summary {
             command: line(&task.command, COMMAND),
             status: task.status,
             exit_code: outcome.and_then(|outcome| outcome.exit_code),
-            signal: outcome.and_then(|outcome| outcome.signal).map(signal_name),
+            signal: outcome.and_then(|outcome| outcome.signal).map(signal::name),
             reason: outcome.and_then(|outcome| outcome.reason.as_deref()).map(|why| line(why, REASON)),
             created_at: task.created_at,
             duration_ms: task.duration_ms,

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod binding;
 pub mod delivery;
 pub mod detail;
 pub mod digest;
@@ -26,6 +27,7 @@ pub mod schedule;
 pub mod secret;
 pub mod session;
 pub mod shell;
+pub mod signal;
 pub mod spec;
 pub mod splice;
 pub mod status;
@@ -33,6 +35,7 @@ pub mod task;
 pub mod text;
 pub mod time;
 pub mod transition;
+pub mod turn;
 pub mod units;
 pub mod validate;
 pub mod wake;

@@ -90,21 +90,6 @@ pub struct Outcome {
     pub start_error: Option<StartError>,
 }
 
-/// A signal's name, or its number where it has none.
-#[must_use]
-pub fn signal_name(number: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
-        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
-        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-    ];
-    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-    match index.and_then(|index| NAMES.get(index)) {
-        Some(name) => format!("SIG{name}"),
-        None => format!("signal {number}"),
-    }
-}
-
 /// All that is known when an attempt ends; what the one transaction of an end records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {

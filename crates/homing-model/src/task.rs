@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::answer::AnswerState;
 use crate::id::TaskId;
 use crate::notify::{Notify, Target, When};
-use crate::outcome::{Outcome, signal_name};
+use crate::outcome::Outcome;
 use crate::sanitize;
+use crate::signal;
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -200,7 +201,7 @@ impl Task {
         match (outcome.exit_code, outcome.signal) {
             (Some(0), _) if self.status == Status::Succeeded => {}
             (Some(code), _) => text.push_str(&format!(", exit {code}")),
-            (None, Some(number)) => text.push_str(&format!(", {}", signal_name(number))),
+            (None, Some(number)) => text.push_str(&format!(", {}", signal::name(number))),
             (None, None) => {}
         }
         if let Some(by) = &outcome.stopped_by {

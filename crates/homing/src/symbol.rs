@@ -1,6 +1,6 @@
 //! Statuses and signals as people see them: a symbol and a word, never a colour alone.
 
-pub(crate) use homing_model::outcome::signal_name as signal;
+pub(crate) use homing_model::signal::name as signal;
 use homing_model::{Progress, Status, Task};
 
 use crate::console::{Console, Tint};
@@ -43,7 +43,7 @@ pub(crate) fn exit(task: &Task) -> String {
     }
 }
 
-/// How a task ended, or where it is, in a line.
+/// How a task ended, or where it is, in a line: `failed: exit 1`, `stopped by me`, `lost: machine rebooted`.
 pub(crate) fn sentence(task: &Task) -> String {
     task.sentence()
 }
@@ -53,14 +53,6 @@ mod tests {
     use homing_client::fake::sample_task;
 
     use super::*;
-
-    #[test]
-    fn signals_have_their_names() {
-        assert_eq!(signal(9), "SIGKILL");
-        assert_eq!(signal(31), "SIGSYS");
-        assert_eq!(signal(0), "signal 0");
-        assert_eq!(signal(40), "signal 40");
-    }
 
     #[test]
     fn an_end_is_told_in_one_line() {

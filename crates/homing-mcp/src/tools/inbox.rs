@@ -125,7 +125,7 @@ fn entry(notice: &Notice, room: usize) -> Entry {
             let outcome = completed.outcome.as_ref();
             let exit = match outcome.map(|outcome| (outcome.exit_code, outcome.signal)) {
                 Some((Some(code), _)) if code != 0 => format!(", exit {code}"),
-                Some((None, Some(signal))) => format!(", {}", homing_model::outcome::signal_name(signal)),
+                Some((None, Some(signal))) => format!(", {}", homing_model::signal::name(signal)),
                 Some(_) | None => String::new(),
             };
             let what = format!("{}{exit}{}", completed.status, took.unwrap_or_default());

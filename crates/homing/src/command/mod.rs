@@ -14,6 +14,7 @@ pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod heartbeat;
 pub(crate) mod help;
+pub(crate) mod hook;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod list;
