@@ -50,7 +50,8 @@ pub(super) async fn call(access: &Access, arguments: JsonObject) -> Result<CallT
     if text.is_empty() && !given.eof {
         return Err(Refusal::invalid("there is nothing to write: give `text`, `enter` or `eof`"));
     }
-    let task = super::own(access, &given.id, "write to").await?;
+    let task = access.client.task(&given.id).await?;
+    super::own(access, &task, "write to")?;
     let whole = text.len();
     let sent = access.client.input(task.id.as_str(), Bytes::from(text), given.eof).await;
     let answer = sent.map_err(|error| match error.code() {

@@ -1,6 +1,5 @@
 //! The tools: what each is called, what it teaches a model, what it takes and gives.
 
-mod ask;
 mod inbox;
 mod input;
 mod list;
@@ -11,7 +10,7 @@ mod wait;
 
 use std::sync::{Arc, OnceLock};
 
-use homing_model::{Code, Task, sanitize};
+use homing_model::{Code, Problem, Task, sanitize};
 use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
@@ -45,7 +44,6 @@ pub(crate) fn all() -> &'static [Tool] {
     TOOLS.get_or_init(|| {
         vec![
             run::tool(),
-            ask::tool(),
             list::tool(),
             output::tool(),
             wait::tool(),
@@ -65,7 +63,6 @@ pub(crate) async fn call(
     let arguments = request.arguments.unwrap_or_default();
     let done = match request.name.as_ref() {
         "run" => run::call(access, arguments, context).await,
-        "ask" => ask::call(access, arguments, context).await,
         "list" => list::call(access, arguments).await.map(Into::into),
         "output" => output::call(access, arguments, context).await.map(Into::into),
         "wait" => wait::call(access, arguments, context).await.map(Into::into),
@@ -92,15 +89,14 @@ fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> 
         .map_err(|error| Refusal::invalid(clip(&sanitize::line(&error.to_string()), 500)))
 }
 
-/// The caller's own task of this name; another's is refused before anything is done to it. A task never changes its owner.
-async fn own(access: &Access, reference: &str, what: &str) -> Result<Task, Refusal> {
-    let task = access.client.task(reference).await?;
+/// Another's task is refused before anything is done to it. A task never changes its owner.
+pub(crate) fn own(access: &Access, task: &Task, what: &str) -> Result<(), Refusal> {
     if task.owner == access.owner {
-        return Ok(task);
+        return Ok(());
     }
-    let (id, theirs) = (&task.id, summary::line(&task.owner, 64));
-    let ours = summary::line(&access.owner, 64);
-    Err(homing_model::Problem::new(Code::ForeignTask, format!("{id} belongs to {theirs}, and {ours} cannot {what} it")).into())
+    let (theirs, ours) = (summary::line(&task.owner, 64), summary::line(&access.owner, 64));
+    let detail = format!("{} belongs to {theirs}, and {ours} cannot {what} it", task.id);
+    Err(Problem::new(Code::ForeignTask, detail).into())
 }
 
 #[cfg(test)]
@@ -110,7 +106,7 @@ mod tests {
     #[test]
     fn every_tool_says_what_it_takes_and_gives() {
         let names: Vec<_> = all().iter().map(|tool| tool.name.as_ref()).collect();
-        assert_eq!(names, ["run", "ask", "list", "output", "wait", "stop", "input", "inbox"]);
+        assert_eq!(names, ["run", "list", "output", "wait", "stop", "input", "inbox"]);
         for tool in all() {
             let schema = |schema: &JsonObject| schema.get("properties").and_then(|all| all.as_object().cloned());
             let takes = schema(&tool.input_schema).unwrap_or_default();

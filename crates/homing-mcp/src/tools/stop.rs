@@ -51,7 +51,8 @@ pub(super) async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResult, Refusal> {
     let given: Parameters = super::parameters(arguments)?;
-    let task = super::own(access, &given.id, "stop").await?;
+    let task = access.client.task(&given.id).await?;
+    super::own(access, &task, "stop")?;
     let request = StopRequest {
         grace_ms: given.grace_ms,
         signal: given.signal,
