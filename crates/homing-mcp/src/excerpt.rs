@@ -91,7 +91,8 @@ fn back(bytes: &[u8], most: usize) -> (String, usize) {
     loop {
         let rest = bytes.get(from..).unwrap_or_default();
         // The rest of a character whose beginning is not shown.
-        let rest_of_character = if from == 0 { 0 } else { rest.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
+        let rest_of_character =
+            if from == 0 { 0 } else { rest.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
         let text = clean(rest.get(rest_of_character..).unwrap_or_default());
         if text.len() <= most {
             return (text, from + rest_of_character);
@@ -145,8 +146,14 @@ impl Excerpt {
     }
 
     /// What follows an offset, a page of it; with `wait`, as soon as there is something.
-    pub(crate) async fn page(client: &Client, task: &str, offset: u64, wait: Option<Duration>) -> Result<Self, Error> {
-        let query = OutputQuery { offset: Some(offset), limit: Some(as_u64(MOST)), wait, ..OutputQuery::default() };
+    pub(crate) async fn page(
+        client: &Client,
+        task: &str,
+        offset: u64,
+        wait: Option<Duration>,
+    ) -> Result<Self, Error> {
+        let query =
+            OutputQuery { offset: Some(offset), limit: Some(as_u64(MOST)), wait, ..OutputQuery::default() };
         let chunk = client.output(task, &query).await?;
         let (text, length) = front(&chunk.bytes, MOST, chunk.complete);
         Ok(Self {
@@ -169,7 +176,13 @@ impl Excerpt {
         let border = |(at, byte): (usize, &u8)| (*byte == b'\n').then_some(at + 1);
         let from = match lines {
             0 => bytes.len(),
-            lines => body.iter().enumerate().rev().filter_map(|(at, byte)| border((at, byte))).nth(lines - 1).unwrap_or(0),
+            lines => body
+                .iter()
+                .enumerate()
+                .rev()
+                .filter_map(|(at, byte)| border((at, byte)))
+                .nth(lines - 1)
+                .unwrap_or(0),
         };
         let (text, before) = back(bytes.get(from..).unwrap_or_default(), MOST);
         Ok(Self {
@@ -200,7 +213,8 @@ impl Excerpt {
 
     /// As text: what it is, then the output between fences.
     pub(crate) fn text(&self) -> String {
-        let lost = if self.lost > 0 { format!(", {} bytes are no longer kept", self.lost) } else { String::new() };
+        let lost =
+            if self.lost > 0 { format!(", {} bytes are no longer kept", self.lost) } else { String::new() };
         if self.text.is_empty() {
             return format!("No output from offset {} on{lost}.", self.offset);
         }

@@ -58,7 +58,9 @@ pub(crate) async fn search(
     let mut room = MOST;
     loop {
         let at = found.next_offset + u64::try_from(held.len()).unwrap_or(u64::MAX);
-        let wait = deadline.filter(|_| found.lines.is_empty()).map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wait = deadline
+            .filter(|_| found.lines.is_empty())
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let query = OutputQuery { offset: Some(at), limit: Some(STRETCH), wait, ..OutputQuery::default() };
         let chunk = client.output(task, &query).await?;
         if chunk.gap > 0 {

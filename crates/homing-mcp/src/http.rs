@@ -24,7 +24,11 @@ pub type Service = StreamableHttpService<Handler, NeverSessionManager>;
 /// A service for requests that bring their own client of the API.
 #[must_use]
 pub fn service() -> Service {
-    StreamableHttpService::new(|| Ok(Handler::of_requests()), Arc::new(NeverSessionManager::default()), config())
+    StreamableHttpService::new(
+        || Ok(Handler::of_requests()),
+        Arc::new(NeverSessionManager::default()),
+        config(),
+    )
 }
 
 /// How requests are served. Which ports are ours is for the listener to know.

@@ -15,7 +15,11 @@ const LONGEST: usize = 2_000;
 impl Refusal {
     /// A parameter that makes no sense.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Self::advised(Code::InvalidRequest, detail, "Mend what the message names; the tool's schema describes every field.")
+        Self::advised(
+            Code::InvalidRequest,
+            detail,
+            "Mend what the message names; the tool's schema describes every field.",
+        )
     }
 
     /// A problem with a next step of its own.

@@ -42,7 +42,8 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// The caller's tasks.
 pub(crate) async fn list(access: &Access, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
-    let query = ListQuery { owner: Some(access.owner.clone()), limit: Some(PAGE), cursor, ..ListQuery::default() };
+    let query =
+        ListQuery { owner: Some(access.owner.clone()), limit: Some(PAGE), cursor, ..ListQuery::default() };
     let page = access.client.list(&query).await.map_err(|error| refused(&error.into(), ""))?;
     let resources = page.items.iter().map(|task| {
         let name = task.name.as_deref().map_or_else(|| task.id.to_string(), |name| line(name, 64));
@@ -58,7 +59,12 @@ pub(crate) async fn list(access: &Access, cursor: Option<String>) -> Result<List
 /// One of them.
 pub(crate) async fn read(access: &Access, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let shown = line(uri, 200);
-    let none = || ErrorData::resource_not_found(format!("there is no resource {shown}"), Some(serde_json::json!({ "uri": shown })));
+    let none = || {
+        ErrorData::resource_not_found(
+            format!("there is no resource {shown}"),
+            Some(serde_json::json!({ "uri": shown })),
+        )
+    };
     let rest = uri.strip_prefix(SCHEME).ok_or_else(none)?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (id, of_output) = match path.split_once('/') {
@@ -77,7 +83,8 @@ pub(crate) async fn read(access: &Access, uri: &str) -> Result<ReadResourceResul
         }
         (true, None) if query.is_empty() => {
             let output = Excerpt::whole(&access.client, &id, MOST).await.map_err(refuse)?;
-            let text = output.map_or_else(|| "The output is no longer kept.".to_owned(), |output| output.text());
+            let text =
+                output.map_or_else(|| "The output is no longer kept.".to_owned(), |output| output.text());
             ResourceContents::text(text, uri)
         }
         (true, Some(offset)) => {

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use homing_client::Mode;
 use homing_model::api::StopRequest;
-use homing_model::{Code, StartError, Status, Task, TaskId};
+use homing_model::{Code, Status, Task, TaskId};
 use rmcp::RoleServer;
 use rmcp::model::{
-    CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject, ProtocolVersion,
-    Task as McpTask, TaskPayload, TaskStatus,
+    CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject,
+    ProtocolVersion, Task as McpTask, TaskPayload, TaskStatus,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
@@ -29,7 +29,9 @@ const POLL_MS: u64 = 1_000;
 /// Whether a client gets a task where it asks for a long job. Declaring the extension is not enough: some clients do so on connections of
 /// protocols that have no tasks, and would show an empty result.
 pub(crate) fn wanted(context: &RequestContext<RoleServer>) -> bool {
-    let speaks = context.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    let speaks = context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     speaks && context.client_capabilities().is_some_and(|declared| declared.supports_tasks())
 }
 
@@ -47,16 +49,21 @@ pub(crate) async fn get(access: &Access, id: &str) -> Result<GetTaskResult, Erro
     };
     let payload = match status(&task) {
         TaskStatus::Completed => TaskPayload::Completed { result: result(access, &task).await? },
-        TaskStatus::Failed => TaskPayload::Failed { error: object(json!({
-            "code": ErrorCode::INTERNAL_ERROR.0,
-            "message": format!("{}: homing could not see it through; what it printed is readable with the tool `output`", sentence(&task)),
-        })) },
+        TaskStatus::Failed => TaskPayload::Failed {
+            error: object(json!({
+                "code": ErrorCode::INTERNAL_ERROR.0,
+                "message": format!("{}: homing could not see it through; what it printed is readable with the tool `output`", sentence(&task)),
+            })),
+        },
         TaskStatus::Cancelled => TaskPayload::Cancelled,
         _ => TaskPayload::Working,
     };
     if task.status.is_terminal() && task.owner == access.owner {
         // Last, since a call in the owner's name confirms what was told before it.
-        let told = access.client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true).await;
+        let told = access
+            .client
+            .wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true)
+            .await;
         told.map_err(|error| refused(&error.into()))?;
     }
     Ok(GetTaskResult::new(DetailedTask::new(facts(&task, payload.status()), payload)))
@@ -95,15 +102,13 @@ async fn find(access: &Access, id: &str) -> Result<Task, Refusal> {
 /// What a status means to MCP: a command that ran and failed was carried out, and `failed` is for what homing itself could not do.
 fn status(task: &Task) -> TaskStatus {
     match task.status {
-        Status::Queued | Status::Starting | Status::Running | Status::Paused | Status::Stopping => TaskStatus::Working,
-        Status::Succeeded | Status::Failed | Status::TimedOut => TaskStatus::Completed,
+        Status::Queued | Status::Starting | Status::Running | Status::Paused | Status::Stopping => {
+            TaskStatus::Working
+        }
+        // Of a start that failed the reason says why, in a result that can be read.
+        Status::Succeeded | Status::Failed | Status::TimedOut | Status::StartFailed => TaskStatus::Completed,
         Status::Stopped => TaskStatus::Cancelled,
         Status::Lost => TaskStatus::Failed,
-        Status::StartFailed => match task.outcome.as_ref().and_then(|outcome| outcome.start_error) {
-            Some(StartError::NotFound | StartError::NotExecutable) => TaskStatus::Completed,
-            // A folder or a limit of the caller's, or something of ours: its reason tells, and it is a result that can be read.
-            Some(StartError::Other) | None => TaskStatus::Completed,
-        },
     }
 }
 
@@ -125,7 +130,8 @@ async fn result(access: &Access, task: &Task) -> Result<JsonObject, ErrorData> {
 fn expired(id: &str, refusal: &Refusal) -> GetTaskResult {
     let error = json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": refusal.text() });
     let long_ago = homing_model::Timestamp::from_millis(0).to_string();
-    let facts = McpTask::new(id, TaskStatus::Failed, long_ago.clone(), long_ago).with_status_message(refusal.text());
+    let facts =
+        McpTask::new(id, TaskStatus::Failed, long_ago.clone(), long_ago).with_status_message(refusal.text());
     GetTaskResult::new(DetailedTask::new(facts, TaskPayload::Failed { error: object(error) }))
 }
 

@@ -73,7 +73,8 @@ struct Inbox {
 }
 
 pub(super) fn tool() -> Tool {
-    let annotations = ToolAnnotations::with_title("See what waits for you").read_only(false).destructive(false);
+    let annotations =
+        ToolAnnotations::with_title("See what waits for you").read_only(false).destructive(false);
     super::tool::<Parameters, Inbox>("inbox", DESCRIPTION, annotations)
 }
 
@@ -140,9 +141,10 @@ fn entry(notice: &Notice, room: usize) -> Entry {
             (format!("quiet for {}{input}", show_duration(*quiet_ms)), None)
         }
         Body::Heartbeat { new_output } => ("goes on".to_owned(), Some(new_output)),
-        Body::WakePaused { per_hour, held_back, .. } => {
-            (format!("you were woken {per_hour} times in an hour, which is the most; {held_back} wait here"), None)
-        }
+        Body::WakePaused { per_hour, held_back, .. } => (
+            format!("you were woken {per_hour} times in an hour, which is the most; {held_back} wait here"),
+            None,
+        ),
     };
     let cut = |text: &String| {
         let text = clean(text.as_bytes());

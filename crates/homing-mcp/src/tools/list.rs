@@ -117,10 +117,14 @@ fn one(access: &Access, task: &Task) -> Reply {
         watch: task.watch.iter().map(|pattern| line(pattern, 200)).collect(),
         progress: task.progress.as_ref().map(|progress| {
             let percent = progress.percent.map(|percent| format!("{percent:.0} % "));
-            line(&format!("{}{}", percent.unwrap_or_default(), progress.text.as_deref().unwrap_or_default()), 200)
+            line(
+                &format!("{}{}", percent.unwrap_or_default(), progress.text.as_deref().unwrap_or_default()),
+                200,
+            )
         }),
     };
     let size = show_size(task.output.bytes);
     let text = format!("{}\nIt has printed {size}; `output` shows it.", summary.text(task));
-    Reply::new(text, &Listed { tasks: vec![summary], details: Some(details), next_cursor: None }).linked(&task.id)
+    Reply::new(text, &Listed { tasks: vec![summary], details: Some(details), next_cursor: None })
+        .linked(&task.id)
 }

@@ -108,7 +108,8 @@ mod tests {
         let names: Vec<_> = all().iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(names, ["run", "list", "output", "wait", "stop", "input", "inbox"]);
         for tool in all() {
-            let schema = |schema: &JsonObject| schema.get("properties").and_then(|all| all.as_object().cloned());
+            let schema =
+                |schema: &JsonObject| schema.get("properties").and_then(|all| all.as_object().cloned());
             let takes = schema(&tool.input_schema).unwrap_or_default();
             assert!(!takes.is_empty(), "{}: {:?}", tool.name, tool.input_schema);
             for (name, field) in &takes {

@@ -101,7 +101,14 @@ fn printed(output: Excerpt) -> Reply {
         (false, false) => format!("Next offset: {next_offset}"),
     };
     let text = format!("{}\n{rest}", output.text());
-    let printed = Printed { output: Some(output), matches: None, note: None, more_matches: None, next_offset, complete };
+    let printed = Printed {
+        output: Some(output),
+        matches: None,
+        note: None,
+        more_matches: None,
+        next_offset,
+        complete,
+    };
     Reply::new(text, &printed)
 }
 

@@ -99,7 +99,8 @@ pub(super) struct Ran {
 }
 
 pub(super) fn tool() -> Tool {
-    let annotations = ToolAnnotations::with_title("Run a command").read_only(false).destructive(true).open_world(true);
+    let annotations =
+        ToolAnnotations::with_title("Run a command").read_only(false).destructive(true).open_world(true);
     super::tool::<Parameters, Ran>("run", DESCRIPTION, annotations)
 }
 
@@ -191,7 +192,12 @@ pub(super) async fn carry_out(
 }
 
 /// Submits with the targets that the plan asks for; and whether the end starts a new turn.
-async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> Result<(Task, bool), Refusal> {
+async fn submit(
+    access: &Access,
+    mut spec: Spec,
+    plan: &Plan,
+    as_task: bool,
+) -> Result<(Task, bool), Refusal> {
     let told = plan.notify || plan.watched;
     let on = match (plan.notify, plan.watched) {
         (true, _) => When::Always,
@@ -203,7 +209,8 @@ async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> 
     let mut targets = if told { vec![Target::Inbox] } else { Vec::new() };
     // A client that polls an MCP task is told by that, and need not be woken as well.
     if told && spec.session.is_some() && !as_task {
-        spec.notify = Some(Notify { on, targets: [targets.clone(), vec![Target::Wake(None)]].concat(), secret: None });
+        spec.notify =
+            Some(Notify { on, targets: [targets.clone(), vec![Target::Wake(None)]].concat(), secret: None });
         match access.client.submit(&spec, Some(&fresh_key()?)).await {
             Ok(submitted) => return Ok((submitted.task, true)),
             // This session cannot be woken, or nobody may be: the inbox is there for everybody.
@@ -217,7 +224,11 @@ async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> 
 
 /// An idempotency key that nobody had before.
 fn fresh_key() -> Result<String, Refusal> {
-    let random = || getrandom::u64().map_err(|error| homing_model::Problem::new(Code::SystemLimit, format!("no random number: {error}")));
+    let random = || {
+        getrandom::u64().map_err(|error| {
+            homing_model::Problem::new(Code::SystemLimit, format!("no random number: {error}"))
+        })
+    };
     Ok(format!("{:016x}{:016x}", random()?, random()?))
 }
 
@@ -225,11 +236,16 @@ fn fresh_key() -> Result<String, Refusal> {
 fn next_step(task: &Task, plan: &Plan, wakes: bool) -> String {
     let id = &task.id;
     match (plan.notify, wakes) {
-        (true, true) => "You will be told when it ends: go on with something else, or end your turn. Do not poll.".to_owned(),
+        (true, true) => {
+            "You will be told when it ends: go on with something else, or end your turn. Do not poll."
+                .to_owned()
+        }
         (true, false) => format!(
             "Its end will wait in your inbox: `inbox` with `wait_ms`, or `wait` for {id}, brings it. Do not poll in between."
         ),
-        (false, _) if plan.watched => "You will be told of a line that matches, and if it ends badly. Do not poll.".to_owned(),
+        (false, _) if plan.watched => {
+            "You will be told of a line that matches, and if it ends badly. Do not poll.".to_owned()
+        }
         (false, _) => format!(
             "Hint: nobody is told of its end; `notify_on_complete: true` would have. `wait` for {id} waits, `output` shows what it prints."
         ),
@@ -247,7 +263,8 @@ fn begun(access: &Access, task: &Task, plan: &Plan, wakes: bool) -> Reply {
 async fn goes_on(access: &Access, task: &Task, plan: &Plan, wakes: bool) -> Result<Reply, Refusal> {
     let output = Excerpt::whole(&access.reader, &task.id, MOST).await?;
     let next = next_step(task, plan, wakes);
-    let shown = output.as_ref().map(|output| format!("\n{}\nNext offset: {}", output.text(), output.next_offset));
+    let shown =
+        output.as_ref().map(|output| format!("\n{}\nNext offset: {}", output.text(), output.next_offset));
     let text = format!(
         "{} and goes on in the background, which is no error: the wait is over, not the task.{}\n{next}",
         summary::sentence(task),
@@ -264,9 +281,14 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
         true => None,
         false => Excerpt::whole(&access.reader, &task.id, MOST).await?,
     };
-    let answer = task.answer.as_deref().map(|answer| summary::clip(&crate::excerpt::clean(answer.as_bytes()), MOST));
+    let answer =
+        task.answer.as_deref().map(|answer| summary::clip(&crate::excerpt::clean(answer.as_bytes()), MOST));
     let shown = match (&answer, &output) {
-        (Some(answer), _) => format!("Answer of the sub-agent ({}):\n{}", crate::excerpt::UNTRUSTED, crate::excerpt::fenced(answer)),
+        (Some(answer), _) => format!(
+            "Answer of the sub-agent ({}):\n{}",
+            crate::excerpt::UNTRUSTED,
+            crate::excerpt::fenced(answer)
+        ),
         (None, Some(output)) => output.text(),
         (None, None) => "Its output is no longer kept.".to_owned(),
     };

@@ -41,7 +41,8 @@ struct Stopped {
 }
 
 pub(super) fn tool() -> Tool {
-    let annotations = ToolAnnotations::with_title("Stop a task").read_only(false).destructive(true).idempotent(true);
+    let annotations =
+        ToolAnnotations::with_title("Stop a task").read_only(false).destructive(true).idempotent(true);
     super::tool::<Parameters, Stopped>("stop", DESCRIPTION, annotations)
 }
 
@@ -64,7 +65,8 @@ pub(super) async fn call(
     let task = answer.task;
     if task.status.is_terminal() && !is_agent_session(&access.owner) {
         // The API tells a session of an agent by itself; whoever else calls tools has read the answer too.
-        let told = access.client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true);
+        let told =
+            access.client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true);
         told.await?;
     }
     let summary = Summary::new(&task, &access.owner);

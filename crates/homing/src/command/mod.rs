@@ -18,6 +18,7 @@ pub(crate) mod hook;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod list;
+pub(crate) mod mcp;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod redeliver;
