@@ -2,7 +2,7 @@
 //!
 //! An agent's hook says "this process is in that session"; whoever is started by that process is then known by its ancestors. The
 //! environment cannot say it: a server that an agent has started lives on when the conversation changes. Nothing is guessed: a process
-//! that is in several sessions is in none, and what a hook says holds for its own ancestors only, up to the shim of a task.
+//! that serves several sessions is in none, and what a hook says holds for its own ancestors only, up to the shim of a task.
 //!
 //! A row is memory, not truth: it counts while its process lives, by pid, start time and boot. When a session begins anew in another process
 //! and the old one is gone, what that was told and did not confirm is open again, in the same transaction (P5).
@@ -63,8 +63,7 @@ impl Engine {
         if stays.is_none_or(|stays| stays.streak != binding.streak || !fresh(stays)) {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
-            // One process of Claude Code is in one conversation; others serve several at once.
-            let alone = request.agent == Agent::Claude;
+            let alone = one_at_a_time(request.agent);
             inner.store.bind(Bind { binding: binding.clone(), alone, gives_back }).await?;
             if gives_back {
                 inner.bump();
@@ -81,7 +80,9 @@ impl Engine {
         let chain = chain(pid);
         let bound = self.inner.store.bindings(chain.iter().map(|process| process.pid).collect()).await?;
         for process in &chain {
-            let mut here = bound.iter().filter(|bound| bound.pid == process.pid && lives(&self.inner, bound));
+            let mut here = bound.iter().filter(|bound| {
+                bound.pid == process.pid && one_at_a_time(bound.agent) && lives(&self.inner, bound)
+            });
             match (here.next(), here.next()) {
                 (None, _) => {}
                 (Some(only), None) => return Ok(Some(self.info(only))),
@@ -144,6 +145,15 @@ impl Engine {
             pid: Some(binding.pid),
             streak: binding.streak,
         }
+    }
+}
+
+/// Whether a process of this agent is in one conversation at a time. A server of Codex or opencode runs the tools of all of them, so that
+/// being started by it says nothing.
+const fn one_at_a_time(agent: Agent) -> bool {
+    match agent {
+        Agent::Claude | Agent::Gemini => true,
+        Agent::Codex | Agent::Opencode => false,
     }
 }
 

@@ -121,9 +121,8 @@ impl Hook<'_> {
             return Ok(exit_code::DONE);
         }
         let mut telling = self.take().await;
-        if let (None, Some(hold)) = (&telling, hold)
-            && matches!(timeout(hold, self.marked_work_brings_something()).await, Ok(true))
-        {
+        if let (None, Some(hold)) = (&telling, hold) {
+            let _ = timeout(hold, self.marked_work_runs()).await;
             telling = self.take().await;
         }
         self.tell(Event::Stop, telling).await
@@ -214,19 +213,13 @@ impl Hook<'_> {
         ListQuery { owner: Some(self.owner.clone()), statuses, limit: Some(1), ..ListQuery::default() }
     }
 
-    /// Waits while marked work runs; true as soon as something is there to tell, false once nothing more will come of it.
-    async fn marked_work_brings_something(&self) -> bool {
+    /// Waits while marked work runs and nothing is there to tell.
+    async fn marked_work_runs(&self) {
         let marked = ListQuery { labels: vec![HELD.to_owned()], ..self.live() };
-        loop {
-            match self.client.list(&marked).await {
-                Ok(page) if page.items.is_empty() => return false,
-                Ok(_) => {}
-                Err(_) => return false,
-            }
+        while matches!(self.client.list(&marked).await, Ok(page) if !page.items.is_empty()) {
             match self.client.inbox(&self.owner, Some(waiter::ROUND)).await {
                 Ok(answer) if answer.items.is_empty() => {}
-                Ok(_) => return true,
-                Err(_) => return false,
+                _ => return,
             }
         }
     }

@@ -14,8 +14,10 @@ const ANCESTORS: usize = 1_000;
 
 /// The agent, by its own word where it gives that, else the nearest ancestor that is no shell.
 pub(super) fn agent_process(agent: Agent, surroundings: &Surroundings) -> Option<Process> {
-    let said =
-        (agent == Agent::Claude).then(|| surroundings.text("CLAUDE_PID")?.trim().parse().ok()).flatten();
+    let said: Option<u32> = match agent {
+        Agent::Claude => surroundings.text("CLAUDE_PID").and_then(|pid| pid.trim().parse().ok()),
+        Agent::Codex | Agent::Gemini | Agent::Opencode => None,
+    };
     let above = |process: &Process| stat(process.parent);
     let mut ancestors = std::iter::successors(stat(process::id()), above)
         .take_while(|process| process.pid > 1)

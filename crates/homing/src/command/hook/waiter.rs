@@ -8,7 +8,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use std::time::Duration;
 use homing_shim::process::{self, Process};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
 use super::{Hook, PATIENCE, seat};
@@ -56,14 +55,15 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
 }
 
 /// Becomes readable when the process ends.
-fn watch(agent: &Process) -> io::Result<AsyncFd<OwnedFd>> {
+fn watch(agent: &Process) -> io::Result<UnixStream> {
     let pid = i32::try_from(agent.pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
     let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
     // The descriptor holds whoever has this pid: make sure that it is the one we mean.
     if process::stat(agent.pid).is_none_or(|now| now.start != agent.start || now.zombie) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    AsyncFd::new(pidfd)
+    // No socket; the stream type is only how the runtime watches it.
+    UnixStream::from_std(std::os::unix::net::UnixStream::from(pidfd))
 }
 
 async fn attend(hook: &Hook<'_>, agent: &Process) -> Result<u8, Failure> {
