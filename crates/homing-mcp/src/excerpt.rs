@@ -216,7 +216,9 @@ impl Excerpt {
         let lost =
             if self.lost > 0 { format!(", {} bytes are no longer kept", self.lost) } else { String::new() };
         if self.text.is_empty() {
-            return format!("No output from offset {} on{lost}.", self.offset);
+            let from =
+                if self.offset > 0 { format!(" from offset {} on", self.offset) } else { String::new() };
+            return format!("No output{from}{lost}.");
         }
         let (from, to) = (self.offset, self.next_offset);
         format!("Output, bytes {from} to {to}{lost} ({UNTRUSTED}):\n{}", fenced(&self.text))

@@ -18,6 +18,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, schemars};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::access::Access;
 use crate::refusal::Refusal;
@@ -33,9 +34,26 @@ fn tool<I: schemars::JsonSchema + 'static, O: schemars::JsonSchema + 'static>(
 ) -> Tool {
     // Every type of parameters is an object, which is all that could be wrong with one; a test looks at each.
     let input: Arc<JsonObject> = schema_for_input::<I>().unwrap_or_default();
-    Tool::new(name, description, input)
-        .with_raw_output_schema(schema_for_output::<O>())
-        .with_annotations(annotations)
+    let mut output = schema_for_output::<O>();
+    shorten(Arc::make_mut(&mut output));
+    Tool::new(name, description, input).with_raw_output_schema(output).with_annotations(annotations)
+}
+
+/// What a tool takes is explained to the model; what it gives explains itself, and the list of tools is paid for in every conversation.
+fn shorten(schema: &mut JsonObject) {
+    // A field may have these names, and its schema is an object; what is explained in a text is not.
+    schema.retain(|name, value| !(matches!(name.as_str(), "description" | "title") && value.is_string()));
+    for value in schema.values_mut() {
+        shorten_within(value);
+    }
+}
+
+fn shorten_within(value: &mut Value) {
+    match value {
+        Value::Object(object) => shorten(object),
+        Value::Array(items) => items.iter_mut().for_each(shorten_within),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// Every tool, in the order in which a model should think of them. Made once.

@@ -151,7 +151,7 @@ pub(super) async fn call(
 }
 
 /// Another folder. Over HTTP there is no folder that a relative one could begin at.
-fn go_to(spec: &mut Spec, cwd: &str) -> Result<(), Refusal> {
+pub(super) fn go_to(spec: &mut Spec, cwd: &str) -> Result<(), Refusal> {
     let cwd = match &spec.cwd {
         Some(base) => Path::new(base.as_os_str()).join(cwd),
         None if Path::new(cwd).is_absolute() => cwd.into(),
