@@ -149,6 +149,9 @@ catalogue! {
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
         "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+    /// An agent reaches for a task of another owner.
+    ForeignTask = "HM0055", "foreign_task", 403, "the task belongs to another owner",
+        "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
     /// A session of an agent is spoken for by a process that the agent did not start.
     NoAncestor = "HM0065", "no_ancestor", 403, "the agent did not start this process",
         "Only a hook that the agent itself runs can say which session it is in: `homing install AGENT` sets them up.";
