@@ -166,11 +166,17 @@ pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Option<Session> {
             pid: given("CLAUDE_PID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 1),
             socket: given("CLAUDE_CODE_MESSAGING_SOCKET").filter(|path| path.starts_with('/')),
             folder: given("CLAUDE_CONFIG_DIR").or_else(|| at_home(".claude")),
-            headless: given("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk")),
+            headless: given("CLAUDE_CODE_SESSION_ATTENDED").is_some_and(|attended| attended == "0")
+                || given("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk")),
             path,
             ..found
         },
-        Agent::Codex => Session { folder: given("CODEX_HOME").or_else(|| at_home(".codex")), path, ..found },
+        Agent::Codex => Session {
+            version: given("CODEX_VERSION"),
+            folder: given("CODEX_HOME").or_else(|| at_home(".codex")),
+            path,
+            ..found
+        },
         Agent::Opencode => Session { url: given("OPENCODE_SERVER_URL"), path, ..found },
         Agent::Gemini => Session { path, ..found },
     })
