@@ -225,10 +225,14 @@ pub fn is_pane(text: &str) -> bool {
 /// The pane that an environment belongs to.
 pub fn pane(lookup: impl Fn(&str) -> Option<String>) -> Option<Pane> {
     let id = lookup("TMUX_PANE").filter(|id| is_pane(id))?;
+    Some(Pane { server: tmux_server(lookup)?, id, program: None })
+}
+
+/// The socket of the tmux server that an environment belongs to.
+pub fn tmux_server(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     // The socket, the server's process and a number; only the last two have no commas in them.
     let tmux = lookup("TMUX")?;
-    let server = tmux.rsplitn(3, ',').nth(2).filter(|server| server.starts_with('/'))?;
-    Some(Pane { server: server.to_owned(), id, program: None })
+    tmux.rsplitn(3, ',').nth(2).filter(|server| server.starts_with('/')).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Context {
             let folder = lookup("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".to_owned());
             format!("{folder}/tmux-{}/default", rustix::process::getuid().as_raw())
         };
-        let server = session::pane(lookup).map_or_else(usual, |own| own.server);
+        let server = session::tmux_server(lookup).unwrap_or_else(usual);
         let pane = Pane { server, id: named, program: None };
         let path = self.surroundings.text("PATH").unwrap_or_default();
         Some(Pane { program: homing_deliver::wake::foreground(&pane, path), ..pane })

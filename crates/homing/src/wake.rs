@@ -1,4 +1,4 @@
-//! `homing __wake HOME`: what the daemon runs, under a shim, to start a turn of an agent.
+//! `homing __homing-wake HOME`: what the daemon runs, under a shim, to start a turn of an agent.
 //!
 //! Reads an order on its input, does it, and says by its exit code what came of it: 0 delivered, 75 not now, 1 a failed attempt. Its last line
 //! says how or why, and stays with the delivery. It asks no daemon: what it needs to know is in the order.
@@ -14,7 +14,7 @@ use crate::home;
 use crate::surroundings::Surroundings;
 
 /// The hidden first argument.
-pub(crate) const WAKE: &str = "__wake";
+pub(crate) const WAKE: &str = "__homing-wake";
 /// The code that means: not now (`EX_TEMPFAIL`).
 const NOT_NOW: u8 = 75;
 /// No order is longer: fifty notices with their tails.

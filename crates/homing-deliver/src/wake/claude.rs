@@ -165,7 +165,7 @@ fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
     let seen = running.seen()?;
     let lines = || seen.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_session = |line: &Value| line["session_id"] == id;
-    if let Some(result) = lines().filter(|line| line["type"] == "result").last() {
+    if let Some(result) = lines().rfind(|line| line["type"] == "result") {
         return Ok(match result["is_error"].as_bool() {
             Some(false) if of_session(&result) => {
                 Verdict::Delivered("one more turn by `claude -p --resume`".to_owned())

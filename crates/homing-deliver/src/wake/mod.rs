@@ -4,7 +4,7 @@
 //!
 //! There are two halves. [`readiness`] is asked by the dispatcher, in the daemon, before anything is claimed: it looks and changes nothing, so
 //! a session that is busy or closed costs a look now and then, and no attempt. [`wake`] is the work of a process of its own under a shim
-//! (`homing __wake`), which looks once more, speaks, and says by its exit code what came of it: 0 delivered, 75 not now, anything else a
+//! (`homing __homing-wake`), which looks once more, speaks, and says by its exit code what came of it: 0 delivered, 75 not now, anything else a
 //! failed attempt. So a daemon that dies neither loses nor doubles a turn.
 //!
 //! Each agent has a ladder of rungs, best first. A rung is taken only where it is known to work (the agent's version, a file, an answer), it
