@@ -39,6 +39,7 @@ mod entropy;
 mod error;
 mod exec;
 mod external;
+mod growth;
 mod guard;
 mod home;
 mod hook;
