@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod agent;
 mod ancestry;
 mod attend;
 mod builder;

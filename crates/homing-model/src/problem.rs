@@ -149,6 +149,15 @@ catalogue! {
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
         "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+    /// Nobody to ask.
+    NoAgent = "HM0070", "no_agent", 422, "no agent was named",
+        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
+    /// An agent that nobody knows.
+    UnknownAgent = "HM0071", "unknown_agent", 422, "there is no such agent",
+        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent.";
+    /// A session that cannot go on.
+    NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
+        "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
 }
 
 impl Code {

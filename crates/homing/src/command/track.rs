@@ -109,7 +109,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 fn joined(task: &Task) -> String {
     let other = match task.kind {
         Kind::External => String::new(),
-        Kind::Command | Kind::Hook => format!("; it is a command: {}", sanitize::line(&task.command)),
+        Kind::Command | Kind::Agent | Kind::Hook => format!("; it is a command: {}", sanitize::line(&task.command)),
     };
     format!("homing: joined {}, which is live with this key{other}", task.id)
 }
