@@ -1,5 +1,8 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod ask;
+mod ask_crashes;
+mod ask_sessions;
 mod cgroups;
 mod completions;
 mod config;
