@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::api::GcAnswer;
-use homing_model::{Agent, Task, TaskId};
+use homing_model::{SubAgent, Task, TaskId};
 use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
@@ -108,7 +108,7 @@ async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
 }
 
 /// False if a living shim holds it. What an agent kept goes first: while the folder is there, there is something to do.
-fn remove_unless_held(home: &Home, id: &TaskId, agent: Option<&Agent>) -> io::Result<bool> {
+fn remove_unless_held(home: &Home, id: &TaskId, agent: Option<&SubAgent>) -> io::Result<bool> {
     match home.open_task(id) {
         // The lock goes with the descriptor, after the folder.
         Ok(held) if folder::lock(&held)? => {

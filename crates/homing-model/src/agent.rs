@@ -98,7 +98,7 @@ pub struct Heard {
 
 /// The agent behind a task, as the ledger keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Agent {
+pub struct SubAgent {
     /// Its name.
     pub name: String,
     /// How its output is understood.
@@ -188,9 +188,9 @@ mod tests {
         for driver in drivers.chain([Driver::Stdout, lines]) {
             let heard = Heard { session_id: Some("s".into()), cost_usd: Some(0.5), ..Heard::default() };
             let folder = Some("/home/ann/.claude".into());
-            let agent = Agent { name: "claude".into(), driver, folder, continues: None, heard };
+            let agent = SubAgent { name: "claude".into(), driver, folder, continues: None, heard };
             let text = serde_json::to_string(&agent).unwrap();
-            assert_eq!(serde_json::from_str::<Agent>(&text).unwrap(), agent, "{text}");
+            assert_eq!(serde_json::from_str::<SubAgent>(&text).unwrap(), agent, "{text}");
         }
     }
 

@@ -43,7 +43,7 @@ pub mod validate;
 pub mod wake;
 pub mod watch;
 
-pub use agent::{Agent, AgentInfo};
+pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use detail::{NoticeInfo, TaskDetail};

@@ -3,18 +3,19 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use homing_model::Session;
 use homing_model::environment::is_agent_session;
 
 use super::config::Agents;
 use crate::error::Error;
 use crate::launch::Values;
 
-/// The name of the agent to ask, for this owner and with these variables.
-pub(super) fn choose(agents: &Agents, owner: &str, values: &Values) -> Result<String, Error> {
+/// The name of the agent to ask, where this one asks, if one does, and with these variables.
+pub(super) fn choose(agents: &Agents, asking: Option<&str>, values: &Values) -> Result<String, Error> {
     if let Some(name) = &agents.default {
         return Ok(name.clone());
     }
-    if let Some((agent, _)) = owner.split_once(':').filter(|_| is_agent_session(owner)) {
+    if let Some(agent) = asking {
         return Ok(agent.to_owned());
     }
     let there = |name: &&str| {
@@ -30,6 +31,12 @@ pub(super) fn choose(agents: &Agents, owner: &str, values: &Values) -> Result<St
         ))),
         several => Err(Error::NoAgent(format!("no agent was named, and there are {}", several.join(", ")))),
     }
+}
+
+/// The agent whose session asks: the one that was found to, or the one that the task belongs to.
+pub(super) fn asking<'a>(session: Option<&Session>, owner: &'a str) -> Option<&'a str> {
+    let owner = owner.split_once(':').filter(|_| is_agent_session(owner)).map(|(agent, _)| agent);
+    session.map(|session| session.agent.as_str()).or(owner)
 }
 
 /// Whether a program can be found and executed.
@@ -58,8 +65,9 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         };
         let mut agents = Agents::default();
-        let choose =
-            |agents: &Agents, owner: &str| choose(agents, owner, &values).map_err(|error| error.to_string());
+        let choose = |agents: &Agents, owner: &str| {
+            choose(agents, asking(None, owner), &values).map_err(|error| error.to_string())
+        };
         assert!(choose(&agents, "user").unwrap_err().contains("none of claude, codex"));
         put("claude", 0o644);
         put("gemini", 0o755);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use homing_model::agent::{Driver, Heard, LONGEST_ARGUMENT};
-use homing_model::{Agent, Kind, OsText, Spec, environment};
+use homing_model::{Kind, OsText, Spec, SubAgent, environment};
 use homing_store::Record;
 
 use super::choice;
@@ -17,7 +17,7 @@ use crate::launch::Values;
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// What is kept.
-    pub(crate) agent: Agent,
+    pub(crate) agent: SubAgent,
     /// The prompt, if it is the command's input and not an argument.
     pub(crate) input: Option<String>,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn plan(inner: &Inner, spec: &mut Spec, owner: &str) -> Result<
         }
         (Some(name), _) => name.clone(),
         (None, Some((_, agent))) => agent.name.clone(),
-        (None, None) => choice::choose(agents, owner, &values)?,
+        (None, None) => choice::choose(agents, choice::asking(spec.session.as_ref(), owner), &values)?,
     };
     let known = agents.known(&name).ok_or_else(|| Error::UnknownAgent {
         name: name.clone(),
@@ -71,12 +71,12 @@ pub(crate) async fn plan(inner: &Inner, spec: &mut Spec, owner: &str) -> Result<
     let continues = earlier.map(|(record, _)| record.id);
     spec.continues = continues.as_ref().map(ToString::to_string);
     let heard = Heard { session_id: session, ..Heard::default() };
-    let agent = Agent { name, driver: known.driver, folder, continues, heard };
+    let agent = SubAgent { name, driver: known.driver, folder, continues, heard };
     Ok(Plan { agent, input: (!as_argument).then_some(prompt) })
 }
 
 /// The task of this owner that is to be continued; what others have is as if it were not there.
-async fn earlier(inner: &Inner, reference: &str, owner: &str) -> Result<(Record, Agent), Error> {
+async fn earlier(inner: &Inner, reference: &str, owner: &str) -> Result<(Record, SubAgent), Error> {
     let record = inner.own(reference, owner).await?;
     let refuse = |why: &str| Err(Error::NotContinued { task: record.id.clone(), why: why.to_owned() });
     match &record.agent {
@@ -89,7 +89,7 @@ async fn earlier(inner: &Inner, reference: &str, owner: &str) -> Result<(Record,
 }
 
 /// The session that goes on.
-fn session(earlier: &Record, agent: &Agent, known: &Known) -> Result<String, Error> {
+fn session(earlier: &Record, agent: &SubAgent, known: &Known) -> Result<String, Error> {
     let refuse = |why: String| Err(Error::NotContinued { task: earlier.id.clone(), why });
     if known.resume.is_empty() {
         let name = &agent.name;

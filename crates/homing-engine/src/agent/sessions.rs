@@ -1,13 +1,13 @@
 //! What agents keep of their sessions, and how it goes when the last task of a session is forgotten.
 //!
-//! Keeps P11: only what has the session's whole id in its name is removed, only beneath the agent's own folder, and no link is followed. The
+//! Keeps P11: only what has the session's whole id in its name (or, with one agent, in its first lines) is removed, only beneath the agent's own folder, and no link is followed. The
 //! id is the agent's own word, so one that is too short to be unique removes nothing.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use homing_model::Agent;
+use homing_model::SubAgent;
 use homing_model::agent::Driver;
 use homing_store::store;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -39,14 +39,17 @@ const fn places(driver: &Driver) -> &'static [(&'static str, u32)] {
 }
 
 /// The agent whose session goes with this task, once its ledger entry is a tombstone: none if another task still has the session.
-pub(crate) async fn to_remove(inner: &Inner, agent: Option<Agent>) -> Result<Option<Agent>, store::Error> {
+pub(crate) async fn to_remove(
+    inner: &Inner,
+    agent: Option<SubAgent>,
+) -> Result<Option<SubAgent>, store::Error> {
     let Some(agent) = agent else { return Ok(None) };
     let Some(session) = agent.heard.session_id.clone() else { return Ok(None) };
     Ok((!inner.store.session_kept(session).await?).then_some(agent))
 }
 
 /// Removes what the agent kept of the session; answers how many files and folders that were.
-pub(crate) fn remove(agent: &Agent) -> io::Result<usize> {
+pub(crate) fn remove(agent: &SubAgent) -> io::Result<usize> {
     let session = agent.heard.session_id.as_deref().filter(|id| id.len() >= SHORTEST && is_session(id));
     let (Some(session), Some(folder)) = (session, &agent.folder) else { return Ok(0) };
     let root = match open(rustix::fs::CWD, Path::new(folder.as_os_str()), OFlags::empty()) {
@@ -57,7 +60,7 @@ pub(crate) fn remove(agent: &Agent) -> io::Result<usize> {
     let mut removed = 0;
     for (place, levels) in places(&agent.driver) {
         match open(&root, Path::new(place), OFlags::NOFOLLOW) {
-            Ok(place) => removed += sweep(&place, session, *levels)?,
+            Ok(place) => removed += sweep(&place, agent, session, *levels)?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
         }
@@ -74,8 +77,22 @@ fn open(base: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     )
 }
 
+/// Gemini CLI's files have the beginning of the id in their names, and all of it in their first lines.
+fn is_abbreviated(folder: &OwnedFd, driver: &Driver, name: &str, session: &str) -> bool {
+    let short = session.get(..8).unwrap_or(session);
+    if *driver != Driver::Gemini || !name.starts_with("session-") || !name.contains(&format!("-{short}.")) {
+        return false;
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty()) else { return false };
+    let mut begin = vec![0; 4096];
+    let read = rustix::io::read(file, &mut begin[..]).unwrap_or(0);
+    let begin = begin.get(..read).unwrap_or_default();
+    begin.windows(session.len()).any(|window| window == session.as_bytes())
+}
+
 /// Removes what bears the session's name in this folder, and in those below it, so many levels down.
-fn sweep(folder: &OwnedFd, session: &str, levels: u32) -> io::Result<usize> {
+fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::Result<usize> {
     let mut removed = 0;
     let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, _>>()?;
     for entry in entries {
@@ -85,7 +102,10 @@ fn sweep(folder: &OwnedFd, session: &str, levels: u32) -> io::Result<usize> {
         }
         // Not every filesystem says in its listing what an entry is.
         let Ok(found) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        match (FileType::from_raw_mode(found.st_mode), name.contains(session)) {
+        let kind = FileType::from_raw_mode(found.st_mode);
+        let named = name.contains(session)
+            || (kind == FileType::RegularFile && is_abbreviated(folder, &agent.driver, name, session));
+        match (kind, named) {
             (FileType::RegularFile, true) => {
                 rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
                 removed += 1;
@@ -96,7 +116,7 @@ fn sweep(folder: &OwnedFd, session: &str, levels: u32) -> io::Result<usize> {
             }
             (FileType::Directory, false) if levels > 1 => {
                 if let Ok(below) = open(folder, Path::new(name), OFlags::NOFOLLOW) {
-                    removed += sweep(&below, session, levels - 1)?;
+                    removed += sweep(&below, agent, session, levels - 1)?;
                 }
             }
             (_, _) => {}
@@ -113,10 +133,10 @@ mod tests {
 
     const SESSION: &str = "86cdf13b-9232-4361-8416-ce03ab341f08";
 
-    fn agent(driver: Driver, folder: &Path, session: &str) -> Agent {
+    fn agent(driver: Driver, folder: &Path, session: &str) -> SubAgent {
         let heard = Heard { session_id: Some(session.into()), ..Heard::default() };
         let folder = Some(folder.as_os_str().to_owned().into());
-        Agent { name: "x".into(), driver, folder, continues: None, heard }
+        SubAgent { name: "x".into(), driver, folder, continues: None, heard }
     }
 
     fn put(root: &Path, path: &str) -> std::path::PathBuf {
@@ -163,6 +183,11 @@ mod tests {
         assert_eq!(remove(&agent(Driver::Claude, dir.path(), thread)).unwrap(), 0);
         assert_eq!(remove(&agent(Driver::Codex, dir.path(), thread)).unwrap(), 1);
         assert!(!rollout.exists());
+        let chat = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-40-01a1e0e0.jsonl");
+        let other = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-41-01a1e0e0.jsonl");
+        std::fs::write(&chat, format!("{{\"sessionId\":\"{thread}\"}}\n")).unwrap();
+        assert_eq!(remove(&agent(Driver::Gemini, dir.path(), thread)).unwrap(), 1);
+        assert!(!chat.exists() && other.exists(), "a few characters are not enough");
         assert_eq!(remove(&agent(Driver::Stdout, dir.path(), thread)).unwrap(), 0);
         assert_eq!(remove(&agent(Driver::Codex, &dir.path().join("none"), thread)).unwrap(), 0);
         let mut nowhere = agent(Driver::Codex, dir.path(), thread);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use homing_model::agent::{Agent, Driver, Heard, Tokens};
+use homing_model::agent::{Driver, Heard, SubAgent, Tokens};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::{Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
@@ -19,7 +19,7 @@ fn asking(n: u64, continues: Option<(u64, &str)>) -> Submit {
     submit.task.spec.kind = Kind::Agent;
     submit.task.spec.prompt = Some("why?".into());
     let session_id = continues.map(|(_, session)| session.to_owned());
-    submit.task.agent = Some(Agent {
+    submit.task.agent = Some(SubAgent {
         name: "claude".into(),
         driver: Driver::Claude,
         folder: Some("/home/ann/.claude".into()),

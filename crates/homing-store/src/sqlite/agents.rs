@@ -1,6 +1,6 @@
 //! Sessions of agents: who goes on with which, and whether anybody still may.
 
-use homing_model::{Agent, TaskId};
+use homing_model::{SubAgent, TaskId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::row;
@@ -24,7 +24,7 @@ pub(super) fn cannot_continue(conn: &Connection, task: &NewTask) -> Result<Optio
     live.map(|id| row::id(&id).map(Submitted::SessionBusy)).transpose()
 }
 
-fn continued(agent: &Agent) -> Option<(&TaskId, &str)> {
+fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
     agent.continues.as_ref().zip(agent.heard.session_id.as_deref())
 }
 

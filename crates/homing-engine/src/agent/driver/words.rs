@@ -23,7 +23,9 @@ pub(super) fn of_error(error: &Value) -> String {
         Value::Null | Value::Bool(_) => return String::new(),
         Value::Number(_) | Value::Array(_) => return error.to_string(),
     };
-    let within = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
+    let bare =
+        text.trim().strip_prefix("[API Error: ").and_then(|text| text.strip_suffix(']')).unwrap_or(&text);
+    let within = serde_json::from_str::<Value>(bare).ok().filter(Value::is_object);
     within.and_then(|value| said(&value)).unwrap_or(text)
 }
 
