@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod binding;
 pub mod delivery;
 pub mod detail;
 pub mod digest;
@@ -21,6 +22,7 @@ pub mod outcome;
 pub mod problem;
 pub mod retention;
 pub mod retry_after;
+pub mod route;
 pub mod sanitize;
 pub mod schedule;
 pub mod secret;
@@ -50,6 +52,7 @@ pub use notice::Notice;
 pub use notify::{Notify, Target};
 pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};
 pub use problem::{Code, Problem};
+pub use route::{NoRoute, Route};
 pub use session::{Agent, Pane, Session};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;
