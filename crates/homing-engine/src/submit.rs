@@ -29,12 +29,21 @@ use crate::view;
 const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Who submits.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
     /// The calling process, to tell whether it is inside a task.
     pub pid: Option<u32>,
+    /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
+    pub local: bool,
+}
+
+/// Whoever has the engine itself: this process.
+impl Default for Caller {
+    fn default() -> Self {
+        Self { owner: None, pid: None, local: true }
+    }
 }
 
 /// The `Idempotency-Key` of a request.
