@@ -282,7 +282,7 @@ fn p5_a_waiter_wakes_its_session_with_the_next_end_through_a_crash_of_the_daemon
 fn one_waiter_waits_for_each_session_and_none_where_nothing_runs() {
     let home = super::home();
     let _ = home.submit(&[], "true");
-    silent(&hook(&home, &["claude", "rewake"], &session("s")));
+    silent(&hook(&home, &["claude", "rewake"], &session("none")));
     let id = home.submit(&["--owner", "claude:s"], &gate("open"));
     let first = waiting(&home, "s");
     silent(&hook(&home, &["claude", "rewake"], &session("s")));
