@@ -15,6 +15,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::call::Peer;
@@ -121,7 +122,7 @@ async fn answer(
 
 /// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
 pub(crate) async fn serve(
-    stream: UnixStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     admission: Admission,
     router: TowerToHyperService<Router>,
     leaving: Leaving,

@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, hook, inbox, input, install, list, output, progress, redeliver, run, show, status, stop,
+    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status, stop,
     track, wait,
 };
 use crate::console::Console;
@@ -107,6 +107,9 @@ enum Command {
     /// Tell an agent's session what has ended; called by its hooks
     #[command(hide = true)]
     Hook(hook::Options),
+    /// Serve an agent over MCP, on stdin and stdout
+    #[command(hide = true)]
+    Mcp(mcp::Options),
     /// Start, stop or look at the daemon
     #[command(hide = true)]
     Daemon(daemon::Options),
@@ -212,6 +215,7 @@ impl Command {
             Self::Gc(options) => gc::run(&options, context),
             Self::Install(options) => install::run(&options, context),
             Self::Hook(options) => hook::run(&options, context),
+            Self::Mcp(options) => mcp::run(&options, context),
             Self::Daemon(options) => daemon::run(&options, context),
             Self::Doctor(options) => doctor::run(&options, context),
             Self::Config(options) => config::run(&options, context),

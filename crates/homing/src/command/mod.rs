@@ -19,6 +19,7 @@ pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod install;
 pub(crate) mod list;
+pub(crate) mod mcp;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod redeliver;
