@@ -25,7 +25,6 @@ use crate::launch::Values;
 use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::takers::Takers;
 
@@ -64,8 +63,6 @@ pub(crate) struct Inner {
     /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
     /// has to look there.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
-    /// Hooks of agents that wait for results.
-    pub(crate) waiters: Waiters,
     /// Who waits to take something out of an inbox, by owner.
     pub(crate) takers: Takers,
     /// Judges where notices may go.

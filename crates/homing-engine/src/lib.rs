@@ -81,6 +81,5 @@ pub use keeper::report_start_failure;
 pub use output::{OutputPart, OutputQuery};
 pub use query::Snapshot;
 pub use routes::{InboxOnly, Routes};
-pub use session::Waiter;
 pub use submit::{Caller, IdempotencyKey, Submission};
 pub use wait::WaitMode;

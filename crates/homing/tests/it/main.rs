@@ -26,6 +26,7 @@ mod hooks;
 mod http;
 mod inbox;
 mod input_given_up;
+mod install;
 mod isolation;
 mod keyboard;
 mod keys;
