@@ -45,7 +45,8 @@ fn look(speaker: &mut Speaker, id: &str, what: &str) {
         assert_harmless(result, what);
         let printed =
             params["name"] == "output" || params["uri"].as_str().is_some_and(|uri| uri.contains("output"));
-        assert!(!printed || result.to_string().contains("untrusted data"), "{what}: {params}");
+        let said = result.to_string();
+        assert!(!printed || said.contains("untrusted data") || said.contains("No output"), "{what}: {params}");
     }
 }
 
