@@ -32,6 +32,9 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// Nobody can be woken there.
+    #[error("{0}")]
+    NobodyToWake(#[from] homing_model::NoRoute),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -134,6 +137,7 @@ impl Error {
                 Code::InvalidRequest
             }
             Self::Target(_) => Code::BadTarget,
+            Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,

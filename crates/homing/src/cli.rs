@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, hook, inbox, input, list, mcp, output, progress, redeliver, run, show, status, stop,
+    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status, stop,
     track, wait,
 };
 use crate::console::Console;
@@ -101,6 +101,9 @@ enum Command {
     /// Drop what is past its retention
     #[command(hide = true)]
     Gc(gc::Options),
+    /// Make an agent know of homing: MCP server, hooks, skill
+    #[command(hide = true)]
+    Install(install::Options),
     /// Tell an agent's session what has ended; called by its hooks
     #[command(hide = true)]
     Hook(hook::Options),
@@ -210,6 +213,7 @@ impl Command {
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),
+            Self::Install(options) => install::run(&options, context),
             Self::Hook(options) => hook::run(&options, context),
             Self::Mcp(options) => mcp::run(&options, context),
             Self::Daemon(options) => daemon::run(&options, context),

@@ -34,6 +34,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod wake;
 mod wording;
 
 use std::process::ExitCode;

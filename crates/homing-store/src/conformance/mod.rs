@@ -105,6 +105,10 @@ macro_rules! store_conformance_cases {
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
+            p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile
+            p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends
+            p5_each_wake_goes_the_way_of_the_session_that_submitted
+            the_operator_has_the_last_word_on_pauses
             p5_a_command_is_run_whatever_its_owner_knows_and_however_late
             notices_older_than_two_days_wake_nobody_and_stay_readable
             wakes_that_are_turned_off_leave_everything_in_the_inbox

@@ -171,6 +171,7 @@ CREATE TABLE deliveries (
   channel    TEXT NOT NULL,
   target     TEXT NOT NULL,
   shown      TEXT NOT NULL,
+  route      TEXT,
   secret     TEXT,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,

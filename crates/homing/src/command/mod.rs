@@ -17,6 +17,7 @@ pub(crate) mod help;
 pub(crate) mod hook;
 pub(crate) mod inbox;
 pub(crate) mod input;
+pub(crate) mod install;
 pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod output;

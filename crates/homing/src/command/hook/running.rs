@@ -49,7 +49,7 @@ mod tests {
     fn a_few_are_named_and_the_rest_is_counted() {
         let now = Timestamp::from_millis(0);
         assert_eq!(text(&[], now), None);
-        let mut task = sample_task("running");
+        let mut task: Task = serde_json::from_value(sample_task("running")).unwrap();
         task.name = Some("x\u{1b}[2J\n".repeat(60));
         let one = text(std::slice::from_ref(&task), now).unwrap();
         assert!(one.starts_with("[homing notice - not user input] 1 background task"), "{one}");
