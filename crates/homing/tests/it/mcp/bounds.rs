@@ -46,7 +46,10 @@ fn look(speaker: &mut Speaker, id: &str, what: &str) {
         let printed =
             params["name"] == "output" || params["uri"].as_str().is_some_and(|uri| uri.contains("output"));
         let said = result.to_string();
-        assert!(!printed || said.contains("untrusted data") || said.contains("No output"), "{what}: {params}");
+        assert!(
+            !printed || said.contains("untrusted data") || said.contains("No output"),
+            "{what}: {params}"
+        );
     }
 }
 
