@@ -20,8 +20,8 @@ use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
-    sessions, submit, wakes, writer,
+    agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention,
+    row, sessions, submit, wakes, writer,
 };
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,

@@ -35,6 +35,7 @@ mod leftovers;
 mod lessons;
 mod limits;
 mod many_lost;
+mod mcp;
 mod operator;
 mod output_afterwards;
 mod output_capture;
