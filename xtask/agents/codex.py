@@ -36,6 +36,8 @@ class Codex:
         self.lab.env["MOCK_KEY"] = "dummy"
         (self.lab.home / ".codex").mkdir()
         (self.lab.home / ".codex/config.toml").write_text(CONFIG.format(url=self.model.url, work=self.lab.work))
+        # Its commands run in a login shell, which forgets PATH unless the user's profile says otherwise.
+        (self.lab.home / ".profile").write_text(f"PATH={self.lab.env['PATH']}\n")
         self.lab.homing("install", "codex")
         self.trusted = False
 
