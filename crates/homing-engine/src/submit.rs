@@ -9,18 +9,20 @@ use std::sync::Arc;
 
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
-use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Target, Task, TaskId, obvious};
+use homing_model::nesting::{Act, Deed, judge, judge_spec};
+use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId, obvious};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
-use crate::ancestry;
+use crate::ancestry::Ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
 use crate::error::Error;
 use crate::external::{self, Asked};
 use crate::launch::{self, Values};
+use crate::nesting::{self, Inside};
 use crate::view;
 
 /// An idempotency key stands for its body this long.
@@ -31,8 +33,8 @@ const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
 pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
-    /// The calling process, to tell whether it is inside a task.
-    pub pid: Option<u32>,
+    /// The tasks that the calling process runs in.
+    pub ancestry: Ancestry,
     /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
     pub local: bool,
 }
@@ -40,7 +42,7 @@ pub struct Caller {
 /// Whoever has the engine itself: this process.
 impl Default for Caller {
     fn default() -> Self {
-        Self { owner: None, pid: None, local: true }
+        Self { owner: None, ancestry: Ancestry::default(), local: true }
     }
 }
 
@@ -88,7 +90,8 @@ async fn submit(
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
     spec.validate()?;
-    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
+    let owner =
+        spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     let policy = &inner.config().notify;
@@ -96,25 +99,11 @@ async fn submit(
     // Told twice is not told better.
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
-    for target in &notify.targets {
-        policy.check(target.into()).map_err(Error::Target)?;
-        inner.routes.check(target, notify).map_err(Error::Target)?;
-    }
-    let parent = match caller.pid {
-        Some(pid) => ancestry::enclosing(inner, pid).await?,
-        None => None,
-    };
-    let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
-    if depth > inner.config().nested.depth {
-        return Err(Error::TooDeep { depth });
-    }
-    if let Some(parent) = parent.as_ref().filter(|parent| !parent.spec.allow_nested_notify) {
-        let target =
-            spec.notify.iter().flat_map(|notify| &notify.targets).find(|target| **target != Target::Inbox);
-        let asked = target.map(|target| format!("the target `{}`", target.shown()));
-        let granted = spec.allow_nested_notify.then(|| "`allow_nested_notify`".to_owned());
-        if let Some(what) = asked.or(granted) {
-            return Err(Error::NestedNotify(what, parent.id.clone()));
+    let nest = nest(inner, &spec, &caller).await?;
+    if let Some(notify) = &spec.notify {
+        for target in &notify.targets {
+            policy.check(target.into()).map_err(Error::Target)?;
+            inner.routes.check(target, notify, caller.local).map_err(Error::Target)?;
         }
     }
     let now = inner.now();
@@ -124,8 +113,8 @@ async fn submit(
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
     if spec.kind == Kind::External {
-        let parent = parent.map(|parent| parent.id);
-        return external::track(inner, Asked { spec, owner, parent, depth, idempotency, now }).await;
+        let asked = Asked { spec, owner, nest, network: !caller.local, idempotency, now };
+        return external::track(inner, asked).await;
     }
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
@@ -171,12 +160,18 @@ async fn submit(
             env_names: names.iter().cloned().collect(),
             volatile_secrets: volatile_secrets.clone(),
             masks: masks.clone(),
-            parent: parent.as_ref().map(|parent| parent.id.clone()),
-            depth,
+            parent: nest.parent(),
+            depth: nest.depth,
+            network: !caller.local,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
-        let submit = Submit { task, on_duplicate: spec.on_duplicate, idempotency: idempotency.clone() };
+        let submit = Submit {
+            task,
+            on_duplicate: spec.on_duplicate,
+            children: nest.children,
+            idempotency: idempotency.clone(),
+        };
         inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;
         if !matches!(submitted, Ok(Submitted::Created(_))) {
@@ -201,7 +196,8 @@ async fn submit(
                 }
                 return Ok((record, false));
             }
-            Ok(Submitted::Joined(record)) => return Ok((record, true)),
+            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
             Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
@@ -211,6 +207,55 @@ async fn submit(
             }
         }
     }
+}
+
+/// Where a submit stands among tasks, checked.
+pub(crate) struct Nest {
+    inside: Option<Inside>,
+    /// How many tasks the new one will be in.
+    pub(crate) depth: u32,
+    /// How many live ones its parent may have.
+    pub(crate) children: u32,
+}
+
+impl Nest {
+    /// The task that it is submitted from.
+    pub(crate) fn parent(&self) -> Option<TaskId> {
+        self.inside.as_ref().map(|inside| inside.task.clone())
+    }
+
+    /// There is no room for another.
+    pub(crate) fn full(&self) -> Error {
+        match self.parent() {
+            Some(parent) => Error::TooManyChildren { parent, most: self.children },
+            None => Error::TooDeep { depth: self.depth },
+        }
+    }
+
+    /// It turned out to be a task that was there before: that one must be the caller's to see.
+    pub(crate) async fn joined(&self, inner: &Inner, record: Record) -> Result<(Record, bool), Error> {
+        if let Some(inside) = &self.inside {
+            let relation = nesting::relation(inner, inside, &record.owner, &record.id).await?;
+            let what = || format!("`key` of task {}", record.id);
+            judge(inside.place, Deed::To(Act::Look, relation))
+                .map_err(|rule| inside.refused(rule, what()))?;
+        }
+        Ok((record, true))
+    }
+}
+
+async fn nest(inner: &Inner, spec: &Spec, caller: &Caller) -> Result<Nest, Error> {
+    let standing = nesting::standing(inner, &caller.ancestry).await?;
+    let limits = &inner.config().nested;
+    let inside = standing.inside().cloned();
+    let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
+    if depth > limits.depth {
+        return Err(Error::TooDeep { depth });
+    }
+    if let Some(inside) = &inside {
+        judge_spec(inside.place, spec).map_err(|(rule, what)| inside.refused(rule, what))?;
+    }
+    Ok(Nest { inside, depth, children: limits.children })
 }
 
 /// Values for the launch: all of them, and those that may be written to the attempt's folder.

@@ -127,6 +127,9 @@ pub(crate) struct Submission {
     /// What it runs may name targets for tasks of its own
     #[arg(long)]
     allow_nested_notify: bool,
+    /// It is an agent's session: what it runs may use that session's inbox and have it woken
+    #[arg(long)]
+    agent_session: bool,
     /// Only one live task of this owner has this key
     #[arg(long)]
     key: Option<String>,
@@ -205,6 +208,7 @@ impl Submission {
             on_duplicate: on_duplicate(self.on_duplicate),
             notify: Some(self.policy()),
             allow_nested_notify: self.allow_nested_notify,
+            agent_session: self.agent_session,
             watch: self.watch.clone(),
             quiet_after_ms: self.quiet_after.map(millis),
             heartbeat_ms: self.heartbeat.map(millis),

@@ -6,6 +6,7 @@ mod confine;
 mod control;
 mod events;
 mod follow;
+mod listener;
 mod output;
 mod served;
 mod submit;

@@ -52,8 +52,8 @@ pub(super) fn publish(
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, network) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11)",
         )?
         .execute(params![
             delivery,
@@ -66,6 +66,7 @@ pub(super) fn publish(
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
             task.masks.text(&target.shown()),
+            task.network,
         ])?;
     }
     Ok(seq)

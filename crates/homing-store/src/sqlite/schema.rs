@@ -105,6 +105,9 @@ ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN masks TEXT;
+-- 1: whoever submitted it came over the network, not by the socket. Deliveries keep it too: they may outlive their task.
+ALTER TABLE tasks ADD COLUMN network INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX tasks_children ON tasks (parent, ended_at, seq) WHERE parent IS NOT NULL;
 
 -- Hooks are counted and retired apart: they must not use up the retention of tasks.
 CREATE INDEX tasks_hooks ON tasks (ended_at, seq) WHERE kind = 'hook' AND forgotten_at IS NULL;
@@ -157,6 +160,7 @@ CREATE TABLE deliveries (
   target     TEXT NOT NULL,
   shown      TEXT NOT NULL,
   secret     TEXT,
+  network    INTEGER NOT NULL DEFAULT 0,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
   busy       INTEGER NOT NULL DEFAULT 0,

@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
-    ("The daemon", &["daemon", "gc", "doctor", "config"]),
+    ("The daemon", &["daemon", "gc", "doctor", "config", "token"]),
     ("This program", &["explain", "completions", "help"]),
 ];
 

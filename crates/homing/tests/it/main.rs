@@ -29,6 +29,7 @@ mod leftovers;
 mod lessons;
 mod limits;
 mod many_lost;
+mod nesting;
 mod operator;
 mod output_afterwards;
 mod output_capture;
