@@ -28,6 +28,7 @@ mod kills;
 mod leftovers;
 mod lessons;
 mod limits;
+mod listener;
 mod many_lost;
 mod nesting;
 mod operator;
