@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["hand", socket, answer] => return hand(socket, answer),
         ["speak", parent, answer] => return speak(parent.parse()?, answer),
+        ["ask", socket, questions, answers] => return ask(socket, questions, answers),
         _ => {}
     }
     let [how, socket] = arguments.as_slice() else { return Err("expected: plain|confined SOCKET".into()) };
@@ -47,4 +48,27 @@ fn speak(parent: i32, answer: &str) -> Result<(), Box<dyn Error>> {
     let draft = format!("{answer}.new");
     std::fs::write(&draft, said)?;
     Ok(std::fs::rename(draft, answer)?)
+}
+
+/// Sends each line (method, target and body, with a tab between them) and writes down what was answered, as one line.
+fn ask(socket: &str, questions: &str, answers: &str) -> Result<(), Box<dyn Error>> {
+    let mut said = String::new();
+    for line in std::fs::read_to_string(questions)?.lines() {
+        let [method, target, body] = line.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(line.into());
+        };
+        let mut stream = UnixStream::connect(socket)?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {target} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        said.push_str(&answer.replace(['\r', '\n'], " "));
+        said.push('\n');
+    }
+    let draft = format!("{answers}.new");
+    std::fs::write(&draft, said)?;
+    Ok(std::fs::rename(draft, answers)?)
 }

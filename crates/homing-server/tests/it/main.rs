@@ -7,6 +7,7 @@ mod control;
 mod events;
 mod follow;
 mod listener;
+mod nesting;
 mod output;
 mod served;
 mod submit;
