@@ -22,6 +22,7 @@ mod input;
 mod listener;
 mod output;
 mod query;
+mod session;
 mod socket;
 mod sse;
 mod status;

@@ -18,9 +18,9 @@ use homing_shim::process::{self, Process};
 use crate::engine::{Engine, Inner};
 
 /// What the kernel shows as the name of a shim.
-const SHIM: &str = "homing-shim";
+pub(crate) const SHIM: &str = "homing-shim";
 /// No process is nested deeper than this in others; a longer chain is a race with their ends.
-const ANCESTORS: usize = 1_000;
+pub(crate) const ANCESTORS: usize = 1_000;
 /// Ancestors end while they are looked at; so many times in a row they do not by chance.
 const LOOKS: usize = 100;
 

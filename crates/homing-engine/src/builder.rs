@@ -25,6 +25,7 @@ use crate::live::Live;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
+use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::{adopt, external, guard, reconcile};
 
@@ -192,6 +193,7 @@ impl Builder {
             roll: Roll::default(),
             told: Mutex::new(told),
             told_inside: ToldInside::default(),
+            waiters: Waiters::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

@@ -26,6 +26,7 @@ use crate::live::Live;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
+use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
@@ -65,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
     /// The same for callers inside tasks.
     pub(crate) told_inside: ToldInside,
+    /// Hooks of agents that wait for results.
+    pub(crate) waiters: Waiters,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
     /// Counts what was put on its way to a target.

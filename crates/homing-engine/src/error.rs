@@ -55,6 +55,14 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A process that is none of the caller's ancestors.
+    #[error("process {caller} was not started by {}", named.map_or_else(|| "any agent".to_owned(), |pid| format!("process {pid}")))]
+    NoAncestor {
+        /// Who says so.
+        caller: u32,
+        /// Of which process.
+        named: Option<u32>,
+    },
     /// The task has ended.
     #[error("task {0} has ended")]
     Ended(TaskId),
@@ -153,6 +161,7 @@ impl Error {
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
             Self::Nested { rule, .. } => rule.code(),
+            Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
             Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,

@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod api;
+pub mod binding;
 pub mod delivery;
 pub mod detail;
 pub mod digest;

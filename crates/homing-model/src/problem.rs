@@ -164,6 +164,18 @@ catalogue! {
     /// Inside a task: everybody's.
     NestedConfiguration = "HM0054", "nested_configuration", 403, "a command inside a task changes nothing for everybody",
         "Ask from outside of the task, or submit the outer task with `--allow-nested-notify`.";
+    /// An agent reaches for a task of another owner.
+    ForeignTask = "HM0055", "foreign_task", 403, "the task belongs to another owner",
+        "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
+    /// A session of an agent is spoken for by a process that the agent did not start.
+    NoAncestor = "HM0065", "no_ancestor", 403, "the agent did not start this process",
+        "Only a hook that the agent itself runs can say which session it is in: `homing install AGENT` sets them up.";
+    /// The configuration of an agent cannot be edited.
+    AgentConfig = "HM0066", "agent_config", 422, "the agent's configuration cannot be edited",
+        "Nothing was written. Mend the file at the place that the message names, then run the command again.";
+    /// The configuration of an agent could not be read or written.
+    AgentFiles = "HM0067", "agent_files", 500, "the agent's files cannot be read or written",
+        "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
 }
 
 impl Code {

@@ -9,6 +9,7 @@
 //! listener the same over TCP on this machine, if it is turned on; gate decides there, at every request
 //! router   one table of routes becomes the axum router; openapi makes the document of the same table
 //! resource one file per address: reads the call, asks the engine, answers
+//! mcp      `/mcp`: calls of tools, carried out by calls of the same routes
 //! ```
 //!
 //! Nothing here decides anything about tasks: the engine does, and whatever is told was committed before. Streams read on only
@@ -27,6 +28,7 @@ mod gate;
 mod leaving;
 mod listener;
 mod log;
+mod mcp;
 mod openapi;
 mod query;
 mod refusal;

@@ -12,12 +12,13 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate, Progress,
-    Reference, Status, TaskId, Timestamp,
+    Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
+    Progress, Reference, Status, TaskId, Timestamp,
 };
 
 use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::session::{Bind, Binding};
 
 /// The future of an operation.
 pub type Op<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
@@ -286,11 +287,26 @@ pub trait Store: Send + Sync + 'static {
     /// [`confirm`](Store::confirm).
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
 
+    /// The owner was handed these notices: the same for their entries. Answers with those that were there.
+    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>>;
+
     /// Owners that were told something which is still held, and until when.
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
 
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
+
+    /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
+    fn bind(&self, bind: Bind) -> Op<()>;
+
+    /// A session is in no process any more.
+    fn unbind(&self, agent: Agent, session: String) -> Op<()>;
+
+    /// Where a session is, or was last.
+    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>>;
+
+    /// What is bound to these process ids, in their order; which processes those are is the caller's to see.
+    fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>>;
 
     /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is. A command that has
     /// something handed over is told the rest after its end.

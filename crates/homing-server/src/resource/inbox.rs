@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use homing_model::NoticeId;
 use homing_model::api::{AckRequest, InboxAnswer, Page, TakeRequest};
+use homing_model::binding::ToldRequest;
 use homing_model::nesting::Act;
 
 use crate::answer::{Answer, json};
@@ -20,6 +21,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 /// For a look.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
+    Parameter::new(
+        "waiter",
+        Kind::Flag,
+        "`true`: a hook waits that will wake the owner, an agent's session, with what comes.",
+    ),
     Parameter::new("limit", Kind::Number { least: 1, most: 1_000 }, "At most so many; 100 if absent."),
 ];
 
@@ -34,7 +40,9 @@ pub(crate) async fn peek(call: Call) -> Answer {
     call.standing.may_use_inbox(call.name, owner(&call)?)?;
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
-    json(&InboxAnswer { items: call.app.engine.inbox(owner(&call)?, limit, wait).await? })
+    let owner = owner(&call)?;
+    let _waiter = (call.query.flag("waiter") == Some(true)).then(|| call.app.engine.wait_for_owner(owner));
+    json(&InboxAnswer { items: call.app.engine.inbox(owner, limit, wait).await? })
 }
 
 /// `POST /v1/inbox/{owner}/take`.
@@ -69,6 +77,15 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
         engine.confirm(&owner).await?;
     }
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
+}
+
+/// `POST /v1/inbox/{owner}/told`.
+pub(crate) async fn told(call: Call) -> Answer {
+    let request = call.json::<ToldRequest>()?;
+    let owner = owner(&call)?.to_owned();
+    call.standing.may_use_inbox(call.name, &owner)?;
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.told_notices(&owner, request).await }).await?)
 }
 
 /// Whose inbox the address names.

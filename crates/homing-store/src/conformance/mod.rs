@@ -11,6 +11,7 @@ mod listing;
 mod logging;
 mod masking;
 mod nesting;
+mod seating;
 mod submitting;
 mod telling;
 mod tracking;
@@ -27,6 +28,7 @@ pub use listing::*;
 pub use logging::*;
 pub use masking::*;
 pub use nesting::*;
+pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
 pub use tracking::*;
@@ -90,6 +92,11 @@ macro_rules! store_conformance_cases {
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind
             p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
+            p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_else_return
+            a_session_is_in_the_process_that_it_was_last_seen_in
+            a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
+            p5_what_a_process_that_is_gone_was_told_is_open_again
+            sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it

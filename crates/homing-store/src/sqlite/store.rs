@@ -11,7 +11,7 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
+    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
     Timestamp,
 };
 use tokio::sync::oneshot;
@@ -22,10 +22,11 @@ use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
     check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
-    submit, wakes, writer,
+    sessions, submit, wakes, writer,
 };
 use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::session::{Bind, Binding};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
     Trimmed,
@@ -154,12 +155,33 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, until))
     }
 
+    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>> {
+        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, until))
+    }
+
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
         self.reader.run(move |conn| inbox::unconfirmed(conn, now))
     }
 
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()> {
         self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, now))
+    }
+
+    fn bind(&self, bind: Bind) -> Op<()> {
+        // What a power cut undoes, the end of the process undoes as well.
+        self.writer.run(Relaxed, move |conn| sessions::bind(conn, &bind))
+    }
+
+    fn unbind(&self, agent: Agent, session: String) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| sessions::unbind(conn, agent, &session))
+    }
+
+    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {
+        self.reader.run(move |conn| sessions::of_session(conn, agent, &session))
+    }
+
+    fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>> {
+        self.reader.run(move |conn| sessions::of_processes(conn, &pids))
     }
 
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)> {

@@ -17,6 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
+    ("Agents", &["mcp", "hook"]),
     ("The daemon", &["daemon", "gc", "doctor", "config", "token"]),
     ("This program", &["explain", "completions", "help"]),
 ];

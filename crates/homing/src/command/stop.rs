@@ -157,7 +157,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
             "/v1/tasks/b" => {
-                Reply::problem(&homing_model::Problem::new(homing_model::Code::UnknownTask, "no task `b`"))
+                Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `b`"))
             }
             "/v1/tasks/t-bcdfghjkmn/stop" => Reply::json(
                 200,

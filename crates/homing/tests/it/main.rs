@@ -1,5 +1,6 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod agent_hooks;
 mod cgroups;
 mod completions;
 mod config;
