@@ -27,6 +27,7 @@ use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::session::Waiters;
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
@@ -194,6 +195,7 @@ impl Builder {
             told: Mutex::new(told),
             told_inside: ToldInside::default(),
             waiters: Waiters::default(),
+            takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

@@ -33,6 +33,9 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// Nobody can be woken there.
+    #[error("{0}")]
+    NobodyToWake(#[from] homing_model::NoRoute),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -113,6 +116,25 @@ pub enum Error {
         /// The task that it is in.
         task: TaskId,
     },
+    /// No agent was named, and none stands out.
+    #[error("{0}")]
+    NoAgent(String),
+    /// There is no such agent.
+    #[error("there is no agent `{name}`; there are {}", known.join(", "))]
+    UnknownAgent {
+        /// What was given.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// An agent cannot go on with that.
+    #[error("task {task} cannot be continued: {why}")]
+    NotContinued {
+        /// With what.
+        task: TaskId,
+        /// Why.
+        why: String,
+    },
     /// A secret's file could not be read at submit.
     #[error("the secret `{name}` could not be read: {why}")]
     Secret {
@@ -150,6 +172,7 @@ impl Error {
                 Code::InvalidRequest
             }
             Self::Target(_) => Code::BadTarget,
+            Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
@@ -161,6 +184,9 @@ impl Error {
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
             Self::Nested { rule, .. } => rule.code(),
+            Self::NoAgent(_) => Code::NoAgent,
+            Self::UnknownAgent { .. } => Code::UnknownAgent,
+            Self::NotContinued { .. } => Code::NotContinued,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,

@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod agent;
 mod ancestry;
 mod attend;
 mod builder;
@@ -39,6 +40,7 @@ mod entropy;
 mod error;
 mod exec;
 mod external;
+mod growth;
 mod guard;
 mod home;
 mod hook;
@@ -61,6 +63,7 @@ mod session;
 mod shutdown;
 mod stop;
 mod submit;
+mod takers;
 mod thaw;
 mod view;
 mod wait;
@@ -75,6 +78,7 @@ pub use engine::Engine;
 pub use error::Error;
 pub use exec::{Exec, ExecOutcome};
 pub use home::{HomeError, prepare as prepare_home};
+pub use hook::Handler;
 pub use keeper::report_start_failure;
 pub use nesting::Standing;
 pub use output::{OutputPart, OutputQuery};

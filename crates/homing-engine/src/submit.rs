@@ -7,14 +7,19 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
+use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::nesting::{Act, Deed, judge, judge_spec};
-use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Task, TaskId, obvious};
+use homing_model::{
+    Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
+};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
+use crate::agent;
+use crate::agent::plan::Plan;
 use crate::ancestry::Ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
@@ -77,7 +82,8 @@ impl Engine {
     ) -> Result<Submission, Error> {
         let inner = Arc::clone(&self.inner);
         // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
-        let accepting = tokio::spawn(async move { submit(&inner, spec, caller, idempotency).await });
+        let accepting =
+            tokio::spawn(async move { Box::pin(submit(&inner, spec, caller, idempotency)).await });
         let (record, joined) = accepting.await.map_err(|_| Error::Closed)??;
         Ok(Submission { task: view::task(&self.inner, record), joined })
     }
@@ -93,6 +99,10 @@ async fn submit(
     let owner =
         spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
+    // Who speaks for a session is told where it is, though no more is known of the way there.
+    let session = spec.session.clone().or_else(|| Session::of_owner(&owner));
+    spec.session.clone_from(&session);
+    let pane = spec.pane.clone();
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     let policy = &inner.config().notify;
     notify.on = notify.on.at_most(policy.on);
@@ -100,10 +110,19 @@ async fn submit(
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
     let nest = nest(inner, &spec, &caller).await?;
-    if let Some(notify) = &spec.notify {
+    if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
             policy.check(target.into()).map_err(Error::Target)?;
-            inner.routes.check(target, notify, caller.local).map_err(Error::Target)?;
+            // The way of a wake is found now or never.
+            let route = Route::of(target, session.as_ref(), pane.as_ref())?;
+            let named = route.map_or_else(|| target.clone(), |route| route.target());
+            inner.routes.check(&named, notify, caller.local).map_err(Error::Target)?;
+        }
+        // Where nobody can be woken after all, the notice is still there.
+        if notify.targets.iter().any(|target| matches!(target, Target::Wake(_)))
+            && named.insert(Target::Inbox)
+        {
+            notify.targets.push(Target::Inbox);
         }
     }
     let now = inner.now();
@@ -116,6 +135,10 @@ async fn submit(
         let asked = Asked { spec, owner, nest, network: !caller.local, idempotency, now };
         return external::track(inner, asked).await;
     }
+    let plan = match spec.kind {
+        Kind::Agent => Some(nest.checked(inner, agent::plan::plan(inner, &mut spec, &owner).await?).await?),
+        Kind::Command | Kind::External | Kind::Hook => None,
+    };
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
     let values = values(inner, &mut spec)?;
@@ -135,11 +158,15 @@ async fn submit(
         )));
     }
     masks.cover_spec(&mut stored);
+    if let Some(prompt) = &mut stored.prompt {
+        prompt.truncate(head(prompt, KEPT_PROMPT).len());
+    }
     let command = stored.command_line();
     let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();
     loop {
         let id = TaskId::from_entropy(entropy::draw());
-        let folder = match make_folder(inner, &id, &values.written) {
+        let input = plan.as_ref().and_then(|plan| plan.input.as_deref());
+        let folder = match make_folder(inner, &id, &values.written, input) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => {
@@ -150,9 +177,14 @@ async fn submit(
                 return Err(error);
             }
         };
+        if input.is_some() {
+            let path = inner.home.task(&id).join(agent::prompt::FILE);
+            stored.stdin = Stdin::File(path.into_os_string().into());
+        }
         let task = NewTask {
-            kind: Kind::Command,
+            kind: spec.kind,
             tracking: None,
+            agent: plan.as_ref().map(|plan| plan.agent.clone()),
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
@@ -200,6 +232,11 @@ async fn submit(
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
+            Ok(Submitted::SessionGone(task)) => {
+                let why = "it is forgotten, and its session with it".to_owned();
+                return Err(Error::NotContinued { task, why });
+            }
+            Ok(Submitted::SessionBusy(id)) => return Err(Error::Live(id)),
             Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));
@@ -234,13 +271,31 @@ impl Nest {
 
     /// It turned out to be a task that was there before: that one must be the caller's to see.
     pub(crate) async fn joined(&self, inner: &Inner, record: Record) -> Result<(Record, bool), Error> {
-        if let Some(inside) = &self.inside {
-            let relation = nesting::relation(inner, inside, &record.owner, &record.id).await?;
-            let what = || format!("`key` of task {}", record.id);
-            judge(inside.place, Deed::To(Act::Look, relation))
-                .map_err(|rule| inside.refused(rule, what()))?;
-        }
+        self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
         Ok((record, true))
+    }
+
+    /// Whoever goes on with the session of a task speaks to it: that one must be the caller's too.
+    async fn checked(&self, inner: &Inner, plan: Plan) -> Result<Plan, Error> {
+        if let Some(earlier) = &plan.agent.continues {
+            let owner = inner.record(earlier).await?.owner;
+            self.check(inner, Act::Steer, "continue", &owner, earlier).await?;
+        }
+        Ok(plan)
+    }
+
+    async fn check(
+        &self,
+        inner: &Inner,
+        act: Act,
+        what: &str,
+        owner: &str,
+        task: &TaskId,
+    ) -> Result<(), Error> {
+        let Some(inside) = &self.inside else { return Ok(()) };
+        let relation = nesting::relation(inner, inside, owner, task).await?;
+        let refused = |rule| inside.refused(rule, format!("`{what}` of task {task}"));
+        judge(inside.place, Deed::To(act, relation)).map_err(refused)
     }
 }
 
@@ -293,9 +348,17 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
     Ok(LaunchValues { all, written })
 }
 
-pub(crate) fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
+/// Makes the folder of a new task, with its environment, and with a prompt if there is one.
+pub(crate) fn make_folder(
+    inner: &Inner,
+    id: &TaskId,
+    values: &Values,
+    prompt: Option<&str>,
+) -> io::Result<std::os::fd::OwnedFd> {
     let folder = inner.home.make_task(id)?;
-    if let Err(error) = launch::write_environment(&folder, values) {
+    let written = launch::write_environment(&folder, values)
+        .and_then(|()| prompt.map_or(Ok(()), |prompt| agent::prompt::write(&folder, prompt)));
+    if let Err(error) = written {
         let _ = inner.home.remove_task(id);
         return Err(error);
     }

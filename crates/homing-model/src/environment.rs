@@ -12,17 +12,21 @@ use crate::text::OsText;
 const AGENT: &[&str] = &[
     "AI_AGENT",
     "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
     "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_PID",
     "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
     "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
     "GEMINI_SESSION_ID",
     "OPENCODE_SERVER_PASSWORD",
+    "OPENCODE_SERVER_URL",
     "OPENCODE_SESSION_ID",
 ];
 
@@ -52,10 +56,16 @@ pub fn is_agent_session(owner: &str) -> bool {
 /// Whose a task is that nobody claims.
 pub const DEFAULT_OWNER: &str = "user";
 
+/// The owner that `HOMING_OWNER` names. Inside a task homing sets it to the task's owner, and an agent that was started there speaks for its
+/// own session instead: no variables of a session come in from outside.
+pub fn named_owner(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let named = lookup("HOMING_OWNER").filter(|owner| !owner.trim().is_empty())?;
+    (lookup("HOMING_TASK_ID").is_none() || session::detect(lookup).is_none()).then_some(named)
+}
+
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
 pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
-    lookup("HOMING_OWNER")
-        .filter(|owner| !owner.trim().is_empty())
+    named_owner(&lookup)
         .or_else(|| session::detect(lookup).map(|session| session.owner()))
         .unwrap_or_else(|| DEFAULT_OWNER.to_owned())
 }
@@ -80,5 +90,8 @@ mod tests {
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9")])), "codex:9");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", "me")])), "me");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", " ")])), "codex:9");
+        assert_eq!(owner(env(&[("HOMING_TASK_ID", "t-1"), ("HOMING_OWNER", "codex:1")])), "codex:1");
+        let nested = env(&[("CODEX_THREAD_ID", "9"), ("HOMING_TASK_ID", "t-1"), ("HOMING_OWNER", "codex:1")]);
+        assert_eq!(owner(nested), "codex:9", "an agent inside a task has a session of its own");
     }
 }

@@ -4,6 +4,7 @@
 //! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
+pub mod agent;
 pub mod answer;
 pub mod api;
 pub mod binding;
@@ -23,6 +24,7 @@ pub mod outcome;
 pub mod problem;
 pub mod retention;
 pub mod retry_after;
+pub mod route;
 pub mod sanitize;
 pub mod schedule;
 pub mod secret;
@@ -42,6 +44,7 @@ pub mod validate;
 pub mod wake;
 pub mod watch;
 
+pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use detail::{NoticeInfo, TaskDetail};
@@ -52,6 +55,7 @@ pub use notice::Notice;
 pub use notify::{Notify, Target};
 pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};
 pub use problem::{Code, Problem};
+pub use route::{NoRoute, Route};
 pub use session::{Agent, Pane, Session};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;

@@ -30,7 +30,8 @@ impl Place {
         match kind {
             // A command that is told of ends acts for whoever is told.
             Kind::Hook => Self::Outside,
-            Kind::Command | Kind::External if spec.allow_nested_notify => Self::Trusted,
+            Kind::Command | Kind::External | Kind::Agent if spec.allow_nested_notify => Self::Trusted,
+            Kind::Agent => Self::Agent,
             Kind::Command | Kind::External if spec.agent_session => Self::Agent,
             Kind::Command | Kind::External => Self::Command,
         }
@@ -232,6 +233,8 @@ mod tests {
         assert_eq!(Place::inside(Kind::Command, &spec(false, false)), Place::Command);
         assert_eq!(Place::inside(Kind::Command, &spec(false, true)), Place::Agent);
         assert_eq!(Place::inside(Kind::Command, &spec(true, true)), Place::Trusted);
+        assert_eq!(Place::inside(Kind::Agent, &spec(false, false)), Place::Agent);
+        assert_eq!(Place::inside(Kind::Agent, &spec(true, false)), Place::Trusted);
         assert_eq!(Place::inside(Kind::Hook, &spec(false, false)), Place::Outside);
     }
 

@@ -166,11 +166,17 @@ pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Option<Session> {
             pid: given("CLAUDE_PID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 1),
             socket: given("CLAUDE_CODE_MESSAGING_SOCKET").filter(|path| path.starts_with('/')),
             folder: given("CLAUDE_CONFIG_DIR").or_else(|| at_home(".claude")),
-            headless: given("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk")),
+            headless: given("CLAUDE_CODE_SESSION_ATTENDED").is_some_and(|attended| attended == "0")
+                || given("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk")),
             path,
             ..found
         },
-        Agent::Codex => Session { folder: given("CODEX_HOME").or_else(|| at_home(".codex")), path, ..found },
+        Agent::Codex => Session {
+            version: given("CODEX_VERSION"),
+            folder: given("CODEX_HOME").or_else(|| at_home(".codex")),
+            path,
+            ..found
+        },
         Agent::Opencode => Session { url: given("OPENCODE_SERVER_URL"), path, ..found },
         Agent::Gemini => Session { path, ..found },
     })
@@ -219,10 +225,14 @@ pub fn is_pane(text: &str) -> bool {
 /// The pane that an environment belongs to.
 pub fn pane(lookup: impl Fn(&str) -> Option<String>) -> Option<Pane> {
     let id = lookup("TMUX_PANE").filter(|id| is_pane(id))?;
+    Some(Pane { server: tmux_server(lookup)?, id, program: None })
+}
+
+/// The socket of the tmux server that an environment belongs to.
+pub fn tmux_server(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     // The socket, the server's process and a number; only the last two have no commas in them.
     let tmux = lookup("TMUX")?;
-    let server = tmux.rsplitn(3, ',').nth(2).filter(|server| server.starts_with('/'))?;
-    Some(Pane { server: server.to_owned(), id, program: None })
+    tmux.rsplitn(3, ',').nth(2).filter(|server| server.starts_with('/')).map(str::to_owned)
 }
 
 #[cfg(test)]

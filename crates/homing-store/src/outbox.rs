@@ -1,11 +1,12 @@
 //! What goes into the ledger of notices, and what comes out of it.
 
+use homing_model::agent::Heard;
 use homing_model::notify::{SigningKey, When};
 use homing_model::wake::Budget;
-use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// Random bits, from which the ids of the notice and its deliveries are drawn.
     pub entropy: u64,
@@ -17,8 +18,10 @@ pub struct Report {
     pub at_most: Option<When>,
     /// The file with the first bytes.
     pub output_path: Option<String>,
-    /// What an external task was completed with.
+    /// What an external task was completed with, or an agent answered; of one that failed, why.
     pub answer: Option<String>,
+    /// What an agent said of itself.
+    pub agent: Option<Heard>,
     /// Matches of what was watched for that no notice told.
     pub held_back: Option<u64>,
 }
@@ -49,6 +52,8 @@ pub struct Claimed {
     pub target: Target,
     /// The same, as people may see it.
     pub shown: String,
+    /// The way of a wake.
+    pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
     /// Whether whoever submitted the task came over the network, not by the socket.
@@ -63,6 +68,15 @@ pub struct Claimed {
     pub notice: String,
 }
 
+/// What the configuration says of wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How often one owner is woken.
+    pub budget: Budget,
+    /// The most that is told.
+    pub at_most: When,
+}
+
 /// A hand-over that wakes somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
@@ -70,6 +84,8 @@ pub struct Wake {
     pub owner: String,
     /// How often that may be.
     pub budget: Budget,
+    /// It starts a turn, which tells what it is given: until this time that is nobody else's to tell, unless it ends before.
+    pub until: Option<Timestamp>,
 }
 
 /// What came of an attempt.

@@ -9,14 +9,15 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
-use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
     Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
-    Progress, Reference, Status, TaskId, Timestamp,
+    Progress, Reference, Route, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 
@@ -114,6 +115,10 @@ pub enum Submitted {
     IdTaken,
     /// Its parent has as many live children as it may have.
     TooManyChildren,
+    /// The task whose session it was to continue is forgotten.
+    SessionGone(TaskId),
+    /// Another live task is in the session that it was to continue.
+    SessionBusy(TaskId),
     /// It is no earlier request, and an external task without anything to track it by is not accepted.
     NothingToTrack,
 }
@@ -238,7 +243,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
-    /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
+    /// An external task and an agent get their answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
@@ -318,7 +323,15 @@ pub trait Store: Send + Sync + 'static {
     /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old;
     /// a command is run all the same), and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
     /// hour. False if there is nothing to claim now.
-    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool>;
+    ///
+    /// What somebody has taken from the inbox waits for their acknowledgement, or the end of their lease.
+    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool>;
+
+    /// The way of what is due of a channel that wakes somebody: that of the newest.
+    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>>;
+
+    /// Says why what is due of a channel is not claimed yet; the claim that follows takes it back.
+    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()>;
 
     /// Gives up what is pending, and not under way, to targets of these kinds, at most `limit`; answers how many.
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64>;
@@ -326,7 +339,8 @@ pub trait Store: Send + Sync + 'static {
     /// Gives claimed deliveries to a command (`exec:`), which is accepted and claimed for starting in the same transaction: its end settles
     /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. A wake is counted, unless it
     /// ends busy. `None`, and nothing is changed, if a claim was no longer the caller's, or the id was used before; `None`, and the claims are
-    /// released, if the budget of a wake is spent.
+    /// released, if the budget of a wake is spent or somebody has one of the entries. While it has them nobody else gets the entries; a wake
+    /// that is delivered acknowledges them.
     fn hand_over(
         &self,
         claims: Vec<(DeliveryId, u64)>,
@@ -395,6 +409,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first, each with `task.forgotten`.
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
+
+    /// Whether a task that is not forgotten has this session of an agent.
+    fn session_kept(&self, session: String) -> Op<bool>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
     /// rows of each.

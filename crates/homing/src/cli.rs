@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
-    ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, hook, inbox, input, list, mcp, output, progress, redeliver, run, show, status, stop,
-    token, track, wait,
+    ack, ask, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
+    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
+    stop, token, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -69,6 +69,9 @@ enum Command {
     /// Show what has ended and waits for you
     #[command(visible_alias = "results")]
     Inbox(inbox::Options),
+    /// Ask an agent; its answer is the result
+    #[command(hide = true)]
+    Ask(ask::Options),
     /// Print the event log as JSON lines
     #[command(hide = true)]
     Events(events::Options),
@@ -101,6 +104,9 @@ enum Command {
     /// Drop what is past its retention
     #[command(hide = true)]
     Gc(gc::Options),
+    /// Make an agent know of homing: MCP server, hooks, skill
+    #[command(hide = true)]
+    Install(install::Options),
     /// Tell an agent's session what has ended; called by its hooks
     #[command(hide = true)]
     Hook(hook::Options),
@@ -195,6 +201,7 @@ impl Command {
         match self {
             Self::Run(options) => run::run(&options, context),
             Self::Exec(options) => exec::run(&options, context),
+            Self::Ask(options) => ask::run(&options, context),
             Self::List(options) => list::run(&options, context),
             Self::Show(options) => show::run(&options, context),
             Self::Output(options) => output::run(&options, context),
@@ -213,6 +220,7 @@ impl Command {
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),
+            Self::Install(options) => install::run(&options, context),
             Self::Hook(options) => hook::run(&options, context),
             Self::Mcp(options) => mcp::run(&options, context),
             Self::Daemon(options) => daemon::run(&options, context),

@@ -7,6 +7,7 @@
 
 mod autostart;
 mod capture;
+mod circumstances;
 mod cli;
 mod columns;
 mod command;
@@ -34,6 +35,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod wake;
 mod wording;
 
 use std::process::ExitCode;

@@ -52,6 +52,7 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
         let task = NewTask {
             kind: Kind::External,
             tracking,
+            agent: None,
             id: id.clone(),
             spec: spec.clone(),
             owner: owner.clone(),
@@ -88,7 +89,8 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
-            Ok(Submitted::IdTaken) => {}
+            // No agent is asked.
+            Ok(Submitted::IdTaken | Submitted::SessionGone(_) | Submitted::SessionBusy(_)) => {}
             Ok(Submitted::NothingToTrack) => return Err(refusal(&spec, absent)),
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));

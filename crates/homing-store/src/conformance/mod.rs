@@ -3,6 +3,7 @@
 //! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
 //! [`store_conformance!`](crate::store_conformance) makes one named test of each.
 
+mod asking;
 mod deciding;
 mod finding;
 pub mod fixture;
@@ -21,6 +22,7 @@ mod watching;
 use std::future::Future;
 use std::sync::Arc;
 
+pub use asking::*;
 pub use deciding::*;
 pub use finding::*;
 pub use forgetting::*;
@@ -110,6 +112,10 @@ macro_rules! store_conformance_cases {
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
+            p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile
+            p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends
+            p5_each_wake_goes_the_way_of_the_session_that_submitted
+            the_operator_has_the_last_word_on_pauses
             p5_a_command_is_run_whatever_its_owner_knows_and_however_late
             notices_older_than_two_days_wake_nobody_and_stay_readable
             wakes_that_are_turned_off_leave_everything_in_the_inbox
@@ -128,6 +134,10 @@ macro_rules! store_conformance_cases {
             p5_an_external_end_carries_its_answer_or_the_words_for_none
             a_stop_ends_an_external_task_at_once
             what_others_have_is_not_found_among_ones_own
+            p5_an_agents_end_carries_its_answer_or_the_words_for_none
+            p11_an_answer_repeats_no_secret
+            a_session_goes_on_in_one_task_at_a_time
+            a_session_is_kept_while_a_task_of_it_is
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -8,11 +8,10 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
-use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
-    Timestamp,
+    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, Route,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -21,10 +20,12 @@ use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
-    sessions, submit, wakes, writer,
+    agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention,
+    row, sessions, submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 use crate::store::{
@@ -192,8 +193,16 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
-    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool> {
-        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, budget, entropy, now))
+    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, terms, entropy, now))
+    }
+
+    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>> {
+        self.reader.run(move |conn| deliveries::route(conn, &channel, now))
+    }
+
+    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| deliveries::put_off(conn, &channel, &why, now))
     }
 
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64> {
@@ -289,6 +298,10 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
+    fn session_kept(&self, session: String) -> Op<bool> {
+        self.reader.run(move |conn| agents::session_kept(conn, &session))
+    }
+
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {
         // What a power cut brings back is trimmed again.
         self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
@@ -330,6 +343,7 @@ mod tests {
         let task = NewTask {
             kind: homing_model::Kind::Command,
             tracking: None,
+            agent: None,
             id: TaskId::from_entropy(n),
             spec,
             owner: "ann".into(),

@@ -11,13 +11,13 @@ use crate::{completion, exit_code, habit};
 
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "exec"]),
+    ("Run", &["run", "exec", "ask"]),
     ("Look", &["list", "show", "output", "wait", "events", "status"]),
     ("Act", &["stop", "input", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
-    ("Agents", &["mcp", "hook"]),
+    ("Agents", &["install", "mcp", "hook"]),
     ("The daemon", &["daemon", "gc", "doctor", "config", "token"]),
     ("This program", &["explain", "completions", "help"]),
 ];

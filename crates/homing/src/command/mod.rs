@@ -1,6 +1,7 @@
 //! The commands, one file each: its options, with help that teaches, and what it does.
 
 pub(crate) mod ack;
+pub(crate) mod ask;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -17,6 +18,7 @@ pub(crate) mod help;
 pub(crate) mod hook;
 pub(crate) mod inbox;
 pub(crate) mod input;
+pub(crate) mod install;
 pub(crate) mod list;
 pub(crate) mod mcp;
 pub(crate) mod output;

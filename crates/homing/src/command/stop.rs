@@ -156,9 +156,7 @@ mod tests {
     async fn many_are_stopped_at_once_and_told_in_order() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
-            "/v1/tasks/b" => {
-                Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `b`"))
-            }
+            "/v1/tasks/b" => Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `b`")),
             "/v1/tasks/t-bcdfghjkmn/stop" => Reply::json(
                 200,
                 serde_json::json!({ "stopping": true, "task": sample_task("stopped") }).to_string(),

@@ -1,6 +1,10 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
 mod agent_hooks;
+mod agents;
+mod ask;
+mod ask_crashes;
+mod ask_sessions;
 mod cgroups;
 mod completions;
 mod config;
@@ -54,6 +58,8 @@ mod told;
 mod unreadable;
 mod vanished;
 mod waiting;
+mod wake_claude;
+mod wake_others;
 mod wakes;
 mod watch_windows;
 mod watches;
