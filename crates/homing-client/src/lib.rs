@@ -19,6 +19,7 @@ mod external;
 pub mod fake;
 mod inbox;
 mod input;
+mod listener;
 mod output;
 mod query;
 mod session;
@@ -27,6 +28,7 @@ mod sse;
 mod status;
 mod stop;
 mod tasks;
+mod tcp;
 mod wait;
 
 pub use client::{Absence, Client, Connect, Revive};

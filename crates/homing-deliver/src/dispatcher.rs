@@ -288,7 +288,7 @@ impl Dispatcher {
 
     async fn post(&self, url: &str, claim: &Claimed, now: Timestamp) -> Attempt {
         let policy = self.webhooks.policy();
-        let endpoint = match Endpoint::parse(url, Caller::Local, &policy) {
+        let endpoint = match Endpoint::parse(url, Caller::of(!claim.network), &policy) {
             Ok(endpoint) => endpoint,
             Err(refusal) => return failed(refusal.to_string()),
         };

@@ -27,6 +27,14 @@ pub enum Caller {
     Network,
 }
 
+impl Caller {
+    /// Who a caller is that is, or is not, on the Unix socket.
+    #[must_use]
+    pub const fn of(local: bool) -> Self {
+        if local { Self::Local } else { Self::Network }
+    }
+}
+
 /// The other end of a webhook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {

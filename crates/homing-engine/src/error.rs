@@ -1,5 +1,6 @@
 //! What can go wrong in an operation, and how users are told.
 
+use homing_model::nesting::Rule;
 use homing_model::{Code, Problem, TaskId, validate};
 use homing_store::store;
 
@@ -92,14 +93,29 @@ pub enum Error {
     #[error("task {0} is live and has this key")]
     Duplicate(TaskId),
     /// Too deep.
-    #[error("a task inside {depth} tasks is one too many")]
+    #[error("a task inside {depth} tasks is deeper than `[nested] depth` allows")]
     TooDeep {
         /// How deep it would be.
         depth: u32,
     },
-    /// A command inside a task named a target, or wanted others to be able to.
-    #[error("{0} may not be set from inside task {1}")]
-    NestedNotify(String, TaskId),
+    /// A parent has as many live children as it may have.
+    #[error("task {parent} has {most} live tasks of its own, and may have no more")]
+    TooManyChildren {
+        /// Whose they are.
+        parent: TaskId,
+        /// How many it may have.
+        most: u32,
+    },
+    /// A caller inside a task asked for what only those outside may have.
+    #[error("{what} is not for callers inside a task (rule `{}`; this one is inside task {task})", rule.code().slug())]
+    Nested {
+        /// Which rule.
+        rule: Rule,
+        /// What was asked for.
+        what: String,
+        /// The task that it is in.
+        task: TaskId,
+    },
     /// No agent was named, and none stands out.
     #[error("{0}")]
     NoAgent(String),
@@ -166,11 +182,11 @@ impl Error {
             Self::OutputGone(_) => Code::OutputGone,
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,
-            Self::TooDeep { .. } => Code::NestedLimit,
+            Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
+            Self::Nested { rule, .. } => rule.code(),
             Self::NoAgent(_) => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,
-            Self::NestedNotify(..) => Code::NestedNotify,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,

@@ -16,7 +16,7 @@ use crate::error::Error;
 /// Entries given at once, where the caller does not say.
 const MOST: u32 = 100;
 /// How long a taker may think, where it does not say.
-const LEASE_MS: u64 = 60_000;
+pub(crate) const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
 

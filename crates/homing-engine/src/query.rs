@@ -119,6 +119,7 @@ impl Engine {
             reconcile,
             deliveries: inner.store.delivery_counts().await?,
             configuration: None,
+            listener: None,
         })
     }
 

@@ -15,6 +15,7 @@ pub mod environment;
 pub mod event;
 pub mod id;
 pub mod mask;
+pub mod nesting;
 pub mod notice;
 pub mod notify;
 pub mod obvious;

@@ -56,6 +56,8 @@ pub struct Claimed {
     pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
+    /// Whether whoever submitted the task came over the network, not by the socket.
+    pub network: bool,
     /// Attempts that were made and count.
     pub attempts: u32,
     /// Times in a row that the target was busy.

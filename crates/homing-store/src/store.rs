@@ -83,6 +83,8 @@ pub struct Submit {
     pub task: NewTask,
     /// What a live task with the same owner and `spec.key` means.
     pub on_duplicate: OnDuplicate,
+    /// Its parent may have at most so many live children, this one included.
+    pub children: u32,
     /// The request's own key, if it had one.
     pub idempotency: Option<Idempotency>,
 }
@@ -111,6 +113,8 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// Its parent has as many live children as it may have.
+    TooManyChildren,
     /// The task whose session it was to continue is forgotten.
     SessionGone(TaskId),
     /// Another live task is in the session that it was to continue.
@@ -152,6 +156,8 @@ pub struct Filter {
     pub statuses: Vec<Status>,
     /// With all these labels.
     pub labels: BTreeMap<String, String>,
+    /// Submitted from inside this task, or from inside one that was.
+    pub within: Option<TaskId>,
     /// At most so many (1..=1000).
     pub limit: u32,
     /// Where the last page ended.
@@ -216,8 +222,8 @@ pub struct Trimmed {
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
-    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task. An external
-    /// task runs from the start, with `task.started` too.
+    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task, and however many
+    /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
     /// The attempt's command was executed: records pid and time, with `task.started`.

@@ -43,10 +43,11 @@ pub fn submit(n: u64) -> Submit {
         masks: Masks::default(),
         parent: None,
         depth: 0,
+        network: false,
         node: "here".into(),
         boot_id: "this".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None }
 }
 
 /// The same with a name.

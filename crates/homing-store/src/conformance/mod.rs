@@ -11,6 +11,7 @@ mod forgetting;
 mod listing;
 mod logging;
 mod masking;
+mod nesting;
 mod seating;
 mod submitting;
 mod telling;
@@ -28,6 +29,7 @@ pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
 pub use masking::*;
+pub use nesting::*;
 pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
@@ -49,6 +51,8 @@ macro_rules! store_conformance_cases {
             one_request_key_stands_for_one_body_until_it_expires
             a_request_key_survives_the_end_of_a_joined_task
             p12_an_id_in_use_is_not_issued_again
+            p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may
+            p11_whether_its_caller_was_on_the_network_stays_with_a_delivery
             p1_first_finisher_wins
             p1_concurrent_finishers_agree_on_one_end
             p1_a_stale_attempt_changes_nothing
@@ -64,6 +68,7 @@ macro_rules! store_conformance_cases {
             at_last_is_the_newest_task_of_the_owner
             live_tasks_come_first_each_newest_first
             filters_narrow_a_list
+            a_list_within_a_task_holds_what_came_of_it_and_nothing_else
             a_strange_cursor_is_told_apart
             pages_are_complete_and_without_duplicates_while_tasks_end
             counts_follow_every_step

@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown, route \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown, route, network \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -172,6 +172,7 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
             .transpose()
             .map_err(text)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
+        network: row.get(14).map_err(text)?,
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
         busy: row.get(11).map_err(text)?,

@@ -387,10 +387,16 @@ mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: "here".into(),
             boot_id: "this".into(),
         };
-        submit(&conn, Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }, now).unwrap();
+        submit(
+            &conn,
+            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
+            now,
+        )
+        .unwrap();
         // No operation of this release leaves a task in the queue; a later one will.
         conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
 

@@ -353,10 +353,11 @@ mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: "here".into(),
             boot_id: "this".into(),
         };
-        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, idempotency: None }
+        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, children: u32::MAX, idempotency: None }
     }
 
     #[tokio::test]

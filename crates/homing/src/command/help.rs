@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
     ("Agents", &["install", "mcp", "hook"]),
-    ("The daemon", &["daemon", "gc", "doctor", "config"]),
+    ("The daemon", &["daemon", "gc", "doctor", "config", "token"]),
     ("This program", &["explain", "completions", "help"]),
 ];
 
