@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use homing_model::api::{Page, RedeliverAnswer};
+use homing_model::api::{NotRedelivered, Page, RedeliverAnswer};
+use homing_model::operator::Policy;
 use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId, Timestamp, wake};
-use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled};
+use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Redelivered, Settled};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -137,7 +138,7 @@ impl Engine {
     /// Sends again: a delivery by its id, all of a task, or all in a state.
     ///
     /// # Errors
-    /// If there is no such delivery or task, or the ledger cannot be written.
+    /// If there is no such delivery or task, if none of them may go out by now, or if the ledger cannot be written.
     pub async fn redeliver(&self, text: &str, owner: &str) -> Result<RedeliverAnswer, Error> {
         let which = match (text.parse::<DeliveryId>(), text.parse::<DeliveryState>()) {
             (Ok(id), _) => Redeliver::Delivery(id),
@@ -145,12 +146,24 @@ impl Engine {
             (Err(_), Err(_)) => Redeliver::Task(self.resolve(text, owner).await?),
         };
         let named = matches!(which, Redeliver::Delivery(_));
-        let redelivered = self.inner.store.redeliver(which, self.inner.now()).await?;
-        if named && redelivered.is_empty() {
-            return Err(Error::UnknownDelivery(text.to_owned()));
+        let closed = self.inner.config().notify.closed();
+        let Redelivered { due, closed } = self.inner.store.redeliver(which, closed, self.inner.now()).await?;
+        let refused: Vec<_> = closed
+            .into_iter()
+            .map(|(id, kind)| NotRedelivered { id, reason: Policy::closes(kind) })
+            .collect();
+        if due.is_empty() {
+            if let Some(NotRedelivered { id, reason }) = refused.first() {
+                return Err(Error::Forbidden(format!(
+                    "{id} is not sent again, and stays as it is: {reason}"
+                )));
+            }
+            if named {
+                return Err(Error::UnknownDelivery(text.to_owned()));
+            }
         }
         self.inner.bump();
         self.inner.outgoing.send_modify(|count| *count += 1);
-        Ok(RedeliverAnswer { redelivered })
+        Ok(RedeliverAnswer { redelivered: due, refused })
     }
 }

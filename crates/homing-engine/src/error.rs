@@ -32,6 +32,15 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// The operator lets nothing go there.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What must never be written down is part of a target.
+    #[error(
+        "the target contains the value of the secret `{0}`: a target is kept for as long as something is on its way, and that value \
+         is never written down"
+    )]
+    SecretInTarget(String),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -125,7 +134,7 @@ impl Error {
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } | Self::Process { .. } => {
                 Code::InvalidRequest
             }
-            Self::Target(_) => Code::BadTarget,
+            Self::Target(_) | Self::Forbidden(_) | Self::SecretInTarget(_) => Code::BadTarget,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
@@ -163,6 +172,12 @@ impl From<Error> for Problem {
             }
             Error::Process { .. } => {
                 problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
+            }
+            Error::Forbidden(_) => {
+                problem.advice = "`[notify]` in config.toml says which kinds of targets are open; `homing config` shows it.".to_owned();
+            }
+            Error::SecretInTarget(_) => {
+                problem.advice = "Leave the value out: `--notify-secret` signs a webhook, and an `exec:` command can read a file.".to_owned();
             }
             _ => {}
         }

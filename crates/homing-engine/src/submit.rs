@@ -88,7 +88,7 @@ async fn submit(
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
     for target in &notify.targets {
-        policy.check(target.into()).map_err(Error::Target)?;
+        policy.check(target.into()).map_err(Error::Forbidden)?;
         inner.routes.check(target, notify).map_err(Error::Target)?;
     }
     let parent = match caller.pid {
@@ -125,10 +125,7 @@ async fn submit(
     let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
         if let Some(name) = masks.given_in(&target.to_string()) {
-            return Err(Error::Target(format!(
-                "the target contains the value of the secret `{name}`: a target is kept for as long as something is on its way, and that value \
-                 is never written down"
-            )));
+            return Err(Error::SecretInTarget(name.to_owned()));
         }
     }
     if let Some(name) = spec.watch.iter().find_map(|pattern| masks.given_in(pattern)) {

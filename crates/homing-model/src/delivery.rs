@@ -87,7 +87,7 @@ pub struct Delivery {
     pub target: String,
     /// Where it is.
     pub state: DeliveryState,
-    /// Attempts that count; a busy target spends none.
+    /// Attempts that count, those before it was sent again included; a busy target spends none.
     pub attempts: u32,
     /// When it was made.
     pub created_at: Timestamp,

@@ -139,7 +139,7 @@ catalogue! {
         "One that was deleted is put back by itself: try again in a moment. Where another file lies in its place, `homing daemon restart` goes on with that one; what the daemon knew is kept beside it, in homing.db.displaced.";
     /// Notices cannot go there.
     BadTarget = "HM0035", "bad_target", 422, "notices cannot be sent there",
-        "Name another target: `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine, or `exec:COMMAND LINE`. `[webhook] allow` in config.toml opens private addresses; `[notify]` there says which kinds of targets are open at all.";
+        "Targets are `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine, and `exec:COMMAND LINE`; `[webhook] allow` in config.toml opens private addresses.";
     /// A delivery that does not exist.
     UnknownDelivery = "HM0036", "unknown_delivery", 404, "there is no such delivery",
         "`homing deliveries` lists them.";

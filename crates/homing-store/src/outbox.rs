@@ -1,6 +1,7 @@
 //! What goes into the ledger of notices, and what comes out of it.
 
 use homing_model::notify::{SigningKey, When};
+use homing_model::operator::TargetKind;
 use homing_model::wake::Budget;
 use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
 
@@ -51,7 +52,7 @@ pub struct Claimed {
     pub shown: String,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
-    /// Attempts that were made and count.
+    /// Attempts that were made and count, since it was last asked for.
     pub attempts: u32,
     /// Times in a row that the target was busy.
     pub busy: u32,
@@ -123,4 +124,13 @@ pub enum Redeliver {
     Task(TaskId),
     /// All in this state.
     State(DeliveryState),
+}
+
+/// What begins anew, and what may not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redelivered {
+    /// What is due.
+    pub due: Vec<DeliveryId>,
+    /// What stays as it is, because nothing goes to targets of its kind.
+    pub closed: Vec<(DeliveryId, TargetKind)>,
 }

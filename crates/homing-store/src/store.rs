@@ -16,7 +16,9 @@ use homing_model::{
     Reference, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
 
 /// The future of an operation.
@@ -328,8 +330,9 @@ pub trait Store: Send + Sync + 'static {
     /// How many deliveries are pending, and how many were given up.
     fn delivery_counts(&self) -> Op<DeliveryCounts>;
 
-    /// Makes deliveries pending and due, with no attempt made; answers with their ids.
-    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>>;
+    /// Makes deliveries pending and due, and their schedule begin anew; attempts and history are counted on. Nothing is changed of those to
+    /// targets of the kinds in `closed`.
+    fn redeliver(&self, which: Redeliver, closed: Vec<TargetKind>, now: Timestamp) -> Op<Redelivered>;
 
     /// Every task that has not ended, oldest first. A damaged row is reported beside the rest, never instead of them.
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)>;

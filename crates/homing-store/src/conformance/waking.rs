@@ -187,7 +187,7 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
         "who was never called was told nothing"
     );
     assert_eq!(inbox(&store, 3).await.len(), 1, "an entry that was asked for stays until it is acknowledged");
-    store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
+    store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(4)).await.expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
 }
 
@@ -223,7 +223,10 @@ pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Le
     assert_eq!(inbox(&store, wake::LONGEST_MS).await.len(), 1);
     let (channels, _) = store.due(at(wake::LONGEST_MS)).await.expect("readable");
     assert_eq!(channels, ["https://x.example"]);
-    store.redeliver(Redeliver::Delivery(old.id.clone()), at(wake::LONGEST_MS)).await.expect("taken");
+    store
+        .redeliver(Redeliver::Delivery(old.id.clone()), Vec::new(), at(wake::LONGEST_MS))
+        .await
+        .expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, wake::LONGEST_MS).await, Some(1));
 }
 
@@ -250,7 +253,8 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     let states: Vec<_> = deliveries(&store).await.into_iter().map(|row| (row.target, row.state)).collect();
     let dead: Vec<_> = states.iter().filter(|(_, state)| *state == DeliveryState::Dead).collect();
     assert_eq!(dead, [&("https://x.example/".to_owned(), DeliveryState::Dead)]);
-    let again = store.redeliver(Redeliver::State(DeliveryState::Dead), at(4)).await.expect("taken");
+    let again =
+        store.redeliver(Redeliver::State(DeliveryState::Dead), Vec::new(), at(4)).await.expect("taken").due;
     assert_eq!(again.len(), 1);
     assert_eq!(store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed").len(), 1);
 }

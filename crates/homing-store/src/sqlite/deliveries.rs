@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::{events, row};
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Settled};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Redelivered, Settled};
 use crate::store::Error;
 
 /// When a pending delivery is next due, as the index has it.
@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -297,8 +297,7 @@ pub(super) fn give_up(
     while closed.len() < limit as usize
         && let Some(row) = rows.next()?
     {
-        let kind = row.get::<_, String>(1)?.parse::<Target>().ok().map(|target| TargetKind::from(&target));
-        if let Some(kind) = kind.filter(|kind| kinds.contains(kind)) {
+        if let Some(kind) = kind_of(&row.get::<_, String>(1)?).filter(|kind| kinds.contains(kind)) {
             closed.push((row.get::<_, i64>(0)?, kind));
         }
     }
@@ -373,29 +372,48 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, with no attempt made. The history stays. What a command has is due once that has ended.
+/// Makes deliveries pending and due, and their schedule begin anew. The attempts and their history stay. What a command has is due once
+/// that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
     which: &Redeliver,
+    closed: &[TargetKind],
     now: Timestamp,
-) -> Result<Vec<DeliveryId>, Error> {
+) -> Result<Redelivered, Error> {
     let (column, value) = match which {
         Redeliver::Delivery(id) => ("id", id.as_str()),
         Redeliver::Task(id) => ("task_id", id.as_str()),
         Redeliver::State(state) => ("state", state.as_str()),
     };
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT seq, id, target FROM deliveries WHERE {column} = ?1 ORDER BY seq"
+    ))?;
+    let rows = query
+        .query_map([value], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))?
+        .collect::<rusqlite::Result<Vec<(i64, _, _)>>>()?;
     // The fence moves on: an attempt that is still under way settles nothing.
-    let statement = format!(
-        "UPDATE deliveries SET state = 'pending', attempts = 0, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
+    let mut begin = conn.prepare_cached(
+        "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
          held_until = CASE WHEN state = 'pending' AND held_until = ?3 THEN held_until END, \
-         again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 \
-         WHERE {column} = ?1 RETURNING id"
-    );
-    let mut update = conn.prepare_cached(&statement)?;
-    let ids = update
-        .query_map(params![value, now.as_millis(), HANDED_OVER], |row| row.get::<_, String>(0))?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+         again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
+    )?;
+    let mut redelivered = Redelivered::default();
+    for (seq, id, target) in rows {
+        let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        match kind_of(&target).filter(|kind| closed.contains(kind)) {
+            Some(kind) => redelivered.closed.push((id, kind)),
+            None => {
+                begin.execute(params![seq, now.as_millis(), HANDED_OVER])?;
+                redelivered.due.push(id);
+            }
+        }
+    }
+    Ok(redelivered)
+}
+
+/// The kind of a target as it is kept; none if that is damaged.
+fn kind_of(target: &str) -> Option<TargetKind> {
+    target.parse::<Target>().ok().map(|target| TargetKind::from(&target))
 }
 
 /// How many are pending, and how many were given up.

@@ -60,13 +60,8 @@ pub(super) fn end(
     entropy: u64,
     now: Timestamp,
 ) -> Result<(), Error> {
-    // What was asked for again meanwhile is not told by this run.
-    conn.prepare_cached(
-        "UPDATE deliveries SET held_until = NULL, again = 1 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND again = 2",
-    )?
-    .execute([hook.id.as_str()])?;
     let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
+        "SELECT id, fence, attempts - earlier, busy, again = 2 FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
     let rows = query
@@ -76,19 +71,22 @@ pub(super) fn end(
                 row.get::<_, i64>(1)?,
                 row.get::<_, u32>(2)?,
                 row.get::<_, u32>(3)?,
+                row.get::<_, bool>(4)?,
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     let busy = *verdict == Verdict::Busy;
     #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
     let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
-    for (id, fence, attempts, times_busy) in rows {
+    for (id, fence, attempts, times_busy, asked_again) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
         let tries = Tries {
             attempts: attempts.saturating_add(u32::from(!busy)),
             busy: if busy { times_busy.saturating_add(1) } else { 0 },
         };
         let next = match schedule::after(tries, verdict, now, chance) {
+            // What was asked for again meanwhile is not told by this run, and is due.
+            _ if asked_again => Next::At(hook.created_at),
             schedule::Next::Delivered => Next::Delivered,
             schedule::Next::At(at) => Next::At(at),
             schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
@@ -101,6 +99,11 @@ pub(super) fn end(
         };
         settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
     }
+    conn.prepare_cached(
+        "UPDATE deliveries SET again = 1, earlier = attempts, busy = 0 \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND again = 2",
+    )?
+    .execute([hook.id.as_str()])?;
     match verdict {
         Verdict::Busy => wakes::give_back(conn, &hook.id),
         Verdict::Delivered => wakes::woken(conn, &hook.id),

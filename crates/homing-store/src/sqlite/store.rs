@@ -24,7 +24,9 @@ use super::{
     check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
     submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
@@ -211,8 +213,8 @@ impl Store for SqliteStore {
         self.reader.run(deliveries::counts)
     }
 
-    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>> {
-        self.writer.run(Full, move |conn| deliveries::redeliver(conn, &which, now))
+    fn redeliver(&self, which: Redeliver, closed: Vec<TargetKind>, now: Timestamp) -> Op<Redelivered> {
+        self.writer.run(Full, move |conn| deliveries::redeliver(conn, &which, &closed, now))
     }
 
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)> {
