@@ -29,6 +29,7 @@ mod tasks;
 mod wait;
 
 pub use client::{Absence, Client, Revive};
+pub use deliveries::DeliveryQuery;
 pub use error::Error;
 pub use events::{EventQuery, EventStream, Log, Record};
 pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};

@@ -14,6 +14,8 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::misconfigured;
+
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period(pub Duration);
@@ -312,10 +314,9 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Parse {
-            path: path.to_owned(),
-            line: error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1),
-            message: error.message().to_owned(),
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let (line, message) = misconfigured::told(text, &error);
+            ConfigError::Parse { path: path.to_owned(), line, message }
         })?;
         let wrong = |message: &str| ConfigError::Parse {
             path: path.to_owned(),

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::entropy;
-use crate::error::Error;
+use crate::error::{Error, only};
 
 /// Deliveries given at once, where the caller does not say.
 const PAGE: u32 = 100;
@@ -43,8 +43,14 @@ impl Engine {
         let before = query.cursor.map(|cursor| cursor.parse()).transpose().map_err(|_| {
             Error::BadParameter("`cursor` is not one that a list has answered with".to_owned())
         })?;
-        let filter =
-            DeliveryFilter { state: query.state, task: query.task, owner: query.owner, limit, before };
+        let filter = DeliveryFilter {
+            state: query.state,
+            task: query.task,
+            owner: query.owner,
+            hook: None,
+            limit,
+            before,
+        };
         let page = self.inner.store.deliveries(filter).await?;
         Ok(Page { items: page.items, next_cursor: page.next.map(|place| place.to_string()) })
     }
@@ -135,7 +141,13 @@ impl Engine {
         entropy::draw()
     }
 
-    /// Sends again: a delivery by its id, all of a task, or all in a state.
+    /// The only delivery whose id begins so.
+    async fn delivery_like(&self, text: &str, start: String) -> Result<DeliveryId, Error> {
+        let found = self.inner.store.find_deliveries(start).await?;
+        only(found, text, "deliveries")?.ok_or_else(|| Error::UnknownDelivery(text.to_owned()))
+    }
+
+    /// Sends again: a delivery by its id or a unique start of it, all of a task, or all in a state.
     ///
     /// # Errors
     /// If there is no such delivery or task, if none of them may go out by now, or if the ledger cannot be written.
@@ -143,7 +155,13 @@ impl Engine {
         let which = match (text.parse::<DeliveryId>(), text.parse::<DeliveryState>()) {
             (Ok(id), _) => Redeliver::Delivery(id),
             (_, Ok(state)) => Redeliver::State(state),
-            (Err(_), Err(_)) => Redeliver::Task(self.resolve(text, owner).await?),
+            // A task may be called like the start of a delivery; who means that can always write more of it.
+            (Err(_), Err(_)) => match (self.resolve(text, owner).await, DeliveryId::start(text)) {
+                (Err(Error::Unknown(_)), Some(start)) => {
+                    Redeliver::Delivery(self.delivery_like(text, start).await?)
+                }
+                (task, _) => Redeliver::Task(task?),
+            },
         };
         let named = matches!(which, Redeliver::Delivery(_));
         let closed = self.inner.config().notify.closed();

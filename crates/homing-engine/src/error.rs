@@ -15,6 +15,19 @@ pub enum Error {
     /// No delivery by that id.
     #[error("there is no delivery `{0}`")]
     UnknownDelivery(String),
+    /// No notice by that start.
+    #[error("there is no notice `{0}`")]
+    UnknownNotice(String),
+    /// Several notices or deliveries by that start.
+    #[error("`{reference}` fits several {what}: {}", few(candidates))]
+    AmbiguousId {
+        /// What was given.
+        reference: String,
+        /// What they are.
+        what: &'static str,
+        /// Some of them.
+        candidates: Vec<String>,
+    },
     /// Several by that start or name.
     #[error("`{reference}` fits several tasks: {}", few(candidates))]
     Ambiguous {
@@ -136,6 +149,8 @@ impl Error {
             }
             Self::Target(_) | Self::Forbidden(_) | Self::SecretInTarget(_) => Code::BadTarget,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
+            Self::UnknownNotice(_) => Code::UnknownNotice,
+            Self::AmbiguousId { .. } => Code::AmbiguousId,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
             Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
@@ -192,11 +207,24 @@ impl From<Error> for Problem {
     }
 }
 
-/// How many of several tasks are named.
+/// The one that fits, or none; several are an error.
+pub(crate) fn only<Id: ToString>(
+    mut found: Vec<Id>,
+    reference: &str,
+    what: &'static str,
+) -> Result<Option<Id>, Error> {
+    if found.len() > 1 {
+        let candidates = found.iter().map(ToString::to_string).collect();
+        return Err(Error::AmbiguousId { reference: reference.to_owned(), what, candidates });
+    }
+    Ok(found.pop())
+}
+
+/// How many of several are named.
 const NAMED: usize = 5;
 
-fn few(candidates: &[TaskId]) -> String {
-    let named: Vec<_> = candidates.iter().take(NAMED).map(TaskId::as_str).collect();
+fn few(candidates: &[impl ToString]) -> String {
+    let named: Vec<_> = candidates.iter().take(NAMED).map(ToString::to_string).collect();
     let more = if candidates.len() > NAMED { " and more" } else { "" };
     named.join(", ") + more
 }

@@ -48,6 +48,7 @@ mod judge;
 mod keeper;
 mod launch;
 mod live;
+mod misconfigured;
 mod orphans;
 mod output;
 mod progress;

@@ -79,6 +79,9 @@ pub struct Delivery {
     pub id: DeliveryId,
     /// Which notice.
     pub notice_id: NoticeId,
+    /// What that is about: `task.completed`. Absent where its text is gone or damaged.
+    #[serde(default)]
+    pub notice_type: Option<String>,
     /// Of which task.
     pub task_id: TaskId,
     /// Whose.

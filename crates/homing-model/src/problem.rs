@@ -149,6 +149,12 @@ catalogue! {
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
         "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+    /// A start of an id that no notice has.
+    UnknownNotice = "HM0045", "unknown_notice", 404, "there is no such notice",
+        "`homing inbox` shows what waits, with its ids; `homing show ID` has all that was told of a task.";
+    /// A start of an id that several notices or deliveries have.
+    AmbiguousId = "HM0046", "ambiguous_id", 409, "several ids begin like that",
+        "Give more characters of the id.";
 }
 
 impl Code {

@@ -100,6 +100,8 @@ pub struct DeliveryFilter {
     pub task: Option<TaskId>,
     /// Of this owner.
     pub owner: Option<String>,
+    /// In the hands of this command, now or last.
+    pub hook: Option<TaskId>,
     /// At most so many.
     pub limit: u32,
     /// Made before this one, where the last page ended.

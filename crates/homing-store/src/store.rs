@@ -347,6 +347,12 @@ pub trait Store: Send + Sync + 'static {
     /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
 
+    /// Notices whose id begins so, a few of them: of those that wait for the owner, or else of all that are kept.
+    fn find_notices(&self, start: String, owner: String) -> Op<Vec<NoticeId>>;
+
+    /// Deliveries whose id begins so, a few of them.
+    fn find_deliveries(&self, start: String) -> Op<Vec<DeliveryId>>;
+
     /// The same among the tasks of this owner alone: what others have is as if it were not there.
     fn find_own(&self, reference: Reference, owner: String) -> Op<Found>;
 

@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// The external task of this owner that a text names. Another's is told as one that never was, in the same words.
-    pub(super) async fn own_external(&self, reference: &str, owner: &str) -> Result<Record, Error> {
+    /// The task of this owner that a text names. Another's is told as one that never was, in the same words.
+    pub(crate) async fn own(&self, reference: &str, owner: &str) -> Result<Record, Error> {
         let store = &self.inner.store;
         let id = match store.find_own(Reference::parse(reference), owner.to_owned()).await? {
             Found::One(id) => id,
@@ -21,7 +21,12 @@ impl Engine {
             Found::None => return Err(Error::Unknown(reference.to_owned())),
         };
         let record = store.get(id).await?.filter(|record| record.kind != Kind::Hook);
-        let record = record.ok_or_else(|| Error::Unknown(reference.to_owned()))?;
+        record.ok_or_else(|| Error::Unknown(reference.to_owned()))
+    }
+
+    /// The same, if somebody else runs it.
+    pub(super) async fn own_external(&self, reference: &str, owner: &str) -> Result<Record, Error> {
+        let record = self.own(reference, owner).await?;
         match record.kind {
             Kind::External => Ok(record),
             Kind::Command | Kind::Hook => Err(Error::NotExternal(record.id)),

@@ -55,6 +55,7 @@ macro_rules! store_conformance_cases {
             live_tasks_are_listed_oldest_first
             several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
+            a_start_finds_notices_and_deliveries
             a_name_finds_the_live_task_then_the_newest_ended
             a_name_comes_before_an_id_that_starts_so
             at_last_is_the_newest_task_of_the_owner

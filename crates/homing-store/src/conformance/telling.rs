@@ -421,6 +421,10 @@ pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
     let filter = DeliveryFilter { task: Some(id(1)), limit: 9, ..DeliveryFilter::default() };
     let again = store.deliveries(filter).await.expect("readable").items.pop().expect("one");
     assert_eq!((again.attempts, again.history.len()), (2, 2), "the run before counts too");
+    for (hook, had) in [(10, 0), (11, 3)] {
+        let filter = DeliveryFilter { hook: Some(id(hook)), limit: 9, ..DeliveryFilter::default() };
+        assert_eq!(store.deliveries(filter).await.expect("readable").items.len(), had, "who had it last");
+    }
 }
 
 fn n64(n: u64) -> i64 {

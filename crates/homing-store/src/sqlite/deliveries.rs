@@ -310,15 +310,27 @@ pub(super) fn give_up(
 
 /// Deliveries, newest first, and where the next page begins.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<DeliveryPage, Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
-         FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
-         AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
-    )?;
+    // Only what is asked for is in the question, so that it finds its index.
+    let asked: String = [
+        (filter.state.is_some(), "state = ?1 AND "),
+        (filter.task.is_some(), "task_id = ?2 AND "),
+        (filter.owner.is_some(), "owner = ?3 AND "),
+        (filter.hook.is_some(), "hook = ?4 AND hook IS NOT NULL AND "),
+    ]
+    .into_iter()
+    .filter_map(|(is_asked, condition)| is_asked.then_some(condition))
+    .collect();
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT d.seq, d.id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook, \
+         CASE WHEN json_valid(body) THEN json_extract(body, '$.type') END \
+         FROM deliveries AS d LEFT JOIN notices ON notices.seq = notice_seq \
+         WHERE {asked}d.seq < coalesce(?5, 9223372036854775807) ORDER BY d.seq DESC LIMIT ?6"
+    ))?;
     let mut rows = query.query(params![
         filter.state.map(DeliveryState::as_str),
         filter.task.as_ref().map(TaskId::as_str),
         filter.owner,
+        filter.hook.as_ref().map(TaskId::as_str),
         filter.before.map(row::signed),
         filter.limit.saturating_add(1),
     ])?;
@@ -353,6 +365,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     Ok(Delivery {
         id: parsed(1)?.parse().map_err(text)?,
         notice_id: parsed(2)?.parse().map_err(text)?,
+        notice_type: row.get(14).unwrap_or_default(),
         task_id: parsed(3)?.parse().map_err(text)?,
         owner: parsed(4)?,
         target: parsed(5)?,

@@ -237,6 +237,14 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| find::find_own(conn, &reference, &owner))
     }
 
+    fn find_notices(&self, start: String, owner: String) -> Op<Vec<NoticeId>> {
+        self.reader.run(move |conn| find::notices(conn, &start, &owner))
+    }
+
+    fn find_deliveries(&self, start: String) -> Op<Vec<DeliveryId>> {
+        self.reader.run(move |conn| find::deliveries(conn, &start))
+    }
+
     fn list(&self, filter: Filter) -> Op<Listed> {
         self.reader.run(move |conn| listing::list(conn, &filter))
     }

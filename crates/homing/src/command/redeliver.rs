@@ -13,7 +13,7 @@ use crate::{exit_code, wording};
 and their history stays. What `[notify]` in config.toml forbids by now is not sent, and stays as it is.
 
 Examples:
-  homing redeliver d-7hqk29wxyz      one delivery, whatever became of it
+  homing redeliver d-7hq             one delivery, whatever became of it
   homing redeliver @last             all of a task
   homing redeliver dead              all that were given up"
 )]

@@ -104,7 +104,11 @@ fn an_operator_can_have_told_less_than_a_task_asks_for() {
     let early = home.submit(&["--stdin", "pipe"], "read line");
     configure(&home, "[notify]\non = \"failure\"\n");
     let _ = home.cli(["input", &early, "go", "--enter"]).ok();
-    let well = home.submit(&["--notify-on", "always"], "true");
+    let asked = home.cli(["run", "--notify-on", "always", "--", "true"]).ok();
+    assert!(asked.stderr.contains("only a failure is told: `[notify] on`"), "{}", asked.stderr);
+    let as_is = home.cli(["run", "--notify-on", "failure", "--", "true"]).ok();
+    assert!(!as_is.stderr.contains("[notify]"), "{}", as_is.stderr);
+    let well = asked.text().trim().to_owned();
     let ill = home.submit(&[], "exit 3");
     for id in [&early, &well, &ill] {
         let _ = home.ended(id);
