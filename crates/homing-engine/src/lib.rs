@@ -44,6 +44,7 @@ mod home;
 mod hook;
 mod inbox;
 mod input;
+mod insist;
 mod judge;
 mod keeper;
 mod launch;

@@ -33,6 +33,7 @@ pub mod text;
 pub mod time;
 pub mod transition;
 pub mod units;
+pub mod utf8;
 pub mod validate;
 pub mod wake;
 pub mod watch;

@@ -2,6 +2,7 @@
 
 use homing_model::notify::{SigningKey, When};
 use homing_model::operator::TargetKind;
+use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::wake::Budget;
 use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
 
@@ -78,6 +79,26 @@ pub struct Settled {
     pub tried: Option<Tried>,
     /// What follows.
     pub next: Next,
+}
+
+impl Settled {
+    /// What the schedule makes of an attempt, after those before it. `entropy` are random bits.
+    #[must_use]
+    pub fn after(before: Tries, verdict: &Verdict, tried: Tried, entropy: u64, now: Timestamp) -> Self {
+        let busy = *verdict == Verdict::Busy;
+        let tries = Tries {
+            attempts: before.attempts.saturating_add(u32::from(!busy)),
+            busy: if busy { before.busy.saturating_add(1) } else { 0 },
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
+        let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
+        let next = match schedule::after(tries, verdict, now, chance) {
+            schedule::Next::Delivered => Next::Delivered,
+            schedule::Next::At(at) => Next::At(at),
+            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
+        };
+        Self { tried: (!busy).then_some(tried), next }
+    }
 }
 
 /// What follows an attempt.

@@ -236,20 +236,10 @@ pub trait Store: Send + Sync + 'static {
     /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
-    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
-    /// `Rejected` once it has ended.
-    fn publish(
-        &self,
-        task: TaskId,
-        body: Body,
-        entropy: u64,
-        at_most: Option<When>,
-        now: Timestamp,
-    ) -> Op<Applied>;
-
-    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
-    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
-    /// and where `state` does not follow the one that is kept (by its `turn`, from 1).
+    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it: the notice in the log, and inbox and
+    /// deliveries unless its policy, or the most that is told, is `never`; in one transaction, so that whoever goes on from the kept state
+    /// tells nothing twice and leaves nothing out. `Rejected` once it has ended, and where `state` does not follow the one that is kept (by
+    /// its `turn`, from 1).
     fn watched(
         &self,
         attempt: Attempt,
@@ -317,6 +307,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
     fn release_claims(&self) -> Op<()>;
+
+    /// Commands whose row is damaged or gone never end: what they were given is due again. Answers how many there were; writes nothing where
+    /// there is none.
+    fn release_unending(&self) -> Op<u64>;
 
     /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;

@@ -9,7 +9,9 @@ use homing_model::{
     Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
 };
 
-use super::fixture::{Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, telling};
+use super::fixture::{
+    Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
+};
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Redelivered, Report, Settled};
 use crate::store::{Applied, EventFilter, Filter};
 
@@ -163,12 +165,8 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
         notices.into_iter().map(|notice| (notice.kind.unwrap_or_default(), notice.inbox)).collect::<Vec<_>>()
     };
     assert_eq!(state(0).await, []);
-    done(
-        store
-            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, None, at(1))
-            .await
-            .expect("taken"),
-    );
+    let quiet = Body::Quiet { quiet_ms: 5, waiting_for_input: false };
+    done(tell(&store, 1, 1, quiet, None, 1).await);
     finish(&store, 1, 2, 0).await;
     let (quiet, completed) = ("task.quiet".to_owned(), "task.completed".to_owned());
     assert_eq!(
@@ -196,17 +194,17 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
 pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Ledger) {
     create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
     let body = Body::Quiet { quiet_ms: 5, waiting_for_input: true };
-    done(store.publish(id(1), body.clone(), 3, None, at(1)).await.expect("taken"));
+    done(tell(&store, 1, 1, body.clone(), None, 1).await);
     assert_eq!(
         peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
         std::slice::from_ref(&body)
     );
     assert_eq!(pending(&store).await, 1);
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
-    done(store.publish(id(2), body.clone(), 3, None, at(1)).await.expect("logged all the same"));
-    assert_eq!(pending(&store).await, 1);
+    done(tell(&store, 2, 1, body.clone(), None, 1).await);
+    assert_eq!(pending(&store).await, 1, "in the log all the same, and nowhere else");
     finish(&store, 1, 2, 0).await;
-    rejected(store.publish(id(1), body, 3, None, at(3)).await.expect("judged"));
+    rejected(tell(&store, 1, 2, body, None, 3).await);
 }
 
 /// A claim is one's own until its lease ends; who comes too late settles nothing.

@@ -7,7 +7,7 @@ use homing_model::operator::TargetKind;
 use homing_model::wake::{self, Budget};
 use homing_model::{Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Verdict};
 
-use super::fixture::{Ledger, at, create, done, ending, first, id, submit};
+use super::fixture::{Ledger, at, create, done, ending, first, id, submit, tell};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
@@ -298,7 +298,7 @@ pub async fn the_operator_has_the_last_word_on_stops_and_on_live_tasks(store: Le
         task.task.spec.notify = Some(Notify::usual());
         create(&store, task, 0).await;
         let quiet = Body::Quiet { quiet_ms: 5, waiting_for_input: false };
-        done(store.publish(id(n), quiet, n, Some(most), at(1)).await.expect("taken"));
+        done(tell(&store, n, 1, quiet, Some(most), 1).await);
         let by = owner.as_str().into();
         done(store.stop_requested(id(n), by, 50 + n, Some(most), at(2)).await.expect("taken"));
         let (notices, _) = store.peek(owner, 9, at(3)).await.expect("readable");

@@ -166,22 +166,37 @@ pub(super) fn release(conn: &Connection) -> Result<(), Error> {
          WHERE state = 'pending' AND held_until IS NOT NULL AND held_until < ?1",
     )?
     .execute([HANDED_OVER])?;
-    let mut query = conn.prepare_cached(
-        "SELECT DISTINCT hook FROM deliveries INDEXED BY deliveries_hook \
-         WHERE hook IS NOT NULL AND state = 'pending' AND held_until = ?1",
+    release_unending(conn).map(drop)
+}
+
+/// Gives back what commands have that can never end; answers how many of those there are.
+pub(super) fn release_unending(conn: &Connection) -> Result<u64, Error> {
+    let hooks = unending(conn)?;
+    let mut give_back = conn.prepare_cached(
+        "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
-    let hooks =
-        query.query_map([HANDED_OVER], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    for hook in &hooks {
+        tracing::error!(hook, "a command can never end; what it was given is due again");
+        give_back.execute(params![hook, HANDED_OVER])?;
+    }
+    Ok(hooks.len() as u64)
+}
+
+/// Commands that have something and can never end. Only what is pending is looked at.
+pub(super) fn unending(conn: &Connection) -> Result<Vec<String>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT DISTINCT hook FROM deliveries INDEXED BY deliveries_pending \
+         WHERE state = 'pending' AND max(next_at, coalesce(held_until, 0)) = 9223372036854775807 AND hook IS NOT NULL",
+    )?;
+    let hooks = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut stuck = Vec::new();
     for hook in hooks {
         if !can_end(conn, &hook)? {
-            conn.prepare_cached(
-                "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
-                 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
-            )?
-            .execute(params![hook, HANDED_OVER])?;
+            stuck.push(hook);
         }
     }
-    Ok(())
+    Ok(stuck)
 }
 
 /// Whether a command's end can still settle what it was given. One whose row is damaged or gone never ends, and nobody is to wait for it.

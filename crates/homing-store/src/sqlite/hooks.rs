@@ -1,6 +1,6 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
-use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::schedule::{Tries, Verdict};
 use homing_model::{DeliveryId, Timestamp, Tried};
 use rusqlite::{Connection, params};
 
@@ -75,29 +75,16 @@ pub(super) fn end(
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let busy = *verdict == Verdict::Busy;
-    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
-    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
-    for (id, fence, attempts, times_busy, asked_again) in rows {
+    for (id, fence, attempts, busy, asked_again) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
-        let tries = Tries {
-            attempts: attempts.saturating_add(u32::from(!busy)),
-            busy: if busy { times_busy.saturating_add(1) } else { 0 },
-        };
-        let next = match schedule::after(tries, verdict, now, chance) {
+        let took_ms = hook.duration_ms.unwrap_or(0);
+        let tried = Tried { at: hook.created_at, took_ms, status: None, result: result.to_owned() };
+        let mut settled = Settled::after(Tries { attempts, busy }, verdict, tried, entropy, now);
+        if asked_again {
             // What was asked for again meanwhile is not told by this run, and is due.
-            _ if asked_again => Next::At(hook.created_at),
-            schedule::Next::Delivered => Next::Delivered,
-            schedule::Next::At(at) => Next::At(at),
-            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
-        };
-        let tried = Tried {
-            at: hook.created_at,
-            took_ms: hook.duration_ms.unwrap_or(0),
-            status: None,
-            result: result.to_owned(),
-        };
-        settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
+            settled.next = Next::At(hook.created_at);
+        }
+        settle(conn, &id, row::unsigned(fence), settled, now)?;
     }
     conn.prepare_cached(
         "UPDATE deliveries SET again = 1, earlier = attempts, busy = 0 \

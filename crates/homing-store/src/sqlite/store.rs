@@ -101,17 +101,6 @@ impl Store for SqliteStore {
             .run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone(), report.clone()))
     }
 
-    fn publish(
-        &self,
-        task: TaskId,
-        body: Body,
-        entropy: u64,
-        at_most: Option<When>,
-        now: Timestamp,
-    ) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, at_most, now))
-    }
-
     fn watched(
         &self,
         attempt: Attempt,
@@ -192,6 +181,17 @@ impl Store for SqliteStore {
 
     fn release_claims(&self) -> Op<()> {
         self.writer.run(Relaxed, deliveries::release)
+    }
+
+    fn release_unending(&self) -> Op<u64> {
+        let found = self.reader.run(deliveries::unending);
+        let writer = self.writer.clone();
+        Box::pin(async move {
+            if found.await?.is_empty() {
+                return Ok(0);
+            }
+            writer.run(Relaxed, deliveries::release_unending).await
+        })
     }
 
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
