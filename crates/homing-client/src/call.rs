@@ -71,12 +71,12 @@ impl Call {
         format!("{} {}", self.method, path.split('?').next().unwrap_or(path))
     }
 
-    pub(crate) fn request(&self, owner: &HeaderValue) -> Result<Request<Full<Bytes>>, Error> {
-        let mut request = Request::builder()
-            .method(self.method.clone())
-            .uri(self.target.as_str())
-            .header(HOST, "homing")
-            .header(OWNER, owner.clone());
+    pub(crate) fn request(&self, owner: Option<&HeaderValue>) -> Result<Request<Full<Bytes>>, Error> {
+        let mut request =
+            Request::builder().method(self.method.clone()).uri(self.target.as_str()).header(HOST, "homing");
+        if let Some(owner) = owner {
+            request = request.header(OWNER, owner.clone());
+        }
         if !self.content_type.is_empty() {
             request = request.header(CONTENT_TYPE, self.content_type);
         }

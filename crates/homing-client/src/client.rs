@@ -17,6 +17,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
 
@@ -37,6 +38,9 @@ pub enum Absence {
 pub type Revive =
     Arc<dyn Fn(Absence) -> Pin<Box<dyn Future<Output = Result<(), Problem>> + Send>> + Send + Sync>;
 
+/// Opens a connection to a server in this process: gives the client's end of a pipe whose other end is served.
+pub type Connect = Arc<dyn Fn() -> DuplexStream + Send + Sync>;
+
 pub(crate) type Sender = SendRequest<Full<Bytes>>;
 
 /// How often in a row a repeatable request may find the daemon gone before that is an error.
@@ -49,12 +53,20 @@ const REVIVALS: u32 = 5;
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// Who calls; nobody in particular if absent.
+    owner: Option<HeaderValue>,
+}
+
+/// How the server is reached.
+enum Way {
+    /// By the socket of a home.
+    Socket { home: PathBuf, revive: Option<Revive> },
+    /// It is in this process.
+    Within(Connect),
 }
 
 struct Inner {
-    home: PathBuf,
-    owner: HeaderValue,
-    revive: Option<Revive>,
+    way: Way,
     idle: Mutex<Vec<Sender>>,
     reviving: tokio::sync::Mutex<()>,
     connected_before: AtomicBool,
@@ -62,10 +74,11 @@ struct Inner {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("home", &self.inner.home)
-            .field("owner", &self.inner.owner)
-            .finish_non_exhaustive()
+        let home = match &self.inner.way {
+            Way::Socket { home, .. } => Some(home),
+            Way::Within(_) => None,
+        };
+        f.debug_struct("Client").field("home", &home).field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 
@@ -73,34 +86,44 @@ impl Client {
     /// A client that speaks for `owner`. Nothing is opened yet.
     #[must_use]
     pub fn new(home: impl Into<PathBuf>, owner: &str) -> Self {
-        Self::build(home.into(), owner, None)
+        Self::build(Way::Socket { home: home.into(), revive: None }, owner)
     }
 
     /// A client that calls `revive` when nobody listens.
     #[must_use]
     pub fn with_revive(home: impl Into<PathBuf>, owner: &str, revive: Revive) -> Self {
-        Self::build(home.into(), owner, Some(revive))
+        Self::build(Way::Socket { home: home.into(), revive: Some(revive) }, owner)
     }
 
-    fn build(home: PathBuf, owner: &str, revive: Option<Revive>) -> Self {
-        // An owner that no header can carry is refused by name when a spec with it is submitted.
-        let owner =
-            HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER));
+    /// A client of a server in this process, which has neither a socket nor a home of its own.
+    #[must_use]
+    pub fn within(connect: Connect, owner: &str) -> Self {
+        Self::build(Way::Within(connect), owner)
+    }
+
+    fn build(way: Way, owner: &str) -> Self {
         let inner = Inner {
-            home,
-            owner,
-            revive,
+            way,
             idle: Mutex::default(),
             reviving: tokio::sync::Mutex::default(),
             connected_before: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), owner: None }.on_behalf_of(owner)
     }
 
-    /// The home that it speaks to.
+    /// The same connections, speaking for another owner.
     #[must_use]
-    pub fn home(&self) -> &Path {
-        &self.inner.home
+    pub fn on_behalf_of(&self, owner: &str) -> Self {
+        // An owner that no header can carry is refused by name when a spec with it is submitted.
+        let owner =
+            HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER));
+        Self { inner: Arc::clone(&self.inner), owner: Some(owner) }
+    }
+
+    /// The same connections, for looks that say nothing of who has heard what: a call in an owner's name confirms what it was told before.
+    #[must_use]
+    pub fn nameless(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), owner: None }
     }
 
     /// Sends a request once and reads the whole answer.
@@ -153,7 +176,7 @@ impl Client {
     }
 
     async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
-        let request = || call.request(&self.inner.owner);
+        let request = || call.request(self.owner.as_ref());
         while let Some(mut sender) = self.take_idle() {
             if sender.ready().await.is_err() {
                 continue;
@@ -171,22 +194,23 @@ impl Client {
     }
 
     async fn connect(&self) -> Result<Sender, Error> {
-        let stream = match socket::connect(&self.inner.home).await {
-            Err(error) if error.is_nobody_there() => self.connect_revived(error).await?,
-            result => result?,
+        let sender = match &self.inner.way {
+            Way::Within(connect) => begin(connect()).await?,
+            Way::Socket { home, revive } => match (socket::connect(home).await, revive) {
+                (Err(error), Some(revive)) if error.is_nobody_there() => {
+                    begin(self.connect_revived(home, revive).await?).await?
+                }
+                (result, _) => begin(result?).await?,
+            },
         };
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
-        // The connection's driver. It ends when the sender is dropped or the daemon closes; its errors reach the sender.
-        drop(tokio::spawn(connection));
         self.inner.connected_before.store(true, Ordering::Relaxed);
         Ok(sender)
     }
 
     /// Has the daemon revived, by one caller at a time, and connects.
-    async fn connect_revived(&self, error: Error) -> Result<UnixStream, Error> {
-        let Some(revive) = &self.inner.revive else { return Err(error) };
+    async fn connect_revived(&self, home: &Path, revive: &Revive) -> Result<UnixStream, Error> {
         let _turn = self.inner.reviving.lock().await;
-        match socket::connect(&self.inner.home).await {
+        match socket::connect(home).await {
             Err(error) if error.is_nobody_there() => {}
             result => return result,
         }
@@ -197,7 +221,7 @@ impl Client {
             revive(absence).await?;
             // It was there a moment ago: from now on its absence is a restart.
             self.inner.connected_before.store(true, Ordering::Relaxed);
-            match socket::connect(&self.inner.home).await {
+            match socket::connect(home).await {
                 Err(error) if error.is_nobody_there() && attempt < REVIVALS => attempt += 1,
                 result => return result,
             }
@@ -213,6 +237,13 @@ impl Client {
     }
 }
 
+async fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Result<Sender, Error> {
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
+    // The connection's driver. It ends when the sender is dropped or the daemon closes; its errors reach the sender.
+    drop(tokio::spawn(connection));
+    Ok(sender)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -220,7 +251,7 @@ mod tests {
     use homing_model::Code;
 
     use super::*;
-    use crate::fake::{Fake, Reply};
+    use crate::fake::{Fake, Reply, serve_stream};
     use crate::query::Target;
 
     #[tokio::test]
@@ -234,6 +265,38 @@ mod tests {
         assert_eq!(fake.connections(), 1);
         assert_eq!(fake.requests().len(), 5);
         assert_eq!(fake.requests()[0].header("homing-owner"), Some("user"));
+    }
+
+    #[tokio::test]
+    async fn one_client_speaks_for_several_owners_or_for_nobody() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |_| Reply::json(200, "{}"));
+        let client = Client::new(home.path(), "ann");
+        let look = Call::get(Target::new("/healthz"));
+        for one in [&client, &client.on_behalf_of("bob"), &client.nameless()] {
+            one.send(&look).await.unwrap();
+        }
+        let owners: Vec<_> =
+            fake.requests().iter().map(|one| one.header("homing-owner").map(str::to_owned)).collect();
+        assert_eq!(owners, [Some("ann".to_owned()), Some("bob".to_owned()), None]);
+        assert_eq!(fake.connections(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_in_this_process_is_asked_over_a_pipe() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let connect: Connect = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let (ours, theirs) = tokio::io::duplex(1024);
+            drop(tokio::spawn(async { serve_stream(theirs, &|_| Reply::json(200, "{}")).await }));
+            ours
+        });
+        let client = Client::within(connect, "user");
+        for _ in 0..3 {
+            client.send(&Call::get(Target::new("/healthz"))).await.unwrap();
+        }
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]

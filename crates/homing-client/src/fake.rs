@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homing_model::Problem;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
 use crate::socket::SOCKET;
@@ -179,7 +179,19 @@ impl Drop for Fake {
     }
 }
 
-async fn converse(mut stream: UnixStream, log: &Log, answer: &(dyn Fn(&Request) -> Reply + Send + Sync)) {
+/// Answers what comes over one stream, in the place of a server in this process.
+pub async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: &(dyn Fn(&Request) -> Reply + Send + Sync),
+) {
+    converse(stream, &Log::default(), answer).await;
+}
+
+async fn converse(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    log: &Log,
+    answer: &(dyn Fn(&Request) -> Reply + Send + Sync),
+) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await {
         log.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
@@ -211,7 +223,7 @@ async fn converse(mut stream: UnixStream, log: &Log, answer: &(dyn Fn(&Request) 
     }
 }
 
-async fn read_request(stream: &mut UnixStream, buffer: &mut Vec<u8>) -> Option<Request> {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> Option<Request> {
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;

@@ -1,4 +1,4 @@
-//! A typed client for the homing daemon, over the Unix socket of its home.
+//! A typed client for the homing daemon, over the Unix socket of its home, or over a pipe where the daemon is this process.
 //!
 //! # Theory of operation
 //! A [`Client`] keeps idle connections and reuses them, so that requests in a row pay for one connect. When nobody listens
@@ -21,6 +21,7 @@ mod inbox;
 mod input;
 mod output;
 mod query;
+mod session;
 mod socket;
 mod sse;
 mod status;
@@ -28,7 +29,7 @@ mod stop;
 mod tasks;
 mod wait;
 
-pub use client::{Absence, Client, Revive};
+pub use client::{Absence, Client, Connect, Revive};
 pub use deliveries::DeliveryQuery;
 pub use error::Error;
 pub use events::{EventQuery, EventStream, Log, Record};

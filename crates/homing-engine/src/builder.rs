@@ -24,7 +24,9 @@ use crate::launch::Values;
 use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
+use crate::session::Waiters;
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
@@ -190,6 +192,8 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
+            waiters: Waiters::default(),
+            takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

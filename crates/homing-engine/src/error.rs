@@ -54,6 +54,9 @@ pub enum Error {
          is never written down"
     )]
     SecretInTarget(String),
+    /// Nobody can be woken there.
+    #[error("{0}")]
+    NobodyToWake(#[from] homing_model::NoRoute),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -75,6 +78,14 @@ pub enum Error {
         pid: u32,
         /// Why.
         why: String,
+    },
+    /// A process that is none of the caller's ancestors.
+    #[error("process {caller} was not started by {}", named.map_or_else(|| "any agent".to_owned(), |pid| format!("process {pid}")))]
+    NoAncestor {
+        /// Who says so.
+        caller: u32,
+        /// Of which process.
+        named: Option<u32>,
     },
     /// The task has ended.
     #[error("task {0} has ended")]
@@ -148,6 +159,7 @@ impl Error {
                 Code::InvalidRequest
             }
             Self::Target(_) | Self::Forbidden(_) | Self::SecretInTarget(_) => Code::BadTarget,
+            Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::UnknownNotice(_) => Code::UnknownNotice,
             Self::AmbiguousId { .. } => Code::AmbiguousId,
@@ -161,6 +173,7 @@ impl Error {
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } => Code::NestedLimit,
             Self::NestedNotify(..) => Code::NestedNotify,
+            Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
             Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,

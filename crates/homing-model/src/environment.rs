@@ -5,23 +5,28 @@
 
 use std::collections::BTreeMap;
 
+use crate::session::{self, Agent};
 use crate::text::OsText;
 
 /// Names that say which agent session a process belongs to, or that let it act as one.
 const AGENT: &[&str] = &[
     "AI_AGENT",
     "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
     "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_MESSAGING_SOCKET",
     "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
     "CLAUDE_PID",
     "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
     "CODEX_TOOL_CALL_ID",
+    "CODEX_VERSION",
     "GEMINI_SESSION_ID",
     "OPENCODE_SERVER_PASSWORD",
+    "OPENCODE_SERVER_URL",
     "OPENCODE_SESSION_ID",
 ];
 
@@ -45,9 +50,7 @@ pub fn capture(variables: impl IntoIterator<Item = (String, OsText)>) -> BTreeMa
 /// Whether an owner is a session of an agent, and no person.
 #[must_use]
 pub fn is_agent_session(owner: &str) -> bool {
-    owner
-        .split_once(':')
-        .is_some_and(|(agent, _)| matches!(agent, "claude" | "codex" | "opencode" | "gemini"))
+    owner.split_once(':').is_some_and(|(agent, _)| agent.parse::<Agent>().is_ok())
 }
 
 /// Whose a task is that nobody claims.
@@ -55,13 +58,9 @@ pub const DEFAULT_OWNER: &str = "user";
 
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
 pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
-    let session = |agent: &str, name: &str| lookup(name).map(|id| format!("{agent}:{id}"));
     lookup("HOMING_OWNER")
-        .or_else(|| session("claude", "CLAUDE_CODE_SESSION_ID"))
-        .or_else(|| session("codex", "CODEX_THREAD_ID"))
-        .or_else(|| session("opencode", "OPENCODE_SESSION_ID"))
-        .or_else(|| session("gemini", "GEMINI_SESSION_ID"))
         .filter(|owner| !owner.trim().is_empty())
+        .or_else(|| session::detect(lookup).map(|session| session.owner()))
         .unwrap_or_else(|| DEFAULT_OWNER.to_owned())
 }
 
@@ -84,5 +83,6 @@ mod tests {
         assert_eq!(owner(env(&[])), "user");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9")])), "codex:9");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", "me")])), "me");
+        assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", " ")])), "codex:9");
     }
 }

@@ -7,6 +7,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::notify::Notify;
+use crate::session::{Pane, Session};
 use crate::task::Kind;
 use crate::text::OsText;
 use crate::watch;
@@ -202,6 +203,12 @@ pub struct Spec {
     /// What is new in the output is told this often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// The agent's session that asks: `wake` goes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// The pane of tmux that `wake:tmux:…` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pane: Option<Pane>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

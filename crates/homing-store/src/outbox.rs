@@ -4,7 +4,7 @@ use homing_model::notify::{SigningKey, When};
 use homing_model::operator::TargetKind;
 use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::wake::Budget;
-use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,6 +51,8 @@ pub struct Claimed {
     pub target: Target,
     /// The same, as people may see it.
     pub shown: String,
+    /// The way of a wake.
+    pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
     /// Attempts that were made and count, since it was last asked for.
@@ -63,6 +65,15 @@ pub struct Claimed {
     pub notice: String,
 }
 
+/// What the configuration says of wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How often one owner is woken.
+    pub budget: Budget,
+    /// The most that is told.
+    pub at_most: When,
+}
+
 /// A hand-over that wakes somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
@@ -70,6 +81,8 @@ pub struct Wake {
     pub owner: String,
     /// How often that may be.
     pub budget: Budget,
+    /// It starts a turn, which tells what it is given: until this time that is nobody else's to tell, unless it ends before.
+    pub until: Option<Timestamp>,
 }
 
 /// What came of an attempt.

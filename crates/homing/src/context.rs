@@ -4,7 +4,8 @@ use std::future::Future;
 use std::path::PathBuf;
 
 use homing_client::Client;
-use homing_model::{Code, Problem, Timestamp, environment};
+use homing_model::route::Address;
+use homing_model::{Code, Pane, Problem, Session, Target, Timestamp, environment, session};
 
 use crate::console::{Console, Tint};
 use crate::failure::Failure;
@@ -30,6 +31,31 @@ impl Context {
     /// The owner that the environment names.
     pub(crate) fn owner(&self) -> String {
         environment::owner(|name| self.surroundings.text(name).map(str::to_owned))
+    }
+
+    /// The session of an agent that the environment names.
+    pub(crate) fn session(&self) -> Option<Session> {
+        session::detect(|name| self.surroundings.text(name).map(str::to_owned))
+    }
+
+    /// The pane of tmux that a target names, with what runs there now. The server is the one that we are in, else the usual one.
+    pub(crate) fn pane(&self, targets: &[Target]) -> Option<Pane> {
+        let named = targets.iter().find_map(|target| match target {
+            Target::Wake(Some(whom)) => match whom.parse() {
+                Ok(Address::Tmux(id)) => Some(id),
+                Ok(_) | Err(_) => None,
+            },
+            _ => None,
+        })?;
+        let lookup = |name: &str| self.surroundings.text(name).map(str::to_owned);
+        let usual = || {
+            let folder = lookup("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".to_owned());
+            format!("{folder}/tmux-{}/default", rustix::process::getuid().as_raw())
+        };
+        let server = session::tmux_server(lookup).unwrap_or_else(usual);
+        let pane = Pane { server, id: named, program: None };
+        let path = self.surroundings.text("PATH").unwrap_or_default();
+        Some(Pane { program: homing_deliver::wake::foreground(&pane, path), ..pane })
     }
 
     /// A client that starts the daemon when none runs.

@@ -115,7 +115,8 @@ pub(crate) struct Submission {
     /// Tell what is new in its output this often, if anything is
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     heartbeat: Option<Duration>,
-    /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
+    /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
+    /// repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = target)]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]
@@ -208,6 +209,8 @@ impl Submission {
             watch: self.watch.clone(),
             quiet_after_ms: self.quiet_after.map(millis),
             heartbeat_ms: self.heartbeat.map(millis),
+            session: context.session(),
+            pane: context.pane(&self.notify),
             ..Spec::default()
         };
         spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;

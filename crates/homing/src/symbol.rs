@@ -1,5 +1,6 @@
 //! Statuses and signals as people see them: a symbol and a word, never a colour alone.
 
+pub(crate) use homing_model::signal::name as signal;
 use homing_model::{Progress, Status, Task};
 
 use crate::console::{Console, Tint};
@@ -42,37 +43,9 @@ pub(crate) fn exit(task: &Task) -> String {
     }
 }
 
-/// A signal's name, or its number where it has none.
-pub(crate) fn signal(number: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
-        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
-        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-    ];
-    let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-    match index.and_then(|index| NAMES.get(index)) {
-        Some(name) => format!("SIG{name}"),
-        None => format!("signal {number}"),
-    }
-}
-
 /// How a task ended, or where it is, in a line: `failed: exit 1`, `stopped by me`, `lost: machine rebooted`.
 pub(crate) fn sentence(task: &Task) -> String {
-    let mut text = task.status.to_string();
-    let Some(outcome) = &task.outcome else { return text };
-    match (outcome.exit_code, outcome.signal) {
-        (Some(0), _) if task.status == Status::Succeeded => {}
-        (Some(code), _) => text.push_str(&format!(", exit {code}")),
-        (None, Some(number)) => text.push_str(&format!(", {}", signal(number))),
-        (None, None) => {}
-    }
-    if let Some(by) = &outcome.stopped_by {
-        text.push_str(&format!(", by {}", homing_model::sanitize::line(by)));
-    }
-    if let Some(reason) = &outcome.reason {
-        text.push_str(&format!(": {}", homing_model::sanitize::line(reason)));
-    }
-    text
+    task.sentence()
 }
 
 #[cfg(test)]
@@ -80,14 +53,6 @@ mod tests {
     use homing_client::fake::sample_task;
 
     use super::*;
-
-    #[test]
-    fn signals_have_their_names() {
-        assert_eq!(signal(9), "SIGKILL");
-        assert_eq!(signal(31), "SIGSYS");
-        assert_eq!(signal(0), "signal 0");
-        assert_eq!(signal(40), "signal 40");
-    }
 
     #[test]
     fn an_end_is_told_in_one_line() {

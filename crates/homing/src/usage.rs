@@ -73,10 +73,8 @@ pub(crate) fn refuse(
     arguments: &[OsString],
     console: &Console,
 ) -> ExitCode {
-    let asked = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    );
+    let asked =
+        matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
     let flowing = asked.then(|| cli::grammar().try_get_matches_from(arguments).err()).flatten();
     let error = flowing.as_ref().unwrap_or(error);
     let text = |colour| if colour { error.render().ansi().to_string() } else { error.render().to_string() };

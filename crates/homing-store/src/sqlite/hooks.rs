@@ -1,7 +1,7 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
 use homing_model::schedule::{Tries, Verdict};
-use homing_model::{DeliveryId, Timestamp, Tried};
+use homing_model::{DeliveryId, Target, Timestamp, Tried, wake};
 use rusqlite::{Connection, params};
 
 use super::deliveries::{HANDED_OVER, settle};
@@ -34,7 +34,12 @@ pub(super) fn hand_over(
         }
     }
     if let Some(wake) = wake {
-        if !wakes::has_room(conn, &wake.owner, wake.budget, now)? {
+        let room = wakes::has_room(conn, &wake.owner, wake.budget, now)?;
+        let free = match wake.until {
+            Some(until) if room => wakes::take(conn, claims, until, now)?,
+            Some(_) | None => true,
+        };
+        if !(room && free) {
             let mut release = conn.prepare_cached(
                 "UPDATE deliveries SET held_until = NULL, fence = fence + 1 WHERE id = ?1 AND fence = ?2",
             )?;
@@ -57,11 +62,12 @@ pub(super) fn end(
     hook: &Record,
     verdict: &Verdict,
     result: &str,
+    said: Option<&str>,
     entropy: u64,
     now: Timestamp,
 ) -> Result<(), Error> {
     let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts - earlier, busy, again = 2 FROM deliveries INDEXED BY deliveries_hook \
+        "SELECT id, fence, attempts - earlier, busy, again = 2, target FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
     let rows = query
@@ -72,19 +78,34 @@ pub(super) fn end(
                 row.get::<_, u32>(2)?,
                 row.get::<_, u32>(3)?,
                 row.get::<_, bool>(4)?,
+                row.get::<_, String>(5)?,
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    for (id, fence, attempts, busy, asked_again) in rows {
+    let mut acknowledges = false;
+    let mut waits =
+        conn.prepare_cached("UPDATE deliveries SET reason = ?2 WHERE id = ?1 AND state = 'pending'")?;
+    for (id, fence, attempts, busy, asked_again, target) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
-        let took_ms = hook.duration_ms.unwrap_or(0);
-        let tried = Tried { at: hook.created_at, took_ms, status: None, result: result.to_owned() };
+        let target = target.parse::<Target>().ok();
+        acknowledges |= matches!(target, Some(Target::Wake(_)));
+        // What wakes is a program of ours, which says in its last line what it did or why it did not.
+        let said = said.filter(|_| target.as_ref().is_some_and(wake::only_wakes));
+        let tried = Tried {
+            at: hook.created_at,
+            took_ms: hook.duration_ms.unwrap_or(0),
+            status: None,
+            result: said.unwrap_or(result).to_owned(),
+        };
         let mut settled = Settled::after(Tries { attempts, busy }, verdict, tried, entropy, now);
         if asked_again {
             // What was asked for again meanwhile is not told by this run, and is due.
             settled.next = Next::At(hook.created_at);
         }
         settle(conn, &id, row::unsigned(fence), settled, now)?;
+        if *verdict == Verdict::Busy && said.is_some() {
+            waits.execute(params![id.as_str(), said])?;
+        }
     }
     conn.prepare_cached(
         "UPDATE deliveries SET again = 1, earlier = attempts, busy = 0 \
@@ -92,8 +113,9 @@ pub(super) fn end(
     )?
     .execute([hook.id.as_str()])?;
     match verdict {
-        Verdict::Busy => wakes::give_back(conn, &hook.id),
-        Verdict::Delivered => wakes::woken(conn, &hook.id),
-        Verdict::Failed { .. } | Verdict::Gone => Ok(()),
+        Verdict::Delivered => return wakes::woken(conn, &hook.id, acknowledges),
+        Verdict::Busy => wakes::give_back(conn, &hook.id)?,
+        Verdict::Failed { .. } | Verdict::Gone => {}
     }
+    if acknowledges { wakes::put_back(conn, &hook.id) } else { Ok(()) }
 }

@@ -32,6 +32,7 @@ mod retention;
 mod room;
 mod row;
 mod schema;
+mod sessions;
 mod store;
 mod submit;
 mod wakes;

@@ -172,6 +172,7 @@ fn print(
     let text = configuration::render(&in_force.config, &origins, width);
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(2));
     let head = [format!("{shown}{how}"), who.to_owned()];
-    let head: String = head.iter().flat_map(|line| columns::wrap(line, room)).map(|line| format!("# {line}\n")).collect();
+    let head: String =
+        head.iter().flat_map(|line| columns::wrap(line, room)).map(|line| format!("# {line}\n")).collect();
     context.console.data(format!("{head}\n{text}").as_bytes())
 }

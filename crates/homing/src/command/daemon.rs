@@ -169,7 +169,7 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     }
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        match timeout(PATIENCE, Client::new(client.home(), DEFAULT_OWNER).healthy()).await {
+        match timeout(PATIENCE, Client::new(&context.home, DEFAULT_OWNER).healthy()).await {
             Ok(Err(error)) if error.is_nobody_there() => return Ok(true),
             _ => sleep(Duration::from_millis(10)).await,
         }

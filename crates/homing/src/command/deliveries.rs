@@ -143,7 +143,8 @@ fn row(delivery: &Delivery, now: Timestamp, width: usize) -> Vec<Cell> {
 
 /// When it is tried next, what went wrong last, and where to read more.
 fn why(delivery: &Delivery, now: Timestamp) -> Option<String> {
-    if delivery.state == DeliveryState::Delivered {
+    // What woke somebody says how.
+    if delivery.state == DeliveryState::Delivered && !delivery.target.starts_with("wake") {
         return None;
     }
     let next = delivery.next_at.filter(|at| *at > now);

@@ -1,5 +1,7 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod agent_hooks;
+mod agents;
 mod cgroups;
 mod completions;
 mod config;
@@ -51,6 +53,8 @@ mod told;
 mod unreadable;
 mod vanished;
 mod waiting;
+mod wake_claude;
+mod wake_others;
 mod wakes;
 mod watch_windows;
 mod watches;
