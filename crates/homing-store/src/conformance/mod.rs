@@ -63,6 +63,7 @@ macro_rules! store_conformance_cases {
             live_tasks_are_listed_oldest_first
             several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
+            a_start_finds_notices_and_deliveries
             a_name_finds_the_live_task_then_the_newest_ended
             a_name_comes_before_an_id_that_starts_so
             at_last_is_the_newest_task_of_the_owner
@@ -104,6 +105,7 @@ macro_rules! store_conformance_cases {
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
+            p5_what_may_not_go_out_by_now_stays_as_it_is
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             p5_what_found_a_command_busy_goes_with_the_next
             p5_a_command_is_told_the_rest_after_its_end

@@ -166,7 +166,7 @@ CREATE TABLE inbox (
 CREATE UNIQUE INDEX inbox_notice ON inbox (id);
 CREATE INDEX inbox_seq ON inbox (seq);
 
--- again: 1 somebody asked for it again, 2 while a command has it.
+-- again: 1 somebody asked for it again, 2 while a command has it. earlier: how many of the attempts were made before that.
 CREATE TABLE deliveries (
   seq        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -182,6 +182,7 @@ CREATE TABLE deliveries (
   network    INTEGER NOT NULL DEFAULT 0,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
+  earlier    INTEGER NOT NULL DEFAULT 0,
   busy       INTEGER NOT NULL DEFAULT 0,
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,
