@@ -142,6 +142,21 @@ impl Inner {
         }
     }
 
+    /// The task of this owner that a text names. Another's is told as one that never was, in the same words (P11).
+    pub(crate) async fn own(&self, reference: &str, owner: &str) -> Result<Record, Error> {
+        let id = match self.store.find_own(Reference::parse(reference), owner.to_owned()).await? {
+            Found::One(id) => id,
+            Found::Several(candidates) => {
+                return Err(Error::Ambiguous { reference: reference.to_owned(), candidates });
+            }
+            // Whose it was is not known any more.
+            Found::Expired(id) => return Err(Error::Expired(id)),
+            Found::None => return Err(Error::Unknown(reference.to_owned())),
+        };
+        let record = self.store.get(id).await?.filter(|record| record.kind != Kind::Hook);
+        record.ok_or_else(|| Error::Unknown(reference.to_owned()))
+    }
+
     /// What is to be said of an id without a record (P12).
     pub(crate) async fn absent(&self, id: &TaskId) -> Error {
         match self.store.find(Reference::Id(id.clone()), String::new()).await {

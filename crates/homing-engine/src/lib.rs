@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod agent;
 mod ancestry;
 mod attend;
 mod builder;
@@ -39,6 +40,7 @@ mod entropy;
 mod error;
 mod exec;
 mod external;
+mod growth;
 mod guard;
 mod home;
 mod hook;

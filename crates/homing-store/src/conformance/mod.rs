@@ -3,6 +3,7 @@
 //! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
 //! [`store_conformance!`](crate::store_conformance) makes one named test of each.
 
+mod asking;
 mod deciding;
 mod finding;
 pub mod fixture;
@@ -20,6 +21,7 @@ mod watching;
 use std::future::Future;
 use std::sync::Arc;
 
+pub use asking::*;
 pub use deciding::*;
 pub use finding::*;
 pub use forgetting::*;
@@ -91,6 +93,7 @@ macro_rules! store_conformance_cases {
             a_session_is_in_the_process_that_it_was_last_seen_in
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
             p5_what_a_process_that_is_gone_was_told_is_open_again
+            p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
             sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
@@ -127,6 +130,10 @@ macro_rules! store_conformance_cases {
             p5_an_external_end_carries_its_answer_or_the_words_for_none
             a_stop_ends_an_external_task_at_once
             what_others_have_is_not_found_among_ones_own
+            p5_an_agents_end_carries_its_answer_or_the_words_for_none
+            p11_an_answer_repeats_no_secret
+            a_session_goes_on_in_one_task_at_a_time
+            a_session_is_kept_while_a_task_of_it_is
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -2,6 +2,9 @@
 
 mod agent_hooks;
 mod agents;
+mod ask;
+mod ask_crashes;
+mod ask_sessions;
 mod cgroups;
 mod completions;
 mod config;
