@@ -99,6 +99,7 @@ macro_rules! store_conformance_cases {
             a_session_is_in_the_process_that_it_was_last_seen_in
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
             p5_what_a_process_that_is_gone_was_told_is_open_again
+            p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
             sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end

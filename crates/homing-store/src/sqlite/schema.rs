@@ -161,6 +161,7 @@ CREATE TABLE inbox (
   task_id    TEXT NOT NULL,
   held_until INTEGER,
   told       INTEGER NOT NULL DEFAULT 0,
+  polled     INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX inbox_notice ON inbox (id);
