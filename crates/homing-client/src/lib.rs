@@ -21,6 +21,7 @@ mod inbox;
 mod input;
 mod output;
 mod query;
+mod session;
 mod socket;
 mod sse;
 mod status;

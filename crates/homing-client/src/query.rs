@@ -36,6 +36,11 @@ impl Target {
         Self::under("/v1/inbox/", owner, below)
     }
 
+    /// A session's own path, by the owner that it is.
+    pub(crate) fn session(owner: &str) -> Self {
+        Self::under("/v1/sessions/", owner, "")
+    }
+
     /// A delivery's own path.
     pub(crate) fn delivery(reference: &str, below: &str) -> Self {
         Self::under("/v1/deliveries/", reference, below)

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::Full;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -158,8 +159,20 @@ impl Client {
     /// # Errors
     /// If there is no answer. An answer that refuses is an answer.
     pub async fn post(&self, to: &Endpoint, headers: HeaderMap, body: Bytes) -> Result<Answer, Error> {
+        self.send(Method::POST, to, headers, body).await
+    }
+
+    /// The same with any method.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        to: &Endpoint,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, Error> {
         let mut progress = Progress { phase: Phase::Resolve, answer: None };
-        let done = timeout(self.deadline, self.exchange(to, headers, body, &mut progress)).await;
+        let request = request(method, to, headers, body);
+        let done = timeout(self.deadline, self.exchange(to, request, &mut progress)).await;
         let Progress { phase, answer } = progress;
         match (done, answer) {
             (Ok(Err(error)), _) => Err(error),
@@ -176,12 +189,10 @@ impl Client {
     async fn exchange(
         &self,
         to: &Endpoint,
-        headers: HeaderMap,
-        body: Bytes,
+        request: Request<Full<Bytes>>,
         progress: &mut Progress,
     ) -> Result<(), Error> {
         let addresses = self.addresses(to).await?;
-        let request = request(to, headers, body);
         progress.phase = Phase::Connect;
         let stream = self.connect(&addresses).await?;
         if to.is_tls() {

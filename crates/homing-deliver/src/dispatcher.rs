@@ -3,6 +3,9 @@
 //! Each channel (an endpoint) has a worker of its own while it has something due, so a dead one delays no other. A delivery is claimed
 //! under a lease before the attempt and settled after it: who dies in between leaves a claim that ends by itself, and the attempt is
 //! made again with the same id and the same bytes. Nothing here is remembered that the ledger does not hold.
+//!
+//! What wakes somebody waits before it is claimed: while the session is at work, while nobody has it open, and while somebody waits to take
+//! it from the inbox, who tells it themselves. That is looked at again and again, and written down once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_engine::Engine;
+use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
 use homing_model::schedule::{self, Tries, Verdict};
-use homing_model::{Target, Timestamp, Tried};
+use homing_model::{Route, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
 use serde::Deserialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -21,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::client::{Client, DEADLINE};
 use crate::endpoint::{Caller, Endpoint};
+use crate::wake::{self, Readiness};
 use crate::webhook::{Attempt, Message, deliver};
 use crate::webhooks::Webhooks;
 
@@ -84,7 +88,7 @@ impl Dispatcher {
             }
             let (channels, next) = match self.engine.due().await {
                 Ok(due) => due,
-                Err(homing_engine::Error::Closed) => return,
+                Err(Error::Closed) => return,
                 Err(error) => {
                     tracing::error!(%error, "what is to be delivered cannot be read; trying again");
                     (Vec::new(), Some(self.engine.now().plus_millis(TROUBLE_MS)))
@@ -119,7 +123,7 @@ impl Dispatcher {
     /// Serves one channel while something of it is due.
     async fn serve(self, channel: String, more: Arc<Notify>) -> String {
         if is_handed_over(&channel) {
-            self.hand_over(&channel).await;
+            self.hand_over(&channel, &more).await;
             return channel;
         }
         let mut attempts = JoinSet::new();
@@ -177,18 +181,16 @@ impl Dispatcher {
     }
 
     /// Gives all that is due to a command, at once. Its end, recorded under a shim, settles them.
-    async fn hand_over(&self, channel: &str) {
+    async fn hand_over(&self, channel: &str, more: &Notify) {
         // What ends in the same moment is told in one go.
         tokio::time::sleep(GATHER).await;
-        match self.engine.admit(channel).await {
-            Ok(true) => {}
+        let together = if wakes(channel) { turn::MOST as u32 } else { TOGETHER };
+        let claims = match self.until_ready(channel, more).await {
+            Ok(true) => self.engine.claim(channel, together, LEASE).await,
             Ok(false) => return,
-            Err(error) => {
-                tracing::error!(channel, %error, "whether somebody may be woken could not be found out");
-                return tokio::time::sleep(TROUBLE).await;
-            }
-        }
-        let claims = match self.engine.claim(channel, TOGETHER, LEASE).await {
+            Err(error) => Err(error),
+        };
+        let claims = match claims {
             Ok(claims) => claims,
             Err(error) => {
                 tracing::error!(channel, %error, "deliveries could not be claimed");
@@ -196,18 +198,53 @@ impl Dispatcher {
             }
         };
         let claims = self.permitted(claims).await;
-        let Some(Target::Exec(line)) = claims.first().map(|claim| claim.target.clone()) else {
-            for claim in claims {
-                self.clone().attempt(claim).await;
+        let to = match (claims.first().map(|claim| &claim.target), self.webhooks.waker()) {
+            (Some(Target::Exec(line)), _) => Handler::Line(line),
+            (Some(Target::Wake(_) | Target::Desktop), Some(waker)) => Handler::Waker(waker),
+            _ => {
+                for claim in claims {
+                    self.clone().attempt(claim).await;
+                }
+                return;
             }
-            return;
         };
-        if let Err(error) = self.engine.hand_over(&line, &claims).await {
+        if let Err(error) = self.engine.hand_over(to, &claims).await {
             tracing::error!(channel, %error, "notices could not be handed to their command; it will be tried again");
             for claim in claims {
                 let at = self.engine.now();
                 let settled = settled(&claim, failed(error.to_string()), at, at, self.engine.entropy());
                 let _ = self.engine.settle(&claim, settled).await;
+            }
+        }
+    }
+
+    /// Waits until what is due of a channel may be claimed. False if nothing is left of it, or not now.
+    async fn until_ready(&self, channel: &str, more: &Notify) -> Result<bool, Error> {
+        let surroundings = self.webhooks.surroundings();
+        let mut looks = 0;
+        loop {
+            if !self.engine.admit(channel).await? {
+                return Ok(false);
+            }
+            let owner = channel.split_once('\n').map_or(channel, |(owner, _)| owner);
+            if !wakes(channel) {
+                return Ok(true);
+            }
+            let Some(route) = self.engine.route(channel).await? else { return Ok(true) };
+            let settings = self.engine.config().wake;
+            let runs = matches!(&route, Route::Session(session) if settings.runs(session.headless));
+            let readiness = match self.engine.is_awaited(owner) {
+                true => Readiness::Busy(AWAITED.to_owned()),
+                false => wake::readiness(&route, runs, surroundings).await,
+            };
+            match &readiness {
+                Readiness::Ready => return Ok(true),
+                Readiness::Busy(why) | Readiness::Closed(why) => self.engine.put_off(channel, why).await?,
+            }
+            tokio::select! {
+                () = tokio::time::sleep(readiness.pause(looks)) => looks += 1,
+                // Something new is due, perhaps with news of the way.
+                () = more.notified() => tokio::time::sleep(GATHER).await,
             }
         }
     }
@@ -262,6 +299,15 @@ impl Dispatcher {
         let client = self.client.clone().with_policy(policy).with_deadline(self.webhooks.deadline());
         deliver(&client, &endpoint, &keys, &message, now).await
     }
+}
+
+/// Why a wake waits: somebody tells the session by themselves.
+const AWAITED: &str = "a process of its own waits for the session's inbox, and tells it";
+
+/// Whether what goes through a channel can do nothing but wake.
+fn wakes(channel: &str) -> bool {
+    let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
+    target.is_some_and(|target| homing_model::wake::only_wakes(&target))
 }
 
 /// Whether what is due of a channel is given to one command together: an owner and a command line, and no endpoint.

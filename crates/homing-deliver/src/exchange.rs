@@ -64,10 +64,15 @@ pub(crate) struct Progress {
     pub(crate) answer: Option<Answer>,
 }
 
-/// A POST to this endpoint.
-pub(crate) fn request(to: &Endpoint, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+/// A request to this endpoint.
+pub(crate) fn request(
+    method: Method,
+    to: &Endpoint,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
-    *request.method_mut() = Method::POST;
+    *request.method_mut() = method;
     *request.uri_mut() = Uri::from(to.target().clone());
     *request.headers_mut() = headers;
     let authority = to.authority().parse().expect("invariant: a checked host is a header's value");

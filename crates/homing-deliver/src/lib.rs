@@ -14,6 +14,7 @@ mod range;
 mod resolver;
 mod secret;
 mod tls;
+pub mod wake;
 mod webhook;
 mod webhooks;
 

@@ -1,4 +1,4 @@
-//! Webhooks as the configuration has them: which addresses are open, and which keys sign.
+//! Where notices may go: webhooks as the configuration has them, with the keys that sign, and wakes where there is somebody who makes them.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,11 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 use homing_engine::Routes;
 use homing_engine::config::Webhook;
 use homing_model::notify::SigningKey;
-use homing_model::{Notify, Target};
+use homing_model::route::{Address, NoRoute};
+use homing_model::{Notify, OsText, Target};
 
 use crate::endpoint::{Caller, Endpoint};
 use crate::guard::Policy;
 use crate::secret::Secret;
+use crate::wake::{self, Surroundings};
 
 /// The key of a home that was given none, for its owner to read and to give to receivers.
 const OWN_KEY: &str = "webhook.secret";
@@ -29,6 +31,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct Webhooks {
     home: PathBuf,
     config: std::sync::RwLock<Webhook>,
+    waker: Option<Vec<OsText>>,
+    surroundings: Surroundings,
 }
 
 /// Checks `[webhook]` of a configuration.
@@ -55,7 +59,28 @@ impl Webhooks {
     /// For this home, with this configuration.
     #[must_use]
     pub fn new(home: &Path, config: Webhook) -> Self {
-        Self { home: home.to_owned(), config: config.into() }
+        Self {
+            home: home.to_owned(),
+            config: config.into(),
+            waker: None,
+            surroundings: Surroundings::default(),
+        }
+    }
+
+    /// With a program, and its arguments, that wakes: it is given an [`Order`](crate::wake::Order) on its input.
+    #[must_use]
+    pub fn with_waker(self, waker: Vec<OsText>, surroundings: Surroundings) -> Self {
+        Self { waker: Some(waker), surroundings, ..self }
+    }
+
+    /// What wakes, if anything does.
+    pub(crate) fn waker(&self) -> Option<&[OsText]> {
+        self.waker.as_deref()
+    }
+
+    /// What it knows of its surroundings.
+    pub(crate) const fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
     }
 
     /// Puts another configuration in force.
@@ -127,10 +152,25 @@ impl Routes for Webhooks {
                 Endpoint::parse(url, Caller::Local, &self.policy()).map_err(|error| error.to_string())?;
                 self.keys(notify.secret.as_ref()).map(drop)
             }
-            Target::Wake(_) | Target::Desktop => Err(format!(
-                "this release does not deliver to `{}`: name `inbox`, an address or `exec:`",
+            Target::Wake(_) | Target::Desktop if self.waker.is_none() => Err(format!(
+                "nothing here delivers to `{}`: name `inbox`, an address or `exec:`",
                 target.shown()
             )),
+            Target::Desktop if !wake::has_desktop(&self.surroundings.path) => Err(
+                "there is no `notify-send` here to show it: install libnotify, or name `inbox` or `exec:`"
+                    .to_owned(),
+            ),
+            Target::Desktop => Ok(()),
+            Target::Wake(whom) => match whom.as_deref().map(str::parse) {
+                Some(Ok(Address::Opencode { url, .. })) => {
+                    Endpoint::parse(&url, Caller::Local, &Policy::default())
+                        .map(drop)
+                        .map_err(|error| error.to_string())
+                }
+                Some(Ok(Address::Claude(_) | Address::Codex(_) | Address::Tmux(_))) => Ok(()),
+                Some(Err(why)) => Err(why.to_string()),
+                None => Err(NoRoute::NoSession.to_string()),
+            },
         }
     }
 }
@@ -172,6 +212,23 @@ mod tests {
     }
 
     #[test]
+    fn what_can_be_woken_is_taken_where_something_wakes() {
+        let home = tempfile::tempdir().unwrap();
+        let nowhere = Surroundings { path: home.path().display().to_string(), ..Surroundings::default() };
+        let webhooks =
+            Webhooks::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        for target in
+            ["wake:claude:s1", "wake:codex:t1", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:4096#s"]
+        {
+            assert_eq!(check(target), Ok(()), "{target}");
+        }
+        assert!(check("wake:opencode:http://10.0.0.1:4096#s").is_err());
+        assert!(check("wake").is_err() && check("wake:nobody").is_err());
+        assert!(check("desktop").unwrap_err().contains("notify-send"));
+    }
+
+    #[test]
     fn private_addresses_are_refused_at_submit_unless_they_are_allowed() {
         let home = tempfile::tempdir().unwrap();
         let webhooks = Webhooks::new(home.path(), Webhook::default());
@@ -181,7 +238,9 @@ mod tests {
         assert_eq!(check("https://hooks.example/x"), Ok(()));
         assert!(check("https://10.0.0.1/x").is_err());
         assert_eq!(check("exec:true"), Ok(()));
-        assert!(check("wake").is_err());
+        for target in ["wake:claude:s1", "desktop"] {
+            assert!(check(target).unwrap_err().contains("nothing here delivers"), "{target}");
+        }
         webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], ..Webhook::default() });
         assert_eq!(check("https://10.0.0.1/x"), Ok(()));
     }

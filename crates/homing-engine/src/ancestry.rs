@@ -14,9 +14,9 @@ use homing_store::{Record, store};
 use crate::engine::Inner;
 
 /// What the kernel shows as the name of a shim.
-const SHIM: &str = "homing-shim";
+pub(crate) const SHIM: &str = "homing-shim";
 /// No process is nested deeper than this in others; a longer chain is a race with their ends.
-const ANCESTORS: usize = 1_000;
+pub(crate) const ANCESTORS: usize = 1_000;
 
 /// The task that a process runs in, if any. A process may call itself a shim, but it cannot get out of the one that it is in: of
 /// several the deepest counts.

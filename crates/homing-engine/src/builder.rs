@@ -25,6 +25,7 @@ use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
@@ -190,6 +191,7 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
+            takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

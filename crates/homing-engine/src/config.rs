@@ -9,7 +9,7 @@ use homing_model::notify::SigningKey;
 use homing_model::operator;
 use homing_model::retention::Policy;
 use homing_model::units;
-use homing_model::wake::Budget;
+use homing_model::wake;
 use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -257,7 +257,7 @@ pub struct Config {
     /// What notices may do, whatever a task asks for.
     pub notify: operator::Policy,
     /// How often an agent's session is woken.
-    pub wake: Budget,
+    pub wake: wake::Settings,
     /// Agents that are asked.
     pub agents: Agents,
 }

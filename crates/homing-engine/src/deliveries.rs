@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use homing_model::api::{Page, RedeliverAnswer};
-use homing_model::{Delivery, DeliveryId, DeliveryState, TaskId, Timestamp, wake};
-use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled};
+use homing_model::{Delivery, DeliveryId, DeliveryState, Route, TaskId, Timestamp, wake};
+use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled, Terms};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
@@ -70,10 +70,27 @@ impl Engine {
             return Ok(true);
         }
         let inner = &self.inner;
-        let budget = inner.config().wake;
-        let open = inner.store.admit(channel.to_owned(), budget, entropy::draw(), inner.now()).await?;
+        let config = inner.config();
+        let terms = Terms { budget: config.wake.budget(), at_most: config.notify.on };
+        let open = inner.store.admit(channel.to_owned(), terms, entropy::draw(), inner.now()).await?;
         inner.bump();
         Ok(open)
+    }
+
+    /// The way of what is due of a channel that wakes somebody.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn route(&self, channel: &str) -> Result<Option<Route>, Error> {
+        Ok(self.inner.store.route(channel.to_owned(), self.inner.now()).await?)
+    }
+
+    /// Says why what is due of a channel is not claimed yet.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn put_off(&self, channel: &str, why: &str) -> Result<(), Error> {
+        Ok(self.inner.store.put_off(channel.to_owned(), why.to_owned(), self.inner.now()).await?)
     }
 
     /// Gives up what is pending to targets that the configuration forbids by now.

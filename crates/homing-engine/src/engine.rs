@@ -26,6 +26,7 @@ use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
 #[derive(Debug, Clone)]
@@ -62,6 +63,8 @@ pub(crate) struct Inner {
     /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
     /// has to look there.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
+    /// Who waits to take something out of an inbox, by owner.
+    pub(crate) takers: Takers,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
     /// Counts what was put on its way to a target.

@@ -32,6 +32,9 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// Nobody can be woken there.
+    #[error("{0}")]
+    NobodyToWake(#[from] homing_model::NoRoute),
     /// The task is live.
     #[error("task {0} is still live")]
     Live(TaskId),
@@ -53,6 +56,14 @@ pub enum Error {
         pid: u32,
         /// Why.
         why: String,
+    },
+    /// A process that is none of the caller's ancestors.
+    #[error("process {caller} was not started by {}", named.map_or_else(|| "any agent".to_owned(), |pid| format!("process {pid}")))]
+    NoAncestor {
+        /// Who says so.
+        caller: u32,
+        /// Of which process.
+        named: Option<u32>,
     },
     /// The task has ended.
     #[error("task {0} has ended")]
@@ -145,6 +156,7 @@ impl Error {
                 Code::InvalidRequest
             }
             Self::Target(_) => Code::BadTarget,
+            Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
@@ -159,6 +171,7 @@ impl Error {
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,
             Self::NestedNotify(..) => Code::NestedNotify,
+            Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
             Self::Store(store::Error::Corrupt(_)) => Code::StorageCorrupt,

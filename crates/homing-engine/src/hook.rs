@@ -1,15 +1,18 @@
-//! Command hooks: claimed deliveries are given to a command, which runs under a shim like any task.
+//! Command hooks and wakes: claimed deliveries are given to a command, which runs under a shim like any task.
 //!
 //! One transaction gives the deliveries to the command and accepts it; from there on its end, recorded by the shim, decides what became of
 //! them, and the same transaction that ends it settles them. So whatever dies in between, they are neither lost nor given twice (P5, P10):
 //! before the commit nothing ran, and after it whoever opens the home next finds the command unstarted, running or ended.
+//!
+//! A wake is the same with a program of ours, which is told the way besides. While it runs, the inbox entries of what it tells are held:
+//! neither a hook of the agent nor anybody else tells them a second time. Its end acknowledges or frees them.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use homing_model::notice::Body;
-use homing_model::{Kind, Masks, Notice, OsText, Spec, Stdin, TaskId, wake};
+use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use rustix::fs::{Mode, OFlags};
@@ -25,36 +28,63 @@ use crate::submit;
 const NOTICES: &str = "notices.json";
 /// A hook that takes longer is ended, and the attempt has failed.
 const TIME_LIMIT_MS: u64 = 60_000;
+/// The same of a wake, which may be a whole turn of an agent. What makes it leaves before.
+const TURN_LIMIT_MS: u64 = 70 * 60_000;
 /// So much of what it prints is kept for diagnosis.
 const MOST_OUTPUT: u64 = 1 << 20;
 /// So much of the task's command is in the environment, in bytes: with a longer one than the kernel takes nothing could be started.
 const LONGEST_COMMAND: usize = 4_096;
 
+/// What claimed deliveries are given to.
+#[derive(Debug, Clone, Copy)]
+pub enum Handler<'a> {
+    /// A command line.
+    Line(&'a str),
+    /// A program of ours that wakes, with these arguments.
+    Waker(&'a [OsText]),
+}
+
 impl Engine {
-    /// Gives claimed deliveries to a command line: `{"notices":[…]}` on its input, the first of them in its environment.
+    /// Gives claimed deliveries to a command: `{"notices":[…]}` on its input, the first of them in its environment. What wakes is told the
+    /// `route` besides, and whether the agent may be run (`runs`).
     ///
     /// # Errors
     /// If its folder cannot be made or the ledger cannot be written; the claims then end by themselves.
-    pub async fn hand_over(&self, line: &str, claims: &[Claimed]) -> Result<(), Error> {
+    pub async fn hand_over(&self, to: Handler<'_>, claims: &[Claimed]) -> Result<(), Error> {
         let inner = &self.inner;
         let Some(first) = claims.first() else { return Ok(()) };
         let values = environment(inner.default_env.clone(), first);
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
         let notices: Vec<&str> = claims.iter().map(|claim| claim.notice.as_str()).collect();
-        let body = format!("{{\"notices\":[{}]}}\n", notices.join(","));
-        let wake = wake::is_wake(&first.target, &first.owner)
-            .then(|| Wake { owner: first.owner.clone(), budget: inner.config().wake });
+        let settings = inner.config().wake;
         let now = inner.now();
+        let (way, limit) = match to {
+            Handler::Line(_) => (String::new(), TIME_LIMIT_MS),
+            Handler::Waker(_) => (way(claims, settings), TURN_LIMIT_MS),
+        };
+        let body = format!("{{\"notices\":[{}]{way}}}\n", notices.join(","));
+        let until = matches!(first.target, Target::Wake(_))
+            .then(|| now.plus_millis(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let wake = wake::is_wake(&first.target, &first.owner).then(|| Wake {
+            owner: first.owner.clone(),
+            budget: settings.budget(),
+            until,
+        });
         let id = TaskId::from_entropy(entropy::draw());
         let folder =
             submit::make_folder(inner, &id, &values, None).map_err(|error| submit::folder_error(&error))?;
         let written = write(&folder, body.as_bytes());
         let input = inner.home.task(&id).join(NOTICES);
+        let (shell, argv) = match to {
+            Handler::Line(line) => (Some(line.into()), Vec::new()),
+            Handler::Waker(argv) => (None, argv.to_vec()),
+        };
         let spec = Spec {
-            shell: Some(line.into()),
+            shell,
+            argv,
             cwd: Some(folder_of(first).unwrap_or_else(|| inner.fallback_cwd.clone())),
             stdin: Stdin::File(input.into_os_string().into()),
-            timeout_ms: Some(TIME_LIMIT_MS),
+            timeout_ms: Some(limit),
             max_output_bytes: Some(MOST_OUTPUT),
             ..Spec::default()
         };
@@ -64,7 +94,7 @@ impl Engine {
             tracking: None,
             agent: None,
             // The line itself is only for the shell.
-            command: first.shown.strip_prefix("exec:").unwrap_or_default().to_owned(),
+            command: first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned(),
             spec,
             owner: String::new(),
             env_names: values.keys().cloned().collect(),
@@ -102,6 +132,15 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// What a wake is told beside the notices: the way of the newest of them, since a session may have moved on.
+fn way(claims: &[Claimed], settings: wake::Settings) -> String {
+    let route = claims.iter().rev().find_map(|claim| claim.route.as_ref());
+    let was_headless = matches!(route, Some(Route::Session(session)) if session.headless);
+    let route =
+        route.and_then(|route| serde_json::to_string(route).ok()).unwrap_or_else(|| "null".to_owned());
+    format!(",\"route\":{route},\"runs\":{}", settings.runs(was_headless))
 }
 
 /// Where the task ran that the first notice is about, if that is still a folder: a relative path in the line means what it meant there.

@@ -7,7 +7,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
-use homing_model::{Notice, NoticeId, TaskId};
+use homing_model::binding::{ToldAnswer, ToldRequest};
+use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -35,6 +36,20 @@ impl Engine {
     /// If the ledger cannot be read.
     pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
         self.once_there(owner, limit.unwrap_or(MOST), wait, None).await
+    }
+
+    /// The same for somebody who will tell the owner what comes: nobody else wakes it meanwhile.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn await_inbox(
+        &self,
+        owner: &str,
+        limit: Option<u32>,
+        wait: Duration,
+    ) -> Result<Vec<Notice>, Error> {
+        let _waiting = self.inner.takers.enter(owner);
+        self.inbox(owner, limit, wait).await
     }
 
     /// The same, for this taker alone until its lease ends.
@@ -72,14 +87,34 @@ impl Engine {
         if tasks.is_empty() {
             return Ok(());
         }
-        let now = self.inner.now();
-        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
         self.inner.store.told(owner.to_owned(), tasks, until).await?;
+        self.expect_back(owner, until);
+        Ok(())
+    }
+
+    /// The owner was handed these notices: the same for their entries. Answers with those that were there.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn told_notices(&self, owner: &str, request: ToldRequest) -> Result<ToldAnswer, Error> {
+        let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
+        let until = self.inner.now().plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, until).await?;
+        if !told.is_empty() {
+            self.expect_back(owner, until);
+        }
+        Ok(ToldAnswer { told })
+    }
+
+    /// The owner's next call acknowledges what it was told.
+    fn expect_back(&self, owner: &str, until: Timestamp) {
+        let now = self.inner.now();
         let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
         // Those who never came back are not remembered for ever.
         told.retain(|_, until| *until > now);
-        told.insert(owner.to_owned(), until);
-        Ok(())
+        let known = told.entry(owner.to_owned()).or_insert(until);
+        *known = until.max(*known);
     }
 
     /// The owner calls again: what it was told is acknowledged.
@@ -93,6 +128,12 @@ impl Engine {
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
     }
 
+    /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.
+    #[must_use]
+    pub fn is_awaited(&self, owner: &str) -> bool {
+        self.inner.takers.any(owner)
+    }
+
     /// Looks until there is something or the time is up, and takes it if there is to be a lease. Woken by what is committed and by leases that
     /// end, by no clock of its own. Nothing is written for those who only wait.
     async fn once_there(
@@ -104,6 +145,8 @@ impl Engine {
     ) -> Result<Vec<Notice>, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
+        // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
+        let _waiting = lease_ms.map(|_| self.inner.takers.enter(owner));
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
-use homing_model::{Kind, Masks, Notify, OsText, Secret, Spec, Stdin, Target, Task, TaskId, obvious};
+use homing_model::{
+    Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
+};
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
@@ -29,12 +31,21 @@ use crate::view;
 const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Who submits.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
     /// The calling process, to tell whether it is inside a task.
     pub pid: Option<u32>,
+    /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
+    pub local: bool,
+}
+
+/// Whoever has the engine itself: this process.
+impl Default for Caller {
+    fn default() -> Self {
+        Self { owner: None, pid: None, local: true }
+    }
 }
 
 /// The `Idempotency-Key` of a request.
@@ -83,6 +94,10 @@ async fn submit(
     spec.validate()?;
     let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
+    // Who speaks for a session is told where it is, though no more is known of the way there.
+    let session = spec.session.clone().or_else(|| Session::of_owner(&owner));
+    spec.session.clone_from(&session);
+    let pane = spec.pane.clone();
     let notify = spec.notify.get_or_insert_with(Notify::usual);
     let policy = &inner.config().notify;
     notify.on = notify.on.at_most(policy.on);
@@ -91,7 +106,14 @@ async fn submit(
     notify.targets.retain(|target| named.insert(target.clone()));
     for target in &notify.targets {
         policy.check(target.into()).map_err(Error::Target)?;
-        inner.routes.check(target, notify).map_err(Error::Target)?;
+        // The way of a wake is found now or never.
+        let route = Route::of(target, session.as_ref(), pane.as_ref())?;
+        let named = route.map_or_else(|| target.clone(), |route| route.target());
+        inner.routes.check(&named, notify).map_err(Error::Target)?;
+    }
+    // Where nobody can be woken after all, the notice is still there.
+    if notify.targets.iter().any(|target| matches!(target, Target::Wake(_))) && named.insert(Target::Inbox) {
+        notify.targets.push(Target::Inbox);
     }
     let parent = match caller.pid {
         Some(pid) => ancestry::enclosing(inner, pid).await?,

@@ -50,7 +50,9 @@ pub enum Target {
 
 /// Why a text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a place for notices: expected `inbox`, a URL (https://…) or `exec:COMMAND LINE`")]
+#[error(
+    "`{0}` is not a place for notices: expected `inbox`, a URL (https://…), `exec:COMMAND LINE`, `wake`, `wake:…` or `desktop`"
+)]
 pub struct UnknownTarget(String);
 
 impl FromStr for Target {

@@ -97,9 +97,7 @@ impl Policy {
         if self.permits(kind) {
             return Ok(());
         }
-        // Nothing delivers to the others yet.
-        let offered = [TargetKind::Inbox, TargetKind::Webhook, TargetKind::Exec];
-        let open: Vec<_> = offered.into_iter().filter(|kind| self.permits(*kind)).collect();
+        let open: Vec<_> = TargetKind::ALL.into_iter().filter(|kind| self.permits(*kind)).collect();
         let open: Vec<_> = open.iter().map(|kind| format!("`{kind}`")).collect();
         Err(format!(
             "the operator's configuration forbids targets of the kind `{kind}` ([notify] in config.toml): use {}",

@@ -10,6 +10,8 @@ use crate::answer::AnswerState;
 use crate::id::TaskId;
 use crate::notify::{Notify, Target, When};
 use crate::outcome::Outcome;
+use crate::sanitize;
+use crate::signal;
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -192,4 +194,26 @@ pub struct Task {
     /// Past retention: only status and outcome are left.
     #[serde(default)]
     pub forgotten: bool,
+}
+
+impl Task {
+    /// How it ended, or where it is, in a line: `failed, exit 1`, `stopped, by me`, `lost: machine rebooted`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut text = self.status.to_string();
+        let Some(outcome) = &self.outcome else { return text };
+        match (outcome.exit_code, outcome.signal) {
+            (Some(0), _) if self.status == Status::Succeeded => {}
+            (Some(code), _) => text.push_str(&format!(", exit {code}")),
+            (None, Some(number)) => text.push_str(&format!(", {}", signal::name(number))),
+            (None, None) => {}
+        }
+        if let Some(by) = &outcome.stopped_by {
+            text.push_str(&format!(", by {}", sanitize::line(by)));
+        }
+        if let Some(reason) = &outcome.reason {
+            text.push_str(&format!(": {}", sanitize::line(reason)));
+        }
+        text
+    }
 }

@@ -80,6 +80,22 @@ pub fn compose(notices: &[Notice], more: usize) -> Turn {
     Turn { text, told }
 }
 
+/// The longest line, in characters.
+const LINE: usize = 400;
+
+/// The same on one short line, for where no more can be said: what happened, and where the rest is.
+#[must_use]
+pub fn line(notices: &[Notice]) -> String {
+    let Some(first) = notices.first() else { return MARK.to_owned() };
+    let what = head(first, &SHORT);
+    let more = match notices.len() {
+        1 => String::new(),
+        several => format!("; {} more: homing list --all", several - 1),
+    };
+    let text = format!("{MARK} {}; see: homing show {}{more}", what.trim_end(), first.task.id);
+    text.chars().take(LINE).collect()
+}
+
 fn subject(notice: &Notice) -> &'static str {
     match &notice.body {
         Body::Completed(_) => "A background task of this session has ended.",
@@ -227,7 +243,8 @@ mod tests {
             "id": crate::NoticeId::from_entropy(number), "seq": number, "at": "2026-01-01T00:00:00.000Z",
             "task": {"id": crate::TaskId::from_entropy(number), "name": name, "owner": "claude:1", "command": command, "cwd": "/w", "labels": {}},
         });
-        json.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        let Value::Object(body) = body else { panic!("an object") };
+        json.as_object_mut().unwrap().extend(body);
         serde_json::from_value(json).unwrap()
     }
 
@@ -328,6 +345,22 @@ mod tests {
         assert!(turn.text.contains("\n11 more wait"), "{}", turn.text);
         assert!(turn.text.chars().count() <= LONGEST, "{}", turn.text.chars().count());
         assert!(notices[..MOST].iter().all(|notice| turn.text.contains(notice.id.as_str())));
+    }
+
+    #[test]
+    fn one_line_says_what_happened_and_where_the_rest_is() {
+        let body = completed("failed", &json!({"exit_code": 2}), "secret words\n", true);
+        let notices = [notice(1, Some("a\nb"), "make", body.clone()), notice(2, None, "make", body)];
+        let text = line(&notices);
+        assert!(
+            text.starts_with(MARK) && text.contains("\"a b\" failed, exit code 2, after 1m 03s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("; see: homing show t-") && text.ends_with("; 1 more: homing list --all"),
+            "{text}"
+        );
+        assert!(!text.contains('\n') && !text.contains("secret words") && text.chars().count() <= LINE);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::agent::{self, LONGEST_PROMPT};
 use crate::id::Reference;
+use crate::session;
 use crate::spec::{OnExit, Secret, Spec, Stdin};
 use crate::task::Kind;
 use crate::text::OsText;
@@ -87,6 +88,11 @@ fn is_taken_for_an_id(name: &str) -> bool {
     }
 }
 
+/// Whether a fact about a way is one that can be kept.
+fn is_short(text: &str) -> bool {
+    text.len() <= 4_096 && !text.chars().any(char::is_control)
+}
+
 impl Spec {
     /// Checks all that can be checked without looking at the world.
     ///
@@ -100,6 +106,7 @@ impl Spec {
             Kind::Hook => return Err(Invalid::Kind),
         }
         self.validate_texts()?;
+        self.validate_route()?;
         self.validate_variables()?;
         watch::patterns(&self.watch)?;
         self.validate_numbers()
@@ -256,6 +263,33 @@ impl Spec {
         Ok(())
     }
 
+    /// What is known of the way of a wake is used as it is: it must look like it.
+    fn validate_route(&self) -> Result<(), Invalid> {
+        let wrong = |field, problem| Err(Invalid::Text { field, problem });
+        if let Some(session) = &self.session {
+            if !session::is_id(&session.id) {
+                return wrong("session.id", "is not the id of a session");
+            }
+            let paths = [&session.socket, &session.folder, &session.program].into_iter().flatten();
+            if paths.into_iter().any(|path| !path.starts_with('/') || !is_short(path)) {
+                return wrong("session", "has a path that is not absolute, or too long");
+            }
+            let (version, url, path) = (session.version.iter(), session.url.iter(), session.path.iter());
+            if version.chain(url).chain(path).any(|text| !is_short(text)) {
+                return wrong("session", "has a text that is too long, or control characters");
+            }
+        }
+        if let Some(pane) = &self.pane
+            && (!session::is_pane(&pane.id) || !pane.server.starts_with('/') || !is_short(&pane.server))
+        {
+            return wrong(
+                "pane",
+                "is not a pane of tmux: `server` is the path of its socket, `id` begins with %",
+            );
+        }
+        Ok(())
+    }
+
     fn validate_variables(&self) -> Result<(), Invalid> {
         let names = self.env.iter().flat_map(BTreeMap::keys).chain(self.secrets.keys());
         for name in names {
@@ -330,6 +364,21 @@ mod tests {
         assert!(matches!(odd.validate(), Err(Invalid::VariableName(_))));
         let bell = Spec { name: Some("a\u{7}b".into()), ..argv(&["true"]) };
         assert!(matches!(bell.validate(), Err(Invalid::Text { field: "name", .. })));
+    }
+
+    #[test]
+    fn what_leads_to_a_session_must_look_like_it() {
+        let with = |session: &str| {
+            let json = format!(r#"{{"argv":["true"],"session":{{"agent":"claude",{session}}}}}"#);
+            serde_json::from_str::<Spec>(&json).unwrap().validate()
+        };
+        assert_eq!(with(r#""id":"a-1","socket":"/tmp/s","pid":7"#), Ok(()));
+        for wrong in [r#""id":"-a""#, r#""id":"a","socket":"s""#, r#""id":"a","path":"/bin\n""#] {
+            assert!(matches!(with(wrong), Err(Invalid::Text { .. })), "{wrong}");
+        }
+        let pane: Spec =
+            serde_json::from_str(r#"{"argv":["true"],"pane":{"server":"/s","id":"3"}}"#).unwrap();
+        assert!(matches!(pane.validate(), Err(Invalid::Text { field: "pane", .. })));
     }
 
     #[test]

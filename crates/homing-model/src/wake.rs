@@ -26,18 +26,43 @@ pub const EXPIRED: &str = "expired: notices older than 48 h wake nobody; `homing
 pub const TURNED_OFF: &str =
     "wakes are turned off (wake.per_hour is 0); `homing redeliver` sends it once they are on";
 
-/// How often one owner is woken: `[wake]` of the configuration.
+/// `[wake]` of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Hand-overs to one owner in any hour; none at all if 0.
+    pub per_hour: u32,
+    /// Whether a session in which nobody sits is woken by running its agent for one more turn. Absent: one that was so when it submitted
+    /// is, since that is how it works; one that a person had open and closed is not, since nobody expects it to go on by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headless: Option<bool>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { per_hour: PER_HOUR, headless: None }
+    }
+}
+
+impl Settings {
+    /// How often one owner is woken.
+    #[must_use]
+    pub const fn budget(self) -> Budget {
+        Budget { per_hour: self.per_hour }
+    }
+
+    /// Whether an agent may be run for one more turn of a session, which was without a person or not when it submitted.
+    #[must_use]
+    pub fn runs(self, was_headless: bool) -> bool {
+        self.headless.unwrap_or(was_headless)
+    }
+}
+
+/// How often one owner is woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Hand-overs in any hour; none at all if 0.
     pub per_hour: u32,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { per_hour: PER_HOUR }
-    }
 }
 
 impl Budget {
@@ -130,6 +155,13 @@ mod tests {
         assert_eq!(budget.room(Some(ago(WINDOW_MS)), NOW), Room::Now);
         assert_eq!(budget.room(Some(ago(WINDOW_MS - 1)), NOW), Room::At(NOW.plus_millis(1)));
         assert_eq!(Budget { per_hour: 0 }.room(None, NOW), Room::Never);
+    }
+
+    #[test]
+    fn an_agent_is_run_where_it_was_run_before_or_where_it_is_said() {
+        let runs = |headless, was| Settings { headless, ..Settings::default() }.runs(was);
+        assert!(runs(None, true) && !runs(None, false));
+        assert!(runs(Some(true), false) && !runs(Some(false), true));
     }
 
     #[test]

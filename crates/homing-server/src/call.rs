@@ -14,10 +14,15 @@ use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
 
 /// Who is at the other end of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer {
-    /// The process that connected.
-    pub(crate) pid: Option<u32>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// On the Unix socket: a process of the same user.
+    Local {
+        /// Which; none that means anything here if it is in another pid namespace.
+        pid: Option<u32>,
+    },
+    /// Somebody with the token, on the loopback listener: which process that is cannot be seen.
+    Network,
 }
 
 /// Who calls.
@@ -59,7 +64,11 @@ impl Call {
 
     /// Who calls, as far as the engine wants to know.
     pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
-        Ok(Caller { owner: self.header(OWNER.name)?.map(str::to_owned), pid: self.peer.pid })
+        let owner = self.header(OWNER.name)?.map(str::to_owned);
+        Ok(match self.peer {
+            Peer::Local { pid } => Caller { owner, pid, local: true },
+            Peer::Network => Caller { owner, pid: None, local: false },
+        })
     }
 
     /// Whose tasks `@last` means.

@@ -15,6 +15,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
 use crate::call::Peer;
@@ -59,7 +60,7 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
     // A pid that means nothing here is that of a process in another pid namespace.
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
     if allow_confined {
-        return Admission::Welcome(Peer { pid });
+        return Admission::Welcome(Peer::Local { pid });
     }
     let Some(known) = pid else {
         return refused(
@@ -70,7 +71,7 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
     match Confinement::of(known) {
         Ok(theirs) => match theirs.beyond(own) {
             Some(reason) => refused(Code::Confined, format!("the caller (pid {known}) is refused: {reason}")),
-            None => Admission::Welcome(Peer { pid }),
+            None => Admission::Welcome(Peer::Local { pid }),
         },
         // Our own want, not the caller's doing.
         Err(error) if is_shortage(&error) => refused(
@@ -121,7 +122,7 @@ async fn answer(
 
 /// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
 pub(crate) async fn serve(
-    stream: UnixStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     admission: Admission,
     router: TowerToHyperService<Router>,
     leaving: Leaving,
@@ -177,7 +178,7 @@ mod tests {
             .route("/wait", get(std::future::pending::<()>))
             .route("/change", post(|| async { tokio::task::yield_now().await }));
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-        answer(TowerToHyperService::new(router), Peer { pid: None }, request, leaving).await
+        answer(TowerToHyperService::new(router), Peer::Local { pid: None }, request, leaving).await
     }
 
     #[tokio::test]

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_deliver::{Dispatcher, Webhooks};
+use homing_deliver::{Dispatcher, Webhooks, wake};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
-use homing_model::{Code, Problem};
+use homing_model::{Code, OsText, Problem};
 use homing_shim::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,6 +25,10 @@ pub struct Options {
     pub home: PathBuf,
     /// The program that a revival starts.
     pub program: PathBuf,
+    /// The program that starts turns of agents, with its arguments.
+    pub waker: Vec<OsText>,
+    /// What it knows of its surroundings.
+    pub surroundings: wake::Surroundings,
     /// The configuration file; it need not be there.
     pub config: PathBuf,
     /// How often the reconcile pass runs, whatever the file says.
@@ -103,7 +107,8 @@ async fn serve(options: &Options) -> Result<(), StartError> {
         tracing::warn!("{said}");
     }
     let config = settings.begin()?;
-    let webhooks = Arc::new(Webhooks::new(&options.home, config.webhook.clone()));
+    let webhooks = Webhooks::new(&options.home, config.webhook.clone());
+    let webhooks = Arc::new(webhooks.with_waker(options.waker.clone(), options.surroundings.clone()));
     let strangers = strangers(&options.home);
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config);
     let engine = engine.routes(Arc::clone(&webhooks) as Arc<dyn Routes>).open().await?;

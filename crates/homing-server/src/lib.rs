@@ -8,6 +8,7 @@
 //! connection decides, once per connection, whether the caller may come in (P11)
 //! router   one table of routes becomes the axum router; openapi makes the document of the same table
 //! resource one file per address: reads the call, asks the engine, answers
+//! mcp      `/mcp`: calls of tools, carried out by calls of the same routes
 //! ```
 //!
 //! Nothing here decides anything about tasks: the engine does, and whatever is told was committed before. Streams read on only
@@ -24,6 +25,7 @@ pub mod daemon;
 mod endings;
 mod leaving;
 mod log;
+mod mcp;
 mod openapi;
 mod query;
 mod refusal;

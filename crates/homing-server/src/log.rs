@@ -3,6 +3,13 @@
 use std::panic;
 
 use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// The library that speaks MCP tells of every request, with all that is in it; that is nobody's business.
+const TALKATIVE: &str = "rmcp";
 
 /// Sends what is logged to stderr, from `level` on. The first call of a process counts.
 pub(crate) fn start(level: Option<&str>, foreground: bool) {
@@ -18,8 +25,12 @@ pub(crate) fn start(level: Option<&str>, foreground: bool) {
         .with_target(false)
         .with_writer(std::io::stderr)
         .log_internal_errors(false);
-    let started =
-        if foreground { builder.compact().try_init() } else { builder.json().flatten_event(true).try_init() };
+    let said = Targets::new().with_default(max).with_target(TALKATIVE, LevelFilter::ERROR);
+    let started = if foreground {
+        builder.compact().finish().with(said).try_init()
+    } else {
+        builder.json().flatten_event(true).finish().with(said).try_init()
+    };
     if started.is_ok() {
         panic::set_hook(Box::new(|info| tracing::error!(panic = %info, "panic")));
     }

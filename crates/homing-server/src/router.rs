@@ -13,6 +13,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::body;
 use crate::call::{Call, OWNER, Peer};
+use crate::mcp;
 use crate::query::Query;
 use crate::refusal::{Refusal, no_method, no_route};
 use crate::route::{Route, Verb};
@@ -20,6 +21,12 @@ use crate::routes::ROUTES;
 
 /// Everything that is served.
 pub(crate) fn router(app: App) -> Router {
+    let leaving = app.leaving.clone();
+    mcp::mount(api(app), leaving)
+}
+
+/// The table, and what is answered to all else.
+fn api(app: App) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
         router = router.route(route.path, endpoint(route));

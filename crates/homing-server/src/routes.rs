@@ -5,18 +5,20 @@ use homing_model::api::{
     InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest,
     RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
+use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
 use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
     complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, openapi, output,
-    output_index, progress, signal, status, stop, task, tasks, wait,
+    output_index, progress, session, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
 const TASK: &[Content] = &[Content::Json(schema::<Task>)];
 const INBOX: &[Content] = &[Content::Json(schema::<InboxAnswer>)];
+const SESSION: &[Content] = &[Content::Json(schema::<SessionInfo>)];
 const WAITED: &[Content] = &[Content::Json(schema::<WaitAnswer>)];
 /// Bodies of a few fields.
 const SMALL: usize = 64 * 1024;
@@ -287,6 +289,75 @@ pub(crate) static ROUTES: &[Route] = &[
             "ack",
             "Acknowledge: by the ids of notices, or of tasks",
             |call| Box::pin(inbox::acknowledge(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<ToldRequest>)],
+            required: true,
+            limit: tasks::LIMIT,
+        }),
+        gives: &[Given::new(200, "What was there, and is held.", &[Content::Json(schema::<ToldAnswer>)])],
+        ..route(
+            Verb::Post,
+            "/v1/inbox/{owner}/told",
+            "told",
+            "The owner was handed these notices: its next call acknowledges them, and if none comes in time they are back",
+            |call| Box::pin(inbox::told(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(
+            200,
+            "The session, or `null` where none is known, or several are.",
+            &[Content::Json(schema::<Option<SessionInfo>>)],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/session",
+            "session",
+            "Which session of an agent the calling process is in, by its ancestors",
+            |call| Box::pin(session::own(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<BindRequest>)],
+            required: true,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "It is known.", SESSION)],
+        ..route(
+            Verb::Post,
+            "/v1/sessions",
+            "bind_session",
+            "Say which session an agent is in; the caller is a hook that it has started",
+            |call| Box::pin(session::bind(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(200, "Where it is, as far as it is known.", SESSION)],
+        ..route(
+            Verb::Get,
+            "/v1/sessions/{owner}",
+            "show_session",
+            "Where a session of an agent is, and whether a hook waits for its results",
+            |call| Box::pin(session::show(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(200, "It is in no process.", &[Content::Json(schema::<Value>)])],
+        ..route(
+            Verb::Delete,
+            "/v1/sessions/{owner}",
+            "unbind_session",
+            "Say that a session has ended in its process",
+            |call| Box::pin(session::unbind(call)),
         )
     },
     Route {

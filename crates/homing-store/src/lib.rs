@@ -8,9 +8,11 @@
 pub mod conformance;
 pub mod outbox;
 pub mod record;
+pub mod session;
 pub mod sqlite;
 pub mod store;
 
 pub use record::{NewTask, Record, Started, Stop, Tracking};
+pub use session::{Bind, Binding};
 pub use sqlite::SqliteStore;
 pub use store::{Error, Store};

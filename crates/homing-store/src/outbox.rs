@@ -3,7 +3,7 @@
 use homing_model::agent::Heard;
 use homing_model::notify::{SigningKey, When};
 use homing_model::wake::Budget;
-use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,6 +52,8 @@ pub struct Claimed {
     pub target: Target,
     /// The same, as people may see it.
     pub shown: String,
+    /// The way of a wake.
+    pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
     /// Attempts that were made and count.
@@ -64,6 +66,15 @@ pub struct Claimed {
     pub notice: String,
 }
 
+/// What the configuration says of wakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// How often one owner is woken.
+    pub budget: Budget,
+    /// The most that is told.
+    pub at_most: When,
+}
+
 /// A hand-over that wakes somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
@@ -71,6 +82,8 @@ pub struct Wake {
     pub owner: String,
     /// How often that may be.
     pub budget: Budget,
+    /// It starts a turn, which tells what it is given: until this time that is nobody else's to tell, unless it ends before.
+    pub until: Option<Timestamp>,
 }
 
 /// What came of an attempt.

@@ -9,15 +9,17 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
-use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate, Progress,
-    Reference, Status, TaskId, Timestamp,
+    Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
+    Progress, Reference, Route, Status, TaskId, Timestamp,
 };
 
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::session::{Bind, Binding};
 
 /// The future of an operation.
 pub type Op<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
@@ -284,11 +286,26 @@ pub trait Store: Send + Sync + 'static {
     /// [`confirm`](Store::confirm).
     fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
 
+    /// The owner was handed these notices: the same for their entries. Answers with those that were there.
+    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>>;
+
     /// Owners that were told something which is still held, and until when.
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
 
     /// The owner came back after being told: what it was told before and is still held is acknowledged.
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
+
+    /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
+    fn bind(&self, bind: Bind) -> Op<()>;
+
+    /// A session is in no process any more.
+    fn unbind(&self, agent: Agent, session: String) -> Op<()>;
+
+    /// Where a session is, or was last.
+    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>>;
+
+    /// What is bound to these process ids, in their order; which processes those are is the caller's to see.
+    fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>>;
 
     /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is. A command that has
     /// something handed over is told the rest after its end.
@@ -300,7 +317,15 @@ pub trait Store: Send + Sync + 'static {
     /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old;
     /// a command is run all the same), and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
     /// hour. False if there is nothing to claim now.
-    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool>;
+    ///
+    /// What somebody has taken from the inbox waits for their acknowledgement, or the end of their lease.
+    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool>;
+
+    /// The way of what is due of a channel that wakes somebody: that of the newest.
+    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>>;
+
+    /// Says why what is due of a channel is not claimed yet; the claim that follows takes it back.
+    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()>;
 
     /// Gives up what is pending, and not under way, to targets of these kinds, at most `limit`; answers how many.
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64>;
@@ -308,7 +333,8 @@ pub trait Store: Send + Sync + 'static {
     /// Gives claimed deliveries to a command (`exec:`), which is accepted and claimed for starting in the same transaction: its end settles
     /// them, by exit code (0 delivered, 75 busy, anything else a failed attempt), whoever is there to see it. A wake is counted, unless it
     /// ends busy. `None`, and nothing is changed, if a claim was no longer the caller's, or the id was used before; `None`, and the claims are
-    /// released, if the budget of a wake is spent.
+    /// released, if the budget of a wake is spent or somebody has one of the entries. While it has them nobody else gets the entries; a wake
+    /// that is delivered acknowledges them.
     fn hand_over(
         &self,
         claims: Vec<(DeliveryId, u64)>,

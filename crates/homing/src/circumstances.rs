@@ -105,7 +105,8 @@ pub(crate) struct Circumstances {
     /// Tell what is new in its output this often, if anything is
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     heartbeat: Option<Duration>,
-    /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
+    /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
+    /// repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = target)]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]
@@ -168,6 +169,8 @@ impl Circumstances {
             watch: self.watch.clone(),
             quiet_after_ms: self.quiet_after.map(millis),
             heartbeat_ms: self.heartbeat.map(millis),
+            session: context.session(),
+            pane: context.pane(&self.notify),
             ..Spec::default()
         })
     }

@@ -8,7 +8,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, ask, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, inbox, input, list, output, progress, redeliver, run, show, status, stop, track, wait,
+    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
+    stop, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -103,6 +104,15 @@ enum Command {
     /// Drop what is past its retention
     #[command(hide = true)]
     Gc(gc::Options),
+    /// Make an agent know of homing: MCP server, hooks, skill
+    #[command(hide = true)]
+    Install(install::Options),
+    /// Tell an agent's session what has ended; called by its hooks
+    #[command(hide = true)]
+    Hook(hook::Options),
+    /// Serve an agent over MCP, on stdin and stdout
+    #[command(hide = true)]
+    Mcp(mcp::Options),
     /// Start, stop or look at the daemon
     #[command(hide = true)]
     Daemon(daemon::Options),
@@ -207,6 +217,9 @@ impl Command {
             Self::Status(options) => status::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),
+            Self::Install(options) => install::run(&options, context),
+            Self::Hook(options) => hook::run(&options, context),
+            Self::Mcp(options) => mcp::run(&options, context),
             Self::Daemon(options) => daemon::run(&options, context),
             Self::Doctor(options) => doctor::run(&options, context),
             Self::Config(options) => config::run(&options, context),

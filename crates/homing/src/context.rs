@@ -4,7 +4,9 @@ use std::future::Future;
 use std::path::PathBuf;
 
 use homing_client::Client;
-use homing_model::{Code, Problem, Timestamp, environment};
+use homing_model::route::Address;
+use homing_model::{Code, Pane, Problem, Session, Target, Timestamp, environment, session};
+use homing_shim::process;
 
 use crate::console::{Console, Tint};
 use crate::failure::Failure;
@@ -26,10 +28,51 @@ pub(crate) struct Context {
     pub(crate) json: bool,
 }
 
+/// The program of the nearest process above this one that has this name.
+fn running(name: &str) -> Option<String> {
+    let mut pid = std::process::id();
+    while let Some(found) = process::stat(pid).filter(|found| found.pid > 1) {
+        if found.name == name {
+            let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+            return program.to_str().map(str::to_owned);
+        }
+        pid = found.parent;
+    }
+    None
+}
+
 impl Context {
     /// The owner that the environment names.
     pub(crate) fn owner(&self) -> String {
         environment::owner(|name| self.surroundings.text(name).map(str::to_owned))
+    }
+
+    /// The session of an agent that the environment names.
+    pub(crate) fn session(&self) -> Option<Session> {
+        let found = session::detect(|name| self.surroundings.text(name).map(str::to_owned))?;
+        // Its shells may have another path than the agent itself, but they are below it.
+        let program = found.program.clone().or_else(|| running(found.agent.as_str()));
+        Some(Session { program, ..found })
+    }
+
+    /// The pane of tmux that a target names, with what runs there now. The server is the one that we are in, else the usual one.
+    pub(crate) fn pane(&self, targets: &[Target]) -> Option<Pane> {
+        let named = targets.iter().find_map(|target| match target {
+            Target::Wake(Some(whom)) => match whom.parse() {
+                Ok(Address::Tmux(id)) => Some(id),
+                Ok(_) | Err(_) => None,
+            },
+            _ => None,
+        })?;
+        let lookup = |name: &str| self.surroundings.text(name).map(str::to_owned);
+        let usual = || {
+            let folder = lookup("TMUX_TMPDIR").unwrap_or_else(|| "/tmp".to_owned());
+            format!("{folder}/tmux-{}/default", rustix::process::getuid().as_raw())
+        };
+        let server = session::tmux_server(lookup).unwrap_or_else(usual);
+        let pane = Pane { server, id: named, program: None };
+        let path = self.surroundings.text("PATH").unwrap_or_default();
+        Some(Pane { program: homing_deliver::wake::foreground(&pane, path), ..pane })
     }
 
     /// A client that starts the daemon when none runs.

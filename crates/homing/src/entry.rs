@@ -10,19 +10,22 @@ use homing_server::Options;
 use homing_shim::{confine, keeper, process};
 
 use crate::surroundings::Surroundings;
-use crate::{configuration, home};
+use crate::{configuration, home, wake};
 
 /// How long a daemon may take until it answers; a large database that was cut off is checked first.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// First thing in `main`: this binary may have been called again as keeper (then it never returns), or as the daemon.
+/// First thing in `main`: this binary may have been called again as keeper (then it never returns), as the daemon, or to wake somebody.
 pub(crate) fn dispatch() -> Option<ExitCode> {
     homing_shim::dispatch();
     let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != homing_shim::DAEMON {
-        return None;
-    }
-    Some(arguments.next().map_or(ExitCode::FAILURE, |home| run_daemon(Path::new(&home), false)))
+    let first = arguments.next()?;
+    let run: fn(&Path) -> ExitCode = match first.to_str()? {
+        homing_shim::DAEMON => |home| run_daemon(home, false),
+        wake::WAKE => wake::run,
+        _ => return None,
+    };
+    Some(arguments.next().map_or(ExitCode::FAILURE, |home| run(Path::new(&home))))
 }
 
 /// Makes sure that a daemon serves `home`; blocks until it answers or says why it cannot.
@@ -78,6 +81,8 @@ fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
     let interval = configuration::interval(&surroundings);
     homing_server::run(&Options {
         home: home.to_owned(),
+        waker: wake::command(&program, home),
+        surroundings: wake::surroundings(home, &surroundings),
         program,
         config,
         reconcile_interval: interval.value,

@@ -30,12 +30,18 @@ pub(crate) enum Manner {
     Task,
     /// All others: 0, 1, 2, 4, 69.
     Plain,
+    /// `hook`: 2 would tell the agent to go on, so nothing that went wrong is ever that.
+    Hook,
 }
 
 impl Manner {
     /// The manner of a command, by its name or alias.
     pub(crate) fn of_command(name: &str) -> Self {
-        if matches!(name, "run" | "exec" | "ask" | "wait") { Self::Task } else { Self::Plain }
+        match name {
+            "run" | "exec" | "ask" | "wait" => Self::Task,
+            "hook" => Self::Hook,
+            _ => Self::Plain,
+        }
     }
 }
 
@@ -90,7 +96,7 @@ pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
         (Manner::Plain, Some(Code::UnknownTask | Code::RecordExpired)) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
-        (Manner::Plain, _) => FAILED,
+        (Manner::Plain | Manner::Hook, _) => FAILED,
     }
 }
 
@@ -99,6 +105,7 @@ pub(crate) fn of_usage(manner: Manner) -> u8 {
     match manner {
         Manner::Task => HOMING_FAILED,
         Manner::Plain => USAGE,
+        Manner::Hook => FAILED,
     }
 }
 
@@ -186,5 +193,6 @@ mod tests {
         assert_eq!(code(Manner::Plain, Code::InvalidRequest), 2);
         assert_eq!(code(Manner::Task, Code::UnknownTask), 125);
         assert_eq!((of_usage(Manner::Task), of_usage(Manner::Plain)), (125, 2));
+        assert_eq!((of_usage(Manner::Hook), code(Manner::Hook, Code::InvalidRequest)), (1, 1));
     }
 }

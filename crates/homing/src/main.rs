@@ -35,6 +35,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod wake;
 mod wording;
 
 use std::process::ExitCode;

@@ -45,21 +45,7 @@ pub(crate) fn exit(task: &Task) -> String {
 
 /// How a task ended, or where it is, in a line: `failed: exit 1`, `stopped by me`, `lost: machine rebooted`.
 pub(crate) fn sentence(task: &Task) -> String {
-    let mut text = task.status.to_string();
-    let Some(outcome) = &task.outcome else { return text };
-    match (outcome.exit_code, outcome.signal) {
-        (Some(0), _) if task.status == Status::Succeeded => {}
-        (Some(code), _) => text.push_str(&format!(", exit {code}")),
-        (None, Some(number)) => text.push_str(&format!(", {}", signal(number))),
-        (None, None) => {}
-    }
-    if let Some(by) = &outcome.stopped_by {
-        text.push_str(&format!(", by {}", homing_model::sanitize::line(by)));
-    }
-    if let Some(reason) = &outcome.reason {
-        text.push_str(&format!(": {}", homing_model::sanitize::line(reason)));
-    }
-    text
+    task.sentence()
 }
 
 #[cfg(test)]

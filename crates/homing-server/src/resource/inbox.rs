@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use homing_model::api::{AckRequest, InboxAnswer, Page, TakeRequest};
+use homing_model::binding::ToldRequest;
 
 use crate::answer::{Answer, json};
 use crate::app::to_the_end;
@@ -18,6 +19,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 /// For a look.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
+    Parameter::new(
+        "waiter",
+        Kind::Flag,
+        "`true`: a hook waits that will wake the owner, an agent's session, with what comes.",
+    ),
     Parameter::new("limit", Kind::Number { least: 1, most: 1_000 }, "At most so many; 100 if absent."),
 ];
 
@@ -30,7 +36,12 @@ pub(crate) async fn owners(call: Call) -> Answer {
 pub(crate) async fn peek(call: Call) -> Answer {
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
-    json(&InboxAnswer { items: call.app.engine.inbox(owner(&call)?, limit, wait).await? })
+    let owner = owner(&call)?;
+    let items = match call.query.flag("waiter") {
+        Some(true) => call.app.engine.await_inbox(owner, limit, wait).await?,
+        Some(false) | None => call.app.engine.inbox(owner, limit, wait).await?,
+    };
+    json(&InboxAnswer { items })
 }
 
 /// `POST /v1/inbox/{owner}/take`.
@@ -54,6 +65,14 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
     let engine = call.app.engine.clone();
     engine.confirm(&owner).await?;
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
+}
+
+/// `POST /v1/inbox/{owner}/told`.
+pub(crate) async fn told(call: Call) -> Answer {
+    let request = call.json::<ToldRequest>()?;
+    let owner = owner(&call)?.to_owned();
+    let engine = call.app.engine.clone();
+    json(&to_the_end(async move { engine.told_notices(&owner, request).await }).await?)
 }
 
 /// Whose inbox the address names.

@@ -11,6 +11,7 @@ mod forgetting;
 mod listing;
 mod logging;
 mod masking;
+mod seating;
 mod submitting;
 mod telling;
 mod tracking;
@@ -27,6 +28,7 @@ pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
 pub use masking::*;
+pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
 pub use tracking::*;
@@ -87,6 +89,11 @@ macro_rules! store_conformance_cases {
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind
             p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
+            p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_else_return
+            a_session_is_in_the_process_that_it_was_last_seen_in
+            a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
+            p5_what_a_process_that_is_gone_was_told_is_open_again
+            sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
@@ -100,6 +107,10 @@ macro_rules! store_conformance_cases {
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
+            p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile
+            p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends
+            p5_each_wake_goes_the_way_of_the_session_that_submitted
+            the_operator_has_the_last_word_on_pauses
             p5_a_command_is_run_whatever_its_owner_knows_and_however_late
             notices_older_than_two_days_wake_nobody_and_stay_readable
             wakes_that_are_turned_off_leave_everything_in_the_inbox

@@ -5,10 +5,12 @@ use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;
 use homing_model::wake::{self, Budget};
-use homing_model::{Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Verdict};
+use homing_model::{
+    Agent, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
+};
 
 use super::fixture::{Ledger, at, create, done, ending, first, id, submit};
-use crate::outbox::{DeliveryFilter, Redeliver, Report, Wake};
+use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
 
@@ -16,7 +18,14 @@ const OWNER: &str = "claude:1";
 const CHANNEL: &str = "claude:1\nexec:poke";
 const WAKE: &str = "claude:1\nwake";
 const BUDGET: Budget = Budget { per_hour: 2 };
+const TERMS: Terms = terms(BUDGET);
 const HOUR: i64 = wake::WINDOW_MS;
+/// As long as a wake may take.
+const LIMIT: i64 = 60_000;
+
+const fn terms(budget: Budget) -> Terms {
+    Terms { budget, at_most: When::Always }
+}
 
 /// A task of a session, which ended: its command is to be told, and these besides.
 async fn ended(store: &Ledger, n: u64, besides: &[&str], millis: i64) {
@@ -35,7 +44,10 @@ async fn ended_for(store: &Ledger, n: u64, targets: &[&str], millis: i64) {
 }
 
 async fn admit(store: &Ledger, budget: Budget, millis: i64) -> bool {
-    store.admit(CHANNEL.into(), budget, 1_000_000 + millis.unsigned_abs(), at(millis)).await.expect("judged")
+    store
+        .admit(CHANNEL.into(), terms(budget), 1_000_000 + millis.unsigned_abs(), at(millis))
+        .await
+        .expect("judged")
 }
 
 /// Hands over what is due to the `n`th hook, which ends with this code; answers how many notices it got, or `None` if there was no room.
@@ -45,14 +57,18 @@ async fn hand_over(store: &Ledger, n: u64, code: i32, millis: i64) -> Option<usi
 
 async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: i64) -> Option<usize> {
     let entropy = 1_000_000 + millis.unsigned_abs();
-    if !store.admit(channel.into(), BUDGET, entropy, at(millis)).await.expect("judged") {
+    if !store.admit(channel.into(), TERMS, entropy, at(millis)).await.expect("judged") {
         return None;
     }
     let claims = store.claim(channel.into(), 100, at(millis + 50), at(millis)).await.expect("claimed");
+    if claims.is_empty() {
+        return None;
+    }
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
     let mut hook = submit(n).task;
     (hook.kind, hook.owner) = (Kind::Hook, String::new());
-    let wake = Wake { owner: OWNER.into(), budget: BUDGET };
+    let until = (channel.contains("\nwake")).then(|| at(millis + LIMIT));
+    let wake = Wake { owner: OWNER.into(), budget: BUDGET, until };
     store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken")?;
     let end = Ending {
         verdict: if code == 0 { Verdict::Succeeded } else { Verdict::Failed },
@@ -103,7 +119,7 @@ pub async fn p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so(stor
     assert_eq!(log.expect("readable").events.len(), 1);
     // Another owner is none of it.
     assert!(
-        store.admit("codex:2\nexec:poke".into(), BUDGET, 7, at(6)).await.expect("judged"),
+        store.admit("codex:2\nexec:poke".into(), TERMS, 7, at(6)).await.expect("judged"),
         "each has a budget of its own"
     );
 }
@@ -154,7 +170,7 @@ pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
     let channels = [CHANNEL, "claude:1\nexec:prod"];
     let mut claims = Vec::new();
     for channel in channels {
-        assert!(store.admit(channel.into(), one, 7, at(1)).await.expect("judged"));
+        assert!(store.admit(channel.into(), terms(one), 7, at(1)).await.expect("judged"));
         let claimed = store.claim(channel.into(), 9, at(50), at(1)).await.expect("claimed");
         claims.push(claimed.iter().map(|claim| (claim.id.clone(), claim.fence)).collect::<Vec<_>>());
     }
@@ -162,12 +178,12 @@ pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
     for (n, given) in (100..).zip(claims) {
         let mut hook = submit(n).task;
         (hook.kind, hook.owner) = (Kind::Hook, String::new());
-        let wake = Some(Wake { owner: OWNER.into(), budget: one });
+        let wake = Some(Wake { owner: OWNER.into(), budget: one, until: None });
         handed.push(store.hand_over(given, hook, wake, at(2)).await.expect("judged").is_some());
     }
     assert_eq!(handed, [true, false]);
     assert_eq!(store.due(at(2)).await, Ok((vec![channels[1].to_owned()], None)), "due again");
-    assert!(!store.admit(channels[1].into(), one, 8, at(2)).await.expect("judged"), "and held");
+    assert!(!store.admit(channels[1].into(), terms(one), 8, at(2)).await.expect("judged"), "and held");
     assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(2 + HOUR)))));
 }
 
@@ -186,9 +202,119 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
         [told, told, (DeliveryState::Delivered, 1, None)],
         "who was never called was told nothing"
     );
-    assert_eq!(inbox(&store, 3).await.len(), 1, "an entry that was asked for stays until it is acknowledged");
+    assert_eq!(inbox(&store, 3).await.len(), 0, "a wake that was delivered acknowledges");
+    let notices = store.notices(id(3), 9, at(3)).await.expect("readable");
+    assert_eq!(notices.first().map(|notice| notice.inbox), Some(InboxState::Acknowledged));
     store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
+}
+
+/// What somebody has taken waits for them; what they acknowledge wakes nobody, what they let go does.
+pub async fn p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile(store: Ledger) {
+    for n in 1..=2 {
+        ended_for(&store, n, &["wake", "inbox"], 1).await;
+        let taken = store.take(OWNER.into(), 9, at(100), at(2)).await.expect("taken");
+        assert_eq!(taken.len(), 1);
+        assert_eq!(
+            hand_over_to(&store, WAKE, 100 + n, 0, 3).await,
+            None,
+            "it has nothing to claim, or is not let"
+        );
+        let row = deliveries(&store).await.pop().expect("a delivery");
+        assert_eq!((row.state, row.next_at), (DeliveryState::Pending, Some(at(100))), "{row:?}");
+        assert!(row.reason.is_some_and(|why| why.contains("taken it from the inbox")));
+        if n == 1 {
+            store
+                .acknowledge(OWNER.into(), vec![taken[0].id.clone()], Vec::new())
+                .await
+                .expect("acknowledged");
+        }
+    }
+    assert_eq!(hand_over_to(&store, WAKE, 110, 0, 100).await, Some(1), "the second was let go");
+    let states: Vec<_> = deliveries(&store).await.into_iter().map(|row| row.state).collect();
+    assert_eq!(states, [DeliveryState::Dead, DeliveryState::Delivered]);
+}
+
+/// While a wake has them nobody else gets the entries; if it comes to nothing they are there again.
+pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: Ledger) {
+    ended_for(&store, 1, &["wake", "inbox"], 1).await;
+    for (n, code, reason) in [(100, 75, Some("at work")), (101, 3, None)] {
+        let millis = n64(n) * 100_000;
+        assert!(store.admit(WAKE.into(), TERMS, n, at(millis)).await.expect("judged"));
+        let claims = store.claim(WAKE.into(), 9, at(millis + 50), at(millis)).await.expect("claimed");
+        let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+        let mut hook = submit(n).task;
+        (hook.kind, hook.owner) = (Kind::Hook, String::new());
+        let wake = Wake { owner: OWNER.into(), budget: BUDGET, until: Some(at(millis + LIMIT)) };
+        assert!(store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken").is_some());
+        assert_eq!(inbox(&store, millis).await.len(), 0, "the wake has it");
+        let end = Ending {
+            verdict: Verdict::Failed,
+            outcome: Outcome { exit_code: Some(code), ..Outcome::default() },
+            ..ending(millis, 0)
+        };
+        let report = Report { output_tail: "first\nat work\n".into(), ..Report::default() };
+        done(store.finish(first(n), end, report).await.expect("taken"));
+        assert_eq!(inbox(&store, millis).await.len(), 1, "it is there again");
+        let row = deliveries(&store).await.pop().expect("a delivery");
+        assert_eq!((row.state, row.reason.as_deref()), (DeliveryState::Pending, reason));
+    }
+    let row = deliveries(&store).await.pop().expect("a delivery");
+    assert_eq!((row.attempts, row.history[0].result.as_str()), (1, "at work"), "in the waker's own words");
+}
+
+/// Two tasks of one owner, from two sessions: each wake goes its own way, by the newest that is known of it.
+pub async fn p5_each_wake_goes_the_way_of_the_session_that_submitted(store: Ledger) {
+    for (n, session, pid) in [(1, "s1", 7), (2, "s2", 8), (3, "s1", 9)] {
+        let mut task = submit(n);
+        task.task.owner = "ann".into();
+        task.task.spec.session =
+            Session::new(Agent::Claude, session).map(|session| Session { pid: Some(pid), ..session });
+        let targets = vec!["wake".parse().expect("a target")];
+        task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
+        create(&store, task, 0).await;
+        done(
+            store
+                .finish(first(n), ending(1, 0), Report { entropy: n, ..Report::default() })
+                .await
+                .expect("taken"),
+        );
+    }
+    let (channels, _) = store.due(at(2)).await.expect("readable");
+    assert_eq!(channels, ["ann\nwake:claude:s1", "ann\nwake:claude:s2"]);
+    let found = store.route(channels[0].clone(), at(2)).await.expect("readable");
+    let Some(Route::Session(session)) = found else { panic!("{found:?}") };
+    assert_eq!((session.id.as_str(), session.pid), ("s1", Some(9)), "the newest");
+    store.put_off(channels[0].clone(), "not now".into(), at(2)).await.expect("taken");
+    let why = |row: &Delivery| (row.target.clone(), row.reason.clone());
+    let rows: Vec<_> = deliveries(&store).await.iter().map(why).collect();
+    let (one, two) = ("wake:claude:s1".to_owned(), "wake:claude:s2".to_owned());
+    let not_now = Some("not now".to_owned());
+    assert_eq!(rows, [(one.clone(), not_now.clone()), (two, None), (one, not_now)]);
+    let claims = store.claim(channels[0].clone(), 9, at(50), at(3)).await.expect("claimed");
+    assert_eq!(claims.len(), 2, "together");
+    assert!(
+        claims
+            .iter()
+            .all(|claim| matches!(&claim.route, Some(Route::Session(session)) if session.id == "s1"))
+    );
+    assert!(deliveries(&store).await.iter().all(|row| row.reason.is_none()), "it is no longer put off");
+}
+
+/// Where the operator lets nothing be told, that the budget is spent is not told either.
+pub async fn the_operator_has_the_last_word_on_pauses(store: Ledger) {
+    let silent = Terms { budget: Budget { per_hour: 1 }, at_most: When::Never };
+    for n in 1..=2 {
+        ended(&store, n, &["inbox"], n64(n)).await;
+    }
+    assert_eq!(hand_over(&store, 100, 3, 2).await, Some(2));
+    ended(&store, 3, &["inbox"], 3).await;
+    assert!(!store.admit(CHANNEL.into(), silent, 9, at(3)).await.expect("judged"));
+    assert_eq!(pauses(&inbox(&store, 4).await), 0);
+    let loud = Terms { at_most: When::Always, ..silent };
+    ended(&store, 4, &["inbox"], 5).await;
+    assert!(!store.admit(CHANNEL.into(), loud, 10, at(5)).await.expect("judged"));
+    assert_eq!(pauses(&inbox(&store, 6).await), 1);
 }
 
 /// The first is acknowledged, the second told, the third told to somebody whose it is not.
@@ -278,7 +404,7 @@ pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
         done(end.await.expect("taken"));
     }
     let late = 50 * HOUR;
-    let admit = |entropy| store.admit(WAKE.into(), BUDGET, entropy, at(late));
+    let admit = |entropy| store.admit(WAKE.into(), TERMS, entropy, at(late));
     assert_eq!(admit(1 << 40).await, Ok(false), "the last was not looked at");
     assert_eq!(admit(1 << 41).await, Ok(true));
     assert_eq!(store.claim(WAKE.into(), 100, at(late + 50), at(late)).await, Ok(Vec::new()), "too old, all");

@@ -3,7 +3,7 @@
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
 use homing_model::operator::{self, TargetKind};
-use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Target, TaskId, Timestamp, Tried};
+use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Route, Target, TaskId, Timestamp, Tried};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown, route \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -90,6 +90,29 @@ pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Opt
     Ok((channels, next.map(Timestamp::from_millis)))
 }
 
+/// The way of what is due of a channel: that of the newest, since a session may have moved on.
+pub(super) fn route(conn: &Connection, channel: &str, now: Timestamp) -> Result<Option<Route>, Error> {
+    let mut query = conn.prepare_cached(concat!(
+        "SELECT route FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND channel = ?1 AND ",
+        ready!(),
+        " AND route IS NOT NULL ORDER BY seq DESC LIMIT 1",
+    ))?;
+    let found =
+        query.query_row(params![channel, now.as_millis()], |row| row.get::<_, String>(0)).optional()?;
+    Ok(found.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// Says why what is due of a channel is not claimed yet. Nothing is written where that was said before.
+pub(super) fn put_off(conn: &Connection, channel: &str, why: &str, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached(concat!(
+        "UPDATE deliveries INDEXED BY deliveries_pending SET reason = ?3 WHERE state = 'pending' AND channel = ?1 AND ",
+        ready!(),
+        " AND reason IS NOT ?3",
+    ))?
+    .execute(params![channel, now.as_millis(), why])?;
+    Ok(())
+}
+
 /// Claims due deliveries of one channel.
 pub(super) fn claim(
     conn: &Connection,
@@ -142,6 +165,12 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         owner: parsed(5)?,
         target: parsed(6)?.parse().map_err(text)?,
         shown: parsed(12)?,
+        route: row
+            .get::<_, Option<String>>(13)
+            .map_err(text)?
+            .map(|route| serde_json::from_str(&route))
+            .transpose()
+            .map_err(text)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),

@@ -1,7 +1,7 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
 use homing_model::schedule::{self, Tries, Verdict};
-use homing_model::{DeliveryId, Timestamp, Tried};
+use homing_model::{DeliveryId, Target, Timestamp, Tried, wake};
 use rusqlite::{Connection, params};
 
 use super::deliveries::{HANDED_OVER, settle};
@@ -34,7 +34,12 @@ pub(super) fn hand_over(
         }
     }
     if let Some(wake) = wake {
-        if !wakes::has_room(conn, &wake.owner, wake.budget, now)? {
+        let room = wakes::has_room(conn, &wake.owner, wake.budget, now)?;
+        let free = match wake.until {
+            Some(until) if room => wakes::take(conn, claims, until, now)?,
+            Some(_) | None => true,
+        };
+        if !(room && free) {
             let mut release = conn.prepare_cached(
                 "UPDATE deliveries SET held_until = NULL, fence = fence + 1 WHERE id = ?1 AND fence = ?2",
             )?;
@@ -57,6 +62,7 @@ pub(super) fn end(
     hook: &Record,
     verdict: &Verdict,
     result: &str,
+    said: Option<&str>,
     entropy: u64,
     now: Timestamp,
 ) -> Result<(), Error> {
@@ -66,7 +72,7 @@ pub(super) fn end(
     )?
     .execute([hook.id.as_str()])?;
     let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts, busy FROM deliveries INDEXED BY deliveries_hook \
+        "SELECT id, fence, attempts, busy, target FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
     let rows = query
@@ -76,14 +82,22 @@ pub(super) fn end(
                 row.get::<_, i64>(1)?,
                 row.get::<_, u32>(2)?,
                 row.get::<_, u32>(3)?,
+                row.get::<_, String>(4)?,
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     let busy = *verdict == Verdict::Busy;
     #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
     let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
-    for (id, fence, attempts, times_busy) in rows {
+    let mut acknowledges = false;
+    let mut waits =
+        conn.prepare_cached("UPDATE deliveries SET reason = ?2 WHERE id = ?1 AND state = 'pending'")?;
+    for (id, fence, attempts, times_busy, target) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        let target = target.parse::<Target>().ok();
+        acknowledges |= matches!(target, Some(Target::Wake(_)));
+        // What wakes is a program of ours, which says in its last line what it did or why it did not.
+        let said = said.filter(|_| target.as_ref().is_some_and(wake::only_wakes));
         let tries = Tries {
             attempts: attempts.saturating_add(u32::from(!busy)),
             busy: if busy { times_busy.saturating_add(1) } else { 0 },
@@ -97,13 +111,17 @@ pub(super) fn end(
             at: hook.created_at,
             took_ms: hook.duration_ms.unwrap_or(0),
             status: None,
-            result: result.to_owned(),
+            result: said.unwrap_or(result).to_owned(),
         };
         settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
+        if busy && said.is_some() {
+            waits.execute(params![id.as_str(), said])?;
+        }
     }
     match verdict {
-        Verdict::Busy => wakes::give_back(conn, &hook.id),
-        Verdict::Delivered => wakes::woken(conn, &hook.id),
-        Verdict::Failed { .. } | Verdict::Gone => Ok(()),
+        Verdict::Delivered => return wakes::woken(conn, &hook.id, acknowledges),
+        Verdict::Busy => wakes::give_back(conn, &hook.id)?,
+        Verdict::Failed { .. } | Verdict::Gone => {}
     }
+    if acknowledges { wakes::put_back(conn, &hook.id) } else { Ok(()) }
 }

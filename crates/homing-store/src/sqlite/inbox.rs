@@ -110,6 +110,26 @@ pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Time
     Ok(())
 }
 
+/// The owner was handed these notices; answers with those that were there.
+pub(super) fn told_notices(
+    conn: &Connection,
+    owner: &str,
+    ids: Vec<NoticeId>,
+    until: Timestamp,
+) -> Result<Vec<NoticeId>, Error> {
+    let mut hold =
+        conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = 1 WHERE owner = ?1 AND id = ?2")?;
+    let mut mark = conn.prepare_cached("UPDATE notices SET told = 1 WHERE id = ?1")?;
+    let mut there = Vec::with_capacity(ids.len());
+    for id in ids {
+        if hold.execute(params![owner, id.as_str(), until.as_millis()])? > 0 {
+            mark.execute([id.as_str()])?;
+            there.push(id);
+        }
+    }
+    Ok(there)
+}
+
 /// Owners that were told something which is still held, and until when.
 pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(String, Timestamp)>, Error> {
     let mut query = conn.prepare_cached(

@@ -250,7 +250,8 @@ fn end(
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
         let (verdict, result) = judge_hook(status, &outcome);
-        hooks::end(conn, &record, &verdict, &result, report.entropy, ending.ended_at)?;
+        let said = report.output_tail.lines().map(str::trim).rfind(|line| !line.is_empty());
+        hooks::end(conn, &record, &verdict, &result, said, report.entropy, ending.ended_at)?;
     }
     let mut notify = record.spec.notify.clone();
     if let (Some(notify), Some(most)) = (&mut notify, report.at_most) {

@@ -33,6 +33,7 @@ mod retention;
 mod room;
 mod row;
 mod schema;
+mod sessions;
 mod store;
 mod submit;
 mod wakes;

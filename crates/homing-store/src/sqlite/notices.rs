@@ -3,7 +3,9 @@
 use homing_model::detail::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
-use homing_model::{DeliveryId, Notice, NoticeId, NoticeInfo, Notify, OsText, Target, TaskId, Timestamp};
+use homing_model::{
+    DeliveryId, Notice, NoticeId, NoticeInfo, Notify, OsText, Route, Target, TaskId, Timestamp,
+};
 use rusqlite::{Connection, params};
 
 use super::{events, row, schema};
@@ -49,11 +51,15 @@ pub(super) fn publish(
             draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
                 DeliveryId::from_entropy(bits).to_string()
             })?;
+        // The way of a wake was found when the task was submitted; who is woken is said outright.
+        let route =
+            Route::of(target, task.spec.session.as_ref(), task.spec.pane.as_ref()).unwrap_or_default();
+        let target = &route.as_ref().map_or_else(|| target.clone(), Route::target);
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11)",
         )?
         .execute(params![
             delivery,
@@ -66,6 +72,7 @@ pub(super) fn publish(
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
             task.masks.text(&target.shown()),
+            route.map(|route| row::json(&task.id, &route)).transpose()?,
         ])?;
     }
     Ok(seq)

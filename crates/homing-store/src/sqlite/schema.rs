@@ -136,6 +136,21 @@ CREATE TABLE wakes (
 CREATE INDEX wakes_hook ON wakes (hook);
 CREATE TABLE wake_pauses (owner TEXT PRIMARY KEY, told_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+-- Which process a session of an agent is in, or was in last; streak: how often in a row its end of a turn was put off.
+CREATE TABLE sessions (
+  agent    TEXT NOT NULL,
+  session  TEXT NOT NULL,
+  node     TEXT NOT NULL,
+  boot_id  TEXT NOT NULL,
+  pid      INTEGER NOT NULL,
+  start    INTEGER NOT NULL,
+  streak   INTEGER NOT NULL,
+  bound_at INTEGER NOT NULL,
+  PRIMARY KEY (agent, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_process ON sessions (pid);
+CREATE INDEX sessions_age ON sessions (bound_at);
+
 CREATE TABLE inbox (
   owner      TEXT NOT NULL,
   seq        INTEGER NOT NULL,
@@ -159,6 +174,7 @@ CREATE TABLE deliveries (
   channel    TEXT NOT NULL,
   target     TEXT NOT NULL,
   shown      TEXT NOT NULL,
+  route      TEXT,
   secret     TEXT,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,

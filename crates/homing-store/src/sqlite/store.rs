@@ -8,11 +8,10 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
-use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, TaskId,
-    Timestamp,
+    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, Route,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -22,10 +21,13 @@ use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
     agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention,
-    row, submit, wakes, writer,
+    row, sessions, submit, wakes, writer,
 };
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Waiting, Wake};
+use crate::outbox::{
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::session::{Bind, Binding};
 use crate::store::{
     Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
     Trimmed,
@@ -154,12 +156,33 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, until))
     }
 
+    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>> {
+        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, until))
+    }
+
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
         self.reader.run(move |conn| inbox::unconfirmed(conn, now))
     }
 
     fn confirm(&self, owner: String, now: Timestamp) -> Op<()> {
         self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, now))
+    }
+
+    fn bind(&self, bind: Bind) -> Op<()> {
+        // What a power cut undoes, the end of the process undoes as well.
+        self.writer.run(Relaxed, move |conn| sessions::bind(conn, &bind))
+    }
+
+    fn unbind(&self, agent: Agent, session: String) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| sessions::unbind(conn, agent, &session))
+    }
+
+    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {
+        self.reader.run(move |conn| sessions::of_session(conn, agent, &session))
+    }
+
+    fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>> {
+        self.reader.run(move |conn| sessions::of_processes(conn, &pids))
     }
 
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)> {
@@ -170,8 +193,16 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
-    fn admit(&self, channel: String, budget: Budget, entropy: u64, now: Timestamp) -> Op<bool> {
-        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, budget, entropy, now))
+    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, terms, entropy, now))
+    }
+
+    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>> {
+        self.reader.run(move |conn| deliveries::route(conn, &channel, now))
+    }
+
+    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| deliveries::put_off(conn, &channel, &why, now))
     }
 
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64> {

@@ -6,11 +6,11 @@
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::wake::{self, Budget, Room};
-use homing_model::{Notify, Target, TaskId, Timestamp};
+use homing_model::{DeliveryId, Notify, Target, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{deliveries, notices, row};
-use crate::outbox::Next;
+use crate::outbox::{Next, Terms};
 use crate::store::Error;
 
 /// Looked at in one go; what is beyond it is due again at once.
@@ -29,17 +29,23 @@ struct Due {
     again: bool,
     /// It is in no inbox.
     nowhere: bool,
+    /// Until when somebody has it from the inbox, who may be about to tell it.
+    taken_until: Option<Timestamp>,
 }
+
+/// Why a delivery waits: somebody has taken the entry out of the inbox, and acknowledges it or not.
+const TAKEN: &str = "somebody has taken it from the inbox; it wakes if they do not acknowledge it";
 
 /// Before what is due of a channel that wakes is claimed: where it can only wake, ends what must not any more; holds the rest in the inbox
 /// while the budget is spent. True if a claim may follow.
 pub(super) fn admit(
     conn: &Connection,
     channel: &str,
-    budget: Budget,
+    terms: Terms,
     entropy: u64,
     now: Timestamp,
 ) -> Result<bool, Error> {
+    let budget = terms.budget;
     let due = due(conn, channel, now)?;
     let looked_at = due.len();
     let mut waiting = Vec::new();
@@ -53,6 +59,8 @@ pub(super) fn admit(
         } else if wake::expired(due.created_at, now) {
             stand_in(conn, &due)?;
             deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), now)?;
+        } else if let Some(until) = due.taken_until {
+            hold(conn, due.seq, until, TAKEN)?;
         } else {
             waiting.push(due);
         }
@@ -72,22 +80,30 @@ pub(super) fn admit(
             Ok(false)
         }
         Room::At(at) => {
-            let mut hold =
-                conn.prepare_cached("UPDATE deliveries SET next_at = ?2, reason = ?3 WHERE seq = ?1")?;
             for due in &waiting {
                 stand_in(conn, due)?;
-                hold.execute(params![due.seq, at.as_millis(), budget.spent()])?;
+                hold(conn, due.seq, at, &budget.spent())?;
             }
-            tell(conn, first, waiting.len() as u64, budget, at, entropy, now)?;
+            if terms.at_most != When::Never {
+                tell(conn, first, waiting.len() as u64, budget, at, entropy, now)?;
+            }
             Ok(false)
         }
     }
 }
 
+/// Not before this time, and why.
+fn hold(conn: &Connection, seq: i64, until: Timestamp, why: &str) -> Result<(), Error> {
+    conn.prepare_cached("UPDATE deliveries SET next_at = ?2, reason = ?3, busy = 0 WHERE seq = ?1")?
+        .execute(params![seq, until.as_millis(), why])?;
+    Ok(())
+}
+
 fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Error> {
     let mut query = conn.prepare_cached(concat!(
         "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
-         coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq) \
+         coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq), \
+         (SELECT max(held_until) FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq AND held_until > ?2) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND ",
         deliveries::ready!(),
@@ -104,6 +120,7 @@ fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Err
             again: row.get(5)?,
             known: told || (inboxed > 0 && !there),
             nowhere: inboxed == 0,
+            taken_until: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -196,13 +213,49 @@ pub(super) fn give_back(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// The session was woken with what a hook was given: what was in the inbox only for want of that is told.
-pub(super) fn woken(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
+/// The entries of what a wake is given, for as long as that may take: nobody else is to tell them meanwhile. False if somebody has one.
+pub(super) fn take(
+    conn: &Connection,
+    claims: &[(DeliveryId, u64)],
+    until: Timestamp,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let mut held = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deliveries JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notice_seq \
+         WHERE deliveries.id = ?1 AND again = 0 AND inbox.held_until > ?2)",
+    )?;
+    for (id, _) in claims {
+        if held.query_row(params![id.as_str(), now.as_millis()], |row| row.get(0))? {
+            return Ok(false);
+        }
+    }
+    let mut take = conn.prepare_cached(
+        "UPDATE inbox INDEXED BY inbox_seq SET held_until = ?2, told = 0 WHERE seq = (SELECT notice_seq FROM deliveries WHERE id = ?1)",
+    )?;
+    for (id, _) in claims {
+        take.execute(params![id.as_str(), until.as_millis()])?;
+    }
+    Ok(true)
+}
+
+/// A wake did not come about: the entries of what it was given are there for everybody again.
+pub(super) fn put_back(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
     conn.prepare_cached(
-        "DELETE FROM inbox WHERE seq IN (SELECT notices.seq FROM deliveries INDEXED BY deliveries_hook \
-         JOIN notices ON notices.seq = notice_seq WHERE hook = ?1 AND hook IS NOT NULL AND state = 'delivered' AND inboxed = 2)",
+        "UPDATE inbox SET held_until = NULL WHERE told = 0 AND seq IN (SELECT notice_seq FROM deliveries INDEXED BY deliveries_hook \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state <> 'delivered')",
     )?
     .execute([hook.as_str()])?;
+    Ok(())
+}
+
+/// The session was woken with what a hook was given. A wake acknowledges it; a command only what was in the inbox for want of it.
+pub(super) fn woken(conn: &Connection, hook: &TaskId, acknowledges: bool) -> Result<(), Error> {
+    conn.prepare_cached(
+        "DELETE FROM inbox WHERE seq IN (SELECT notices.seq FROM deliveries INDEXED BY deliveries_hook \
+         JOIN notices ON notices.seq = notice_seq \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'delivered' AND (?2 OR inboxed = 2))",
+    )?
+    .execute(params![hook.as_str(), acknowledges])?;
     Ok(())
 }
 

@@ -77,7 +77,9 @@ fn render(delivery: &Delivery, now: Timestamp, console: &Console) -> String {
     );
     let head = fit(&head, width).replacen(state, &console.tint(tint, state), 1);
     let last = delivery.history.last().map(|tried| tried.result.as_str());
-    let why = delivery.reason.as_deref().or(last).filter(|_| delivery.state != DeliveryState::Delivered);
+    let woken = delivery.target.starts_with("wake");
+    let why =
+        delivery.reason.as_deref().or(last).filter(|_| woken || delivery.state != DeliveryState::Delivered);
     let printed =
         delivery.hook.as_ref().map(|hook| format!("; `homing output {hook}` shows what it printed"));
     let why = why.map(|why| format!("  {}{}", line(why), printed.unwrap_or_default()));

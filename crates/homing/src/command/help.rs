@@ -17,6 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
+    ("Agents", &["install", "mcp", "hook"]),
     ("The daemon", &["daemon", "gc", "doctor", "config"]),
     ("This program", &["explain", "completions", "help"]),
 ];

@@ -47,7 +47,8 @@ pub(crate) struct Options {
     /// A label to filter by; may be repeated
     #[arg(long, value_name = "K=V")]
     label: Vec<String>,
-    /// Tell of its end: inbox, a URL for a webhook, or exec:COMMAND LINE; may be repeated [default: inbox]
+    /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
+    /// repeated [default: inbox]
     #[arg(long, value_name = "TARGET", value_parser = circumstances::target)]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]
@@ -82,6 +83,8 @@ impl Options {
                 targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
                 secret: self.notify_secret.clone().map(SigningKey::new),
             }),
+            session: context.session(),
+            pane: context.pane(&self.notify),
             ..Spec::default()
         };
         spec.validate().map_err(|why| wording::invalid("track", &why, self.owner.is_some()))?;

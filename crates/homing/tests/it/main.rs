@@ -1,5 +1,7 @@
 //! homing as its users meet it: the real binary, real processes, a real database, in homes of their own.
 
+mod agent_hooks;
+mod agents;
 mod ask;
 mod ask_crashes;
 mod ask_sessions;
@@ -24,6 +26,7 @@ mod hooks;
 mod http;
 mod inbox;
 mod input_given_up;
+mod install;
 mod isolation;
 mod keyboard;
 mod keys;
@@ -32,6 +35,7 @@ mod leftovers;
 mod lessons;
 mod limits;
 mod many_lost;
+mod mcp;
 mod operator;
 mod output_afterwards;
 mod output_capture;
@@ -54,6 +58,8 @@ mod told;
 mod unreadable;
 mod vanished;
 mod waiting;
+mod wake_claude;
+mod wake_others;
 mod wakes;
 mod watch_windows;
 mod watches;

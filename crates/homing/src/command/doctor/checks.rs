@@ -5,15 +5,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use homing_client::SOCKET;
-use homing_model::TaskId;
 use homing_model::shell::quote;
 use homing_model::units::show_size;
+use homing_model::{Agent, TaskId};
 use homing_shim::folder::MARKER;
 use homing_shim::home::{DATABASE, TASKS};
 use homing_store::sqlite::RESERVE;
 use homing_store::sqlite::filesystem::network;
 
 use super::Check;
+use crate::command::install;
 use crate::context::Context;
 use crate::surroundings::Surroundings;
 use crate::{entry, home as places};
@@ -110,6 +111,27 @@ pub(super) fn socket(home: &Path) -> Check {
         );
     }
     Check::ok("socket", path.display().to_string())
+}
+
+/// How far each agent is set up.
+pub(super) fn agents(context: &Context) -> Vec<Check> {
+    const NAME: &str = "install";
+    let one = |agent: Agent| {
+        let title = agent.title();
+        match install::state(agent, context) {
+            Ok(install::State::Installed) => Check::ok(NAME, format!("{title}: installed")),
+            Ok(install::State::Absent) => {
+                Check::ok(NAME, format!("{title}: not installed (`homing install {agent}` does it)"))
+            }
+            Ok(install::State::Outdated) => Check::warn(
+                NAME,
+                format!("{title}: outdated, or in part only"),
+                format!("`homing install {agent}` brings it up to date."),
+            ),
+            Err(problem) => Check::warn(NAME, format!("{title}: {}", problem.detail), problem.advice),
+        }
+    };
+    Agent::ALL.map(one).into()
 }
 
 /// So many folders are compared with the ledger.

@@ -39,7 +39,9 @@ pub(super) fn delivery(delivery: &Delivery, now: Timestamp) -> String {
     let next = delivery.next_at.filter(|at| *at > now);
     let next = next.map(|at| format!(", next in {}", show_duration(at.millis_since(now))));
     let last = delivery.history.last().map(|tried| tried.result.as_str());
-    let last = last.filter(|_| delivery.state != DeliveryState::Delivered);
+    // How somebody was woken is worth a word; that a webhook was taken is not.
+    let woken = delivery.target.starts_with("wake");
+    let last = last.filter(|_| woken || delivery.state != DeliveryState::Delivered);
     let why = delivery.reason.as_deref().or(last).map(|why| format!(": {}", line(why)));
     format!(
         "{}  {}{tries}{}{} ({})",

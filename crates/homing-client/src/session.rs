@@ -1,0 +1,67 @@
+//! Sessions of agents, and what they were told.
+
+use homing_model::NoticeId;
+use homing_model::api::InboxAnswer;
+use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::client::Client;
+use crate::error::Error;
+use crate::query::Target;
+
+impl Client {
+    /// Which session of an agent this process is in, by its ancestors.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn session(&self) -> Result<Option<SessionInfo>, Error> {
+        self.persist(&Call::get(Target::new("/v1/session"))).await?.json()
+    }
+
+    /// What is known of the session that an owner is.
+    ///
+    /// # Errors
+    /// If the owner is none, or nobody answered.
+    pub async fn session_of(&self, owner: &str) -> Result<SessionInfo, Error> {
+        self.persist(&Call::get(Target::session(owner))).await?.json()
+    }
+
+    /// Says which session an agent, whose hook this process is, is in. To be asked of an [nameless](Client::nameless) client: a session
+    /// that begins anew has not yet heard what was told to it before.
+    ///
+    /// # Errors
+    /// If it was refused, or nobody answered.
+    pub async fn bind_session(&self, request: &BindRequest) -> Result<SessionInfo, Error> {
+        self.send(&Call::post(Target::new("/v1/sessions")).json(request)?).await?.json()
+    }
+
+    /// Says that a session has ended in its process.
+    ///
+    /// # Errors
+    /// If it was refused, or nobody answered.
+    pub async fn unbind_session(&self, owner: &str) -> Result<(), Error> {
+        self.send(&Call::delete(Target::session(owner))).await.map(drop)
+    }
+
+    /// Looks into an inbox as a hook that will wake its owner with what comes: returns when there is something, or the time is up. Not
+    /// repeated: whoever waits decides whether it still should.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn await_inbox(&self, owner: &str, wait: Duration) -> Result<InboxAnswer, Error> {
+        let target = Target::inbox(owner, "").with("wait_ms", wait.as_millis().to_string());
+        self.send(&Call::get(target.with("waiter", "true").with("limit", "1"))).await?.json()
+    }
+
+    /// Says that the owner was handed these notices: its next call acknowledges them. Twice is once, so it is repeated through a restart of
+    /// the daemon.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn told(&self, owner: &str, ids: Vec<NoticeId>, lease: Duration) -> Result<ToldAnswer, Error> {
+        let lease_ms = u64::try_from(lease.as_millis()).ok();
+        let call = Call::post(Target::inbox(owner, "/told")).json(&ToldRequest { ids, lease_ms })?;
+        self.persist(&call).await?.json()
+    }
+}

@@ -1,0 +1,190 @@
+//! Claude Code: by the inbox socket of a process that has the session open, or by one more turn where nobody has.
+//!
+//! A running Claude Code says in `sessions/PID.json` of its folder which session it is in, whether it is idle, and where its socket is
+//! (since 2.1.224). It can change its session at any time, so the file is read anew for every wake, and the process behind the socket must be
+//! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. One more turn
+//! (`claude -p --resume`) is taken only where no live process has the session: two of them would write into one transcript.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use homing_model::{Session, turn};
+use homing_shim::process;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::program::{self, Running};
+use super::transcript::Transcript;
+use super::{Order, Readiness, Surroundings, Verdict};
+
+/// The folder in the user's own.
+const FOLDER: &str = ".claude";
+/// The notice is in the transcript by then, or nobody takes it.
+const EVIDENCE: Duration = Duration::from_secs(15);
+/// A write that takes longer meets nobody who reads.
+const WRITE: Duration = Duration::from_secs(5);
+/// A turn that takes longer is left to itself.
+const TURN: Duration = Duration::from_secs(60 * 60);
+/// A file that says more is none of these.
+const LONGEST: u64 = 64 * 1024;
+
+/// `sessions/PID.json`, as far as it matters.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    pid: u32,
+    session_id: String,
+    /// When the process was started, in the kernel's ticks.
+    proc_start: Option<String>,
+    /// Which pids its own is one of.
+    pid_domain: Option<String>,
+    status: Option<String>,
+    messaging_socket_path: Option<PathBuf>,
+}
+
+/// The live process that has a session open, if there is one.
+fn open_in(folder: &Path, id: &str) -> Option<Entry> {
+    let files = std::fs::read_dir(folder.join("sessions")).ok()?.flatten();
+    let entries = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "json"));
+    let read = |path: PathBuf| -> Option<Entry> {
+        if std::fs::metadata(&path).ok()?.len() > LONGEST {
+            return None;
+        }
+        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    };
+    entries.filter_map(|file| read(file.path())).find(|entry| entry.session_id == id && is_live(entry))
+}
+
+/// Whether the process that wrote an entry lives. One that was killed leaves its file behind, and its number to somebody else.
+fn is_live(entry: &Entry) -> bool {
+    let ours = std::fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned());
+    if let (Some(domain), Ok(ours)) = (&entry.pid_domain, ours)
+        && domain.contains("pid:[")
+        && !domain.ends_with(&ours)
+    {
+        return false;
+    }
+    let start = entry.proc_start.as_ref().and_then(|start| start.parse::<u64>().ok());
+    process::stat(entry.pid)
+        .is_some_and(|found| !found.zombie && start.is_none_or(|start| start == found.start))
+}
+
+pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
+    let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
+    match open_in(&folder, &session.id) {
+        Some(entry) if entry.status.as_deref() == Some("idle") => Readiness::Ready,
+        Some(_) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
+        None if runs => Readiness::Ready,
+        None => Readiness::Closed(
+            "the session is not open; it is told when it is resumed (`homing install claude`), and `[wake] headless = true` runs it".to_owned(),
+        ),
+    }
+}
+
+pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+    match readiness(session, order.runs, surroundings) {
+        Readiness::Ready => {}
+        Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
+    }
+    let Some(folder) = surroundings.folder_of(session, FOLDER) else {
+        return Verdict::Failed("the folder of Claude Code is not known".to_owned());
+    };
+    match open_in(&folder, &session.id) {
+        Some(entry) => send(&entry, &folder, session, order),
+        None => resume(&folder, session, order, surroundings),
+    }
+}
+
+/// Writes to the socket of a process that has the session open, and waits for the notice to be in its transcript.
+fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order) -> Verdict {
+    let Some(socket) = &entry.messaging_socket_path else {
+        return Verdict::NotNow(
+            "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`".to_owned(),
+        );
+    };
+    let (Some(mut transcript), Some(notice)) = (Transcript::find(folder, &session.id), order.notices.first())
+    else {
+        return Verdict::NotNow("the session has no transcript yet".to_owned());
+    };
+    let text = turn::compose(&order.notices, 0).text;
+    let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
+    if let Err(error) = speak(socket, entry.pid, &message) {
+        return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
+    }
+    match transcript.has(notice.id.as_str(), EVIDENCE) {
+        Ok(true) => Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid)),
+        Ok(false) => Verdict::Failed(
+            "Claude Code took the message and began no turn within 15 s; it may hold messages of others back (crossSessionInbound in its \
+             settings, bypassed permissions)"
+                .to_owned(),
+        ),
+        Err(error) => Verdict::Failed(format!("the transcript could not be read: {error}")),
+    }
+}
+
+fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_write_timeout(Some(WRITE))?;
+    let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
+    let other = |what: &str| io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} is behind it"));
+    if peer.uid != rustix::process::getuid() {
+        return Err(other("another user"));
+    }
+    if u32::try_from(peer.pid.as_raw_nonzero().get()).ok() != Some(pid) {
+        return Err(other("another process"));
+    }
+    stream.write_all(format!("{message}\n").as_bytes())?;
+    stream.shutdown(std::net::Shutdown::Write)
+}
+
+/// One more turn of a session that nobody has open.
+fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+    let path = surroundings.path_of(session);
+    let Some(program) = program::of(session, path) else {
+        return Verdict::Failed("`claude` is not where the session looked for programs".to_owned());
+    };
+    let mut command = Command::new(program);
+    command.args(["-p", "--resume", &session.id, "--output-format", "stream-json", "--verbose"]);
+    command.env("PATH", path);
+    surroundings.prepare(&mut command);
+    if surroundings.user.as_ref().is_none_or(|user| user.join(FOLDER) != folder) {
+        command.env("CLAUDE_CONFIG_DIR", folder);
+    }
+    let text = turn::compose(&order.notices, 0).text;
+    let judged =
+        program::start(command, text.as_bytes()).and_then(|mut running| follow(&mut running, &session.id));
+    judged.unwrap_or_else(|error| Verdict::Failed(format!("`claude -p --resume` could not be run: {error}")))
+}
+
+fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
+    let over = running.ends_within(TURN)?;
+    let seen = running.seen()?;
+    let lines = || seen.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let of_session = |line: &Value| line["session_id"] == id;
+    if let Some(result) = lines().rfind(|line| line["type"] == "result") {
+        return Ok(match result["is_error"].as_bool() {
+            Some(false) if of_session(&result) => {
+                Verdict::Delivered("one more turn by `claude -p --resume`".to_owned())
+            }
+            Some(false) => Verdict::Failed("`claude -p --resume` answered for another session".to_owned()),
+            Some(true) | None => {
+                let said = result["result"]
+                    .as_str()
+                    .map(homing_model::sanitize::line)
+                    .filter(|said| !said.is_empty());
+                Verdict::Failed(format!("`claude -p --resume`: {}", said.unwrap_or_else(|| seen.last_line())))
+            }
+        });
+    }
+    if !over && lines().any(|line| line["type"] == "assistant" && of_session(&line)) {
+        return Ok(Verdict::Delivered("one more turn by `claude -p --resume`, which goes on".to_owned()));
+    }
+    if !over {
+        running.end()?;
+    }
+    Ok(Verdict::Failed(format!("`claude -p --resume`: {}", seen.last_line())))
+}

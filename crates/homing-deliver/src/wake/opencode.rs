@@ -1,0 +1,104 @@
+//! opencode: by the HTTP interface of its server. The server must know the session, the session must be idle, and 204 says that it has the
+//! prompt.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use homing_model::{Notice, Session, turn};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::{Readiness, Surroundings, Verdict};
+use crate::client::Client;
+use crate::endpoint::{Caller, Endpoint};
+use crate::exchange::Answer;
+use crate::guard::Policy;
+
+/// All of it is on this machine.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// A file of the home with the server's password, if it has one (`OPENCODE_SERVER_PASSWORD`): a line, for its owner alone.
+const PASSWORD: &str = "opencode.password";
+
+async fn ask(
+    session: &Session,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+    home: &Path,
+) -> Result<Answer, String> {
+    let url = session.url.as_deref().ok_or("where its server listens is not known")?;
+    // Judged when the task was submitted, with the configuration; here it may only be a port of this machine or what was let through then.
+    let policy = Policy::default();
+    let endpoint =
+        Endpoint::parse(&format!("{url}{path}"), Caller::Local, &policy).map_err(|why| why.to_string())?;
+    let mut headers = HeaderMap::new();
+    if let Ok(password) = std::fs::read_to_string(home.join(PASSWORD)) {
+        let value = format!("Basic {}", STANDARD.encode(format!("opencode:{}", password.trim_end())));
+        let mut value = HeaderValue::try_from(value).map_err(|_| format!("{PASSWORD} holds no password"))?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    if body.is_some() {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let client = Client::new(policy).with_deadline(DEADLINE);
+    client.send(method, &endpoint, headers, Bytes::from(body)).await.map_err(|error| error.line())
+}
+
+pub(super) async fn readiness(session: &Session, surroundings: &Surroundings) -> Readiness {
+    match state(session, surroundings).await {
+        Ok(readiness) => readiness,
+        Err(why) => Readiness::Closed(why),
+    }
+}
+
+/// Whether the server has the session, and the session time.
+async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readiness, String> {
+    let home = &surroundings.home;
+    let found = ask(session, Method::GET, &format!("/session/{}", session.id), None, home).await?;
+    match found.status {
+        StatusCode::OK => {}
+        StatusCode::UNAUTHORIZED => {
+            return Err(format!(
+                "opencode wants a password: put it into {}, mode 0600",
+                home.join(PASSWORD).display()
+            ));
+        }
+        StatusCode::NOT_FOUND => return Err("opencode does not know the session".to_owned()),
+        status => return Err(format!("opencode answers {status}")),
+    }
+    // The answer may be cut, with all that it says of the session; its beginning names it.
+    if !String::from_utf8_lossy(&found.body).contains(&format!("\"{}\"", session.id)) {
+        return Err("what answers is not opencode, or answers for another session".to_owned());
+    }
+    let status = ask(session, Method::GET, "/session/status", None, home).await?;
+    let busy = serde_json::from_slice::<Value>(&status.body)
+        .ok()
+        .and_then(|all| all[&session.id]["type"].as_str().map(|state| state != "idle"));
+    // Idle sessions need not be in the list.
+    Ok(match busy {
+        Some(true) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
+        Some(false) | None => Readiness::Ready,
+    })
+}
+
+pub(super) async fn wake(session: &Session, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
+    match readiness(session, surroundings).await {
+        Readiness::Ready => {}
+        Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
+    }
+    let text = turn::compose(notices, 0).text;
+    let prompt = json!({ "parts": [{ "type": "text", "text": text }] });
+    let path = format!("/session/{}/prompt_async", session.id);
+    match ask(session, Method::POST, &path, Some(&prompt), &surroundings.home).await {
+        Ok(answer) if answer.status.is_success() => {
+            Verdict::Delivered(format!("prompt_async of opencode answered {}", answer.status.as_u16()))
+        }
+        Ok(answer) => Verdict::Failed(format!("prompt_async of opencode answered {}", answer.status)),
+        Err(why) => Verdict::Failed(why),
+    }
+}

@@ -1,0 +1,80 @@
+//! tmux: what was in the foreground of a pane gets a line typed, and then Enter. The last resort: it answers nothing.
+//!
+//! The program in the foreground is a process, by its pid and start time, and it must be the one that was there when the task was submitted.
+//! Whatever took its place (a shell, an editor) would take the line for something else.
+
+use std::process::Command;
+use std::time::Duration;
+
+use homing_model::notice::Notice;
+use homing_model::session::{Foreground, Pane};
+use homing_model::turn;
+use homing_shim::process;
+
+use super::program::{self, Ran};
+use super::{Surroundings, Verdict};
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
+    let mut command = Command::new(program::find("tmux", path)?);
+    command.args(["-S", &pane.server]).args(words).env("PATH", path).env_remove("TMUX");
+    program::run(command, b"", LIMIT).ok()
+}
+
+/// What tmux says of the pane: its process, and whether keys go to that and not to a mode of tmux. `None` if there is no such pane.
+fn look(pane: &Pane, path: &str) -> Option<(u32, bool)> {
+    let words =
+        ["display-message", "-p", "-t", &pane.id, "#{pane_id} #{pane_pid} #{pane_in_mode} #{pane_dead}"];
+    let ran = tmux(pane, path, &words).filter(Ran::succeeded)?;
+    let mut parts = ran.stdout.split_whitespace();
+    let (id, pid, mode, dead) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    (id == pane.id && dead == "0").then_some((pid.parse().ok()?, mode == "0"))
+}
+
+pub(super) fn foreground(pane: &Pane, path: &str) -> Option<Foreground> {
+    let (pid, _) = look(pane, path)?;
+    leader(pid)
+}
+
+/// The leader of the group in the foreground of the terminal that a process is in.
+fn leader(pid: u32) -> Option<Foreground> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name: state, parent, group, session, terminal, and the group in the terminal's foreground.
+    let group: u32 = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(5)?.parse().ok()?;
+    let found = process::stat(group).filter(|found| !found.zombie)?;
+    Some(Foreground { pid: found.pid, start: found.start, name: found.name })
+}
+
+pub(super) fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
+    let path = &surroundings.path;
+    let Some(expected) = &pane.program else {
+        return Verdict::Failed(format!("what ran in pane {} was not recorded", pane.id));
+    };
+    let Some((pid, takes_keys)) = look(pane, path) else {
+        return Verdict::NotNow(format!("there is no pane {} now", pane.id));
+    };
+    match leader(pid) {
+        Some(found) if found.pid == expected.pid && found.start == expected.start => {}
+        Some(found) => {
+            return Verdict::NotNow(format!(
+                "`{}` is in the foreground of pane {}, and no longer the `{}` that submitted",
+                found.name, pane.id, expected.name
+            ));
+        }
+        None => return Verdict::NotNow(format!("nothing is in the foreground of pane {}", pane.id)),
+    }
+    if !takes_keys {
+        return Verdict::NotNow(format!("somebody scrolls in pane {}", pane.id));
+    }
+    let line = turn::line(notices);
+    let typed = tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
+    let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
+    // By itself, so that what reads a paste as one thing sees the end of it first.
+    match tmux(pane, path, &["send-keys", "-t", &pane.id, "Enter"]) {
+        Some(ran) if ran.succeeded() => {
+            Verdict::Delivered(format!("typed into pane {}, where `{}` still runs", pane.id, expected.name))
+        }
+        Some(_) | None => Verdict::Failed("tmux did not take the Enter key".to_owned()),
+    }
+}

@@ -1,0 +1,95 @@
+//! The transcript of a session, as evidence: what is in it was taken by the agent.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use tokio::time::Instant;
+
+/// Looked at again after this long at the latest, where nobody says that the file has changed.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A transcript, from where it ended when it was found.
+#[derive(Debug)]
+pub(super) struct Transcript {
+    file: File,
+    changes: rustix::fd::OwnedFd,
+    /// What was read and may be the beginning of what is looked for.
+    rest: Vec<u8>,
+}
+
+impl Transcript {
+    /// That of a session of Claude Code: `projects/FOLDER/SESSION.jsonl`.
+    pub(super) fn find(folder: &Path, id: &str) -> Option<Self> {
+        let projects = std::fs::read_dir(folder.join("projects")).ok()?.flatten();
+        let name = format!("{id}.jsonl");
+        let path = projects.map(|project| project.path().join(&name)).find(|path| path.is_file())?;
+        let mut file = File::open(&path).ok()?;
+        file.seek(SeekFrom::End(0)).ok()?;
+        let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok()?;
+        inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY).ok()?;
+        Some(Self { file, changes, rest: Vec::new() })
+    }
+
+    /// Whether these words are added to it within this time.
+    pub(super) fn has(&mut self, words: &str, limit: Duration) -> io::Result<bool> {
+        let end = Instant::now() + limit;
+        loop {
+            self.file.read_to_end(&mut self.rest)?;
+            if self.rest.windows(words.len()).any(|window| window == words.as_bytes()) {
+                return Ok(true);
+            }
+            let kept = self.rest.len().saturating_sub(words.len());
+            self.rest.drain(..kept);
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.changed(left.min(LOOK))?;
+        }
+    }
+
+    /// Waits for a change, or this long.
+    fn changed(&self, limit: Duration) -> io::Result<()> {
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(0),
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(&self.changes, PollFlags::IN)], Some(&limit)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut events = [0; 4096];
+        match rustix::io::read(&self.changes, &mut events) {
+            Ok(_) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_added_counts_also_in_two_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Transcript::find(folder.path(), "s1").is_none());
+        let project = folder.path().join("projects/-w");
+        std::fs::create_dir_all(&project).unwrap();
+        let path = project.join("s1.jsonl");
+        std::fs::write(&path, "n-2222222222\n").unwrap();
+        let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+        assert!(!transcript.has("n-2222222222", Duration::ZERO).unwrap(), "it was there before");
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(b"text n-2222").unwrap();
+        assert!(!transcript.has("n-2222222222", Duration::from_millis(1)).unwrap());
+        file.write_all(b"222222 more").unwrap();
+        assert!(transcript.has("n-2222222222", Duration::from_secs(20)).unwrap());
+    }
+}

@@ -1,0 +1,195 @@
+//! Sessions of agents: which process each is in.
+//!
+//! An agent's hook says "this process is in that session"; whoever is started by that process is then known by its ancestors. The
+//! environment cannot say it: a server that an agent has started lives on when the conversation changes. Nothing is guessed: a process
+//! that serves several sessions is in none, and what a hook says holds for its own ancestors only, up to the shim of a task.
+//!
+//! A row is memory, not truth: it counts while its process lives, by pid, start time and boot. When a session begins anew in another process
+//! and the old one is gone, what that was told and did not confirm is open again, in the same transaction (P5).
+
+use homing_model::binding::{BindRequest, SessionInfo};
+use homing_model::{Agent, Session, session};
+use homing_shim::process::{self, Process};
+use homing_store::{Bind, Binding};
+
+use crate::ancestry;
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+
+/// A binding that holds is written again after this long, so that it is not taken for an old one.
+const REFRESH_MS: i64 = 24 * 3_600 * 1_000;
+/// What stands between an agent and its hooks, and is no agent.
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
+
+impl Engine {
+    /// The process with this pid has a hook of an agent run, which says what session it is in.
+    ///
+    /// # Errors
+    /// If the agent's process is no ancestor of the caller's, or the ledger cannot be written.
+    pub async fn bind_session(&self, caller: u32, request: &BindRequest) -> Result<SessionInfo, Error> {
+        let inner = &self.inner;
+        if !session::is_id(&request.session) {
+            return Err(Error::BadParameter(format!(
+                "`session`: `{}` is no id",
+                request.session.escape_debug()
+            )));
+        }
+        let agent = agent_process(caller, request.pid)?;
+        let before = inner.store.binding(request.agent, request.session.clone()).await?;
+        let now = inner.now();
+        let mut binding = Binding {
+            agent: request.agent,
+            session: request.session.clone(),
+            node: inner.node.clone(),
+            boot_id: inner.boot_id.clone(),
+            pid: agent.pid,
+            start: agent.start,
+            streak: 0,
+            bound_at: now,
+        };
+        let stays = before.as_ref().filter(|before| before.same_process(&binding));
+        let streak = stays.map_or(0, |before| before.streak);
+        binding.streak = match request.continued {
+            Some(true) => streak.saturating_add(1),
+            Some(false) => 0,
+            None => streak,
+        };
+        let fresh = |stays: &Binding| now.as_millis() - stays.bound_at.as_millis() < REFRESH_MS;
+        if stays.is_none_or(|stays| stays.streak != binding.streak || !fresh(stays)) {
+            let gives_back =
+                before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
+            let alone = one_at_a_time(request.agent);
+            inner.store.bind(Bind { binding: binding.clone(), alone, gives_back }).await?;
+            if gives_back {
+                inner.bump();
+            }
+        }
+        Ok(self.info(&binding))
+    }
+
+    /// The session that a process is in, by its ancestors: of several, the nearest.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn session_of_process(&self, pid: u32) -> Result<Option<SessionInfo>, Error> {
+        let chain = chain(pid);
+        let bound = self.inner.store.bindings(chain.iter().map(|process| process.pid).collect()).await?;
+        for process in &chain {
+            let mut here = bound.iter().filter(|bound| {
+                bound.pid == process.pid && one_at_a_time(bound.agent) && lives(&self.inner, bound)
+            });
+            match (here.next(), here.next()) {
+                (None, _) => {}
+                (Some(only), None) => return Ok(Some(self.info(only))),
+                // Which of them is asking cannot be told.
+                (Some(_), Some(_)) => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is known of the session that an owner is.
+    ///
+    /// # Errors
+    /// If the owner is no session, or the ledger cannot be read.
+    pub async fn session(&self, owner: &str) -> Result<SessionInfo, Error> {
+        let named = named(owner)?;
+        let bound = self.inner.store.binding(named.agent, named.id.clone()).await?;
+        Ok(bound.filter(|bound| lives(&self.inner, bound)).map_or_else(
+            || SessionInfo {
+                owner: owner.to_owned(),
+                agent: named.agent,
+                session: named.id,
+                pid: None,
+                waiter: self.is_awaited(owner),
+                streak: 0,
+            },
+            |bound| self.info(&bound),
+        ))
+    }
+
+    /// The session that an owner is has ended in its process.
+    ///
+    /// # Errors
+    /// If the owner is no session, or the ledger cannot be written.
+    pub async fn unbind_session(&self, owner: &str) -> Result<(), Error> {
+        let named = named(owner)?;
+        Ok(self.inner.store.unbind(named.agent, named.id).await?)
+    }
+
+    fn info(&self, binding: &Binding) -> SessionInfo {
+        let owner = format!("{}:{}", binding.agent, binding.session);
+        SessionInfo {
+            waiter: self.is_awaited(&owner),
+            owner,
+            agent: binding.agent,
+            session: binding.session.clone(),
+            pid: Some(binding.pid),
+            streak: binding.streak,
+        }
+    }
+}
+
+/// Whether a process of this agent is in one conversation at a time. A server of Codex or opencode runs the tools of all of them, so that
+/// being started by it says nothing.
+const fn one_at_a_time(agent: Agent) -> bool {
+    match agent {
+        Agent::Claude | Agent::Gemini => true,
+        Agent::Codex | Agent::Opencode => false,
+    }
+}
+
+fn named(owner: &str) -> Result<Session, Error> {
+    Session::of_owner(owner).ok_or_else(|| {
+        Error::BadParameter(format!("`{}` is no session of an agent", homing_model::sanitize::line(owner)))
+    })
+}
+
+/// A process and its ancestors, nearest first, up to the shim of a task: what is beyond it belongs to homing.
+fn chain(pid: u32) -> Vec<Process> {
+    let above = |process: &Process| process::stat(process.parent);
+    let own = |process: &Process| process.pid > 1 && process.name != ancestry::SHIM;
+    std::iter::successors(process::stat(pid), above).take_while(own).take(ancestry::ANCESTORS).collect()
+}
+
+/// The agent among the ancestors of its hook.
+fn agent_process(caller: u32, named: Option<u32>) -> Result<Process, Error> {
+    let chain = chain(caller);
+    let mut above = chain.into_iter().skip(1);
+    let found = match named {
+        Some(pid) => above.find(|process| process.pid == pid),
+        None => above.find(|process| !SHELLS.contains(&process.name.as_str())),
+    };
+    found.ok_or(Error::NoAncestor { caller, named })
+}
+
+/// Whether the process of a binding is still that process.
+fn lives(inner: &Inner, binding: &Binding) -> bool {
+    binding.boot_id == inner.boot_id
+        && binding.node == inner.node
+        && process::stat(binding.pid).is_some_and(|found| found.start == binding.start && !found.zombie)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ancestors_of_a_process_begin_with_itself_and_end_before_the_first_of_all() {
+        let chain = chain(std::process::id());
+        assert_eq!(chain.first().map(|process| process.pid), Some(std::process::id()));
+        assert!(chain.windows(2).all(|pair| pair[0].parent == pair[1].pid));
+        assert!(chain.iter().all(|process| process.pid > 1));
+    }
+
+    #[test]
+    fn an_agent_is_an_ancestor_and_no_stranger() {
+        let me = std::process::id();
+        let parent = process::stat(me).map(|me| me.parent).filter(|parent| *parent > 1);
+        if let Some(parent) = parent {
+            assert_eq!(agent_process(me, Some(parent)).ok().map(|found| found.pid), Some(parent));
+        }
+        assert!(agent_process(me, Some(me)).is_err(), "nobody is its own ancestor");
+        assert!(agent_process(me, Some(1)).is_err());
+    }
+}

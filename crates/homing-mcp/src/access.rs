@@ -1,0 +1,96 @@
+//! Who calls, in whose name, and what its tasks take over.
+
+use homing_client::Client;
+use homing_model::environment::DEFAULT_OWNER;
+use homing_model::{Problem, Session, Spec};
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+
+use crate::refusal::Refusal;
+
+/// The header that names the owner, as in homing's own API.
+const OWNER: &str = "homing-owner";
+
+/// Whose the tasks of a bridge are.
+#[derive(Debug, Clone)]
+pub enum Owner {
+    /// Somebody named it.
+    Named(String),
+    /// The session of the agent that runs the bridge, as the environment has it.
+    Session(Option<Session>),
+}
+
+/// A bridge: a process of an agent that passes its calls on to the daemon.
+#[derive(Debug)]
+pub struct Bridge {
+    /// The way to the daemon.
+    pub client: Client,
+    /// In whose name.
+    pub owner: Owner,
+    /// All that a task takes over from the bridge: folder, environment, mask, limits, niceness, session.
+    pub base: Spec,
+}
+
+impl Bridge {
+    /// Who calls now. A bridge may outlive the conversation that it was started in: a hook of the agent that said which one its process
+    /// is in knows better than the environment.
+    async fn caller(&self) -> (String, Option<Session>) {
+        let found = match &self.owner {
+            Owner::Named(owner) => return (owner.clone(), Session::of_owner(owner)),
+            Owner::Session(found) => found,
+        };
+        // Where that cannot be asked, nothing else can be either, and the call itself will say why.
+        let bound = self.client.nameless().session().await.ok().flatten();
+        let session = match (bound, found) {
+            (Some(bound), Some(found)) if bound.agent == found.agent => {
+                Some(Session { id: bound.session, ..found.clone() })
+            }
+            (Some(bound), _) => Session::new(bound.agent, &bound.session),
+            (None, found) => found.clone(),
+        };
+        let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
+        (owner, session)
+    }
+}
+
+/// One call: the way to the API, and who makes it.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// In the owner's name. Its first call confirms what the owner was told before.
+    pub(crate) client: Client,
+    /// In nobody's name: what is read with it confirms nothing.
+    pub(crate) reader: Client,
+    /// Who calls.
+    pub(crate) owner: String,
+    /// What a task takes over.
+    pub(crate) base: Spec,
+}
+
+impl Access {
+    fn new(client: &Client, owner: String, base: Spec) -> Self {
+        Self { client: client.on_behalf_of(&owner), reader: client.nameless(), owner, base }
+    }
+
+    /// That of a call over stdio.
+    pub(crate) async fn by_bridge(bridge: &Bridge) -> Self {
+        let (owner, session) = bridge.caller().await;
+        Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() })
+    }
+
+    /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the
+    /// header names, and nobody is guessed; tasks get the API's own defaults.
+    pub(crate) fn by_request(context: &RequestContext<RoleServer>) -> Result<Self, Refusal> {
+        let internal = |detail: &str| Problem::new(homing_model::Code::Internal, detail);
+        let parts = context.extensions.get::<http::request::Parts>();
+        let parts = parts.ok_or_else(|| internal("this call of MCP came without its HTTP request"))?;
+        let client = parts.extensions.get::<Client>();
+        let client = client.ok_or_else(|| internal("this call of MCP came without a way to the API"))?;
+        let owner = match parts.headers.get(OWNER).map(|value| std::str::from_utf8(value.as_bytes())) {
+            None | Some(Ok("")) => DEFAULT_OWNER,
+            Some(Ok(owner)) => owner,
+            Some(Err(_)) => return Err(Refusal::invalid("the header `Homing-Owner` is not UTF-8")),
+        };
+        let base = Spec { session: Session::of_owner(owner), ..Spec::default() };
+        Ok(Self::new(client, owner.to_owned(), base))
+    }
+}

@@ -1,0 +1,122 @@
+//! A task in a few words: what a model needs to know of it, bounded.
+
+use homing_model::signal;
+use homing_model::units::show_duration;
+use homing_model::{Status, Task, Timestamp, sanitize};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// So many bytes of a command are shown.
+const COMMAND: usize = 160;
+/// So many bytes of a name.
+const NAME: usize = 64;
+/// So many bytes of a reason.
+const REASON: usize = 240;
+
+/// A text of at most so many bytes, with a mark where it was cut.
+pub(crate) fn clip(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let mark = '…';
+    let mut end = most.saturating_sub(mark.len_utf8());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default().chars().chain([mark]).collect()
+}
+
+/// One line of at most so many bytes, with nothing that a terminal would obey.
+pub(crate) fn line(text: &str, most: usize) -> String {
+    // What is far beyond the cut need not be cleaned.
+    clip(&sanitize::line(&clip(text, 8 * most)), most)
+}
+
+/// One task, in short.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Summary {
+    /// Its id: what every other tool takes.
+    id: String,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// What runs, the beginning of it.
+    command: String,
+    /// queued, starting, running, paused, stopping, or an end: succeeded, failed, stopped, timed_out, start_failed, lost.
+    status: Status,
+    /// What the command returned, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    /// Why it ended, where code and signal do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// When it was submitted.
+    created_at: Timestamp,
+    /// How long it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    /// How much it has printed.
+    output_bytes: u64,
+    /// It seems to wait for `input`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    waiting_for_input: bool,
+    /// Only this much is still known of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    forgotten: bool,
+    /// Whose it is, where it is not the caller's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+}
+
+impl Summary {
+    /// What `caller` is shown of a task.
+    pub(crate) fn new(task: &Task, caller: &str) -> Self {
+        let outcome = task.outcome.as_ref();
+        Self {
+            id: task.id.to_string(),
+            name: task.name.as_deref().map(|name| line(name, NAME)),
+            command: line(&task.command, COMMAND),
+            status: task.status,
+            exit_code: outcome.and_then(|outcome| outcome.exit_code),
+            signal: outcome.and_then(|outcome| outcome.signal).map(signal::name),
+            reason: outcome.and_then(|outcome| outcome.reason.as_deref()).map(|why| line(why, REASON)),
+            created_at: task.created_at,
+            duration_ms: task.duration_ms,
+            output_bytes: task.output.bytes,
+            waiting_for_input: task.waiting_for_input,
+            forgotten: task.forgotten,
+            owner: (task.owner != caller).then(|| line(&task.owner, NAME)),
+        }
+    }
+
+    /// The same on one line.
+    pub(crate) fn text(&self, task: &Task) -> String {
+        let name = self.name.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
+        let command = if self.command.is_empty() { String::new() } else { format!(": {}", self.command) };
+        format!("{}{name}{command}", sentence(task))
+    }
+}
+
+/// `t-… succeeded after 2s`, `t-… is running`.
+pub(crate) fn sentence(task: &Task) -> String {
+    let took = task.duration_ms.map(|took| format!(" after {}", show_duration(took))).unwrap_or_default();
+    let is = if task.status.is_terminal() { "" } else { "is " };
+    format!("{} {is}{}{took}", task.id, clip(&task.sentence(), REASON))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_marked_and_never_in_a_character() {
+        assert_eq!(clip("abc", 3), "abc");
+        assert_eq!(clip("abcdef", 5), "ab…");
+        assert_eq!(clip("aéé", 4), "a…");
+        assert_eq!(clip("éé", 2), "…");
+        assert_eq!(line("a\x1b[31mb\nc\u{202e}d", 100), "ab c\u{fffd}d");
+    }
+}

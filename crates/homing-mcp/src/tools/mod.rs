@@ -1,0 +1,151 @@
+//! The tools: what each is called, what it teaches a model, what it takes and gives.
+
+mod ask;
+mod inbox;
+mod input;
+mod list;
+mod output;
+mod run;
+mod stop;
+mod wait;
+
+use std::sync::{Arc, OnceLock};
+
+use homing_model::{Code, Problem, Task, sanitize};
+use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, schemars};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::access::Access;
+use crate::refusal::Refusal;
+use crate::summary::{self, clip};
+
+pub(crate) use run::ended;
+
+/// A description of a tool that takes `I` and gives `O`.
+fn tool<I: schemars::JsonSchema + 'static, O: schemars::JsonSchema + 'static>(
+    name: &'static str,
+    description: &'static str,
+    annotations: ToolAnnotations,
+) -> Tool {
+    // Every type of parameters is an object, which is all that could be wrong with one; a test looks at each.
+    let input: Arc<JsonObject> = schema_for_input::<I>().unwrap_or_default();
+    let mut output = schema_for_output::<O>();
+    shorten(Arc::make_mut(&mut output));
+    Tool::new(name, description, input).with_raw_output_schema(output).with_annotations(annotations)
+}
+
+/// What a tool takes is explained to the model; what it gives explains itself, and the list of tools is paid for in every conversation.
+fn shorten(schema: &mut JsonObject) {
+    // A field may have these names, and its schema is an object; what is explained in a text is not.
+    schema.retain(|name, value| !(matches!(name.as_str(), "description" | "title") && value.is_string()));
+    for value in schema.values_mut() {
+        shorten_within(value);
+    }
+}
+
+fn shorten_within(value: &mut Value) {
+    match value {
+        Value::Object(object) => shorten(object),
+        Value::Array(items) => items.iter_mut().for_each(shorten_within),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Every tool, in the order in which a model should think of them. Made once.
+pub(crate) fn all() -> &'static [Tool] {
+    static TOOLS: OnceLock<Vec<Tool>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        vec![
+            run::tool(),
+            ask::tool(),
+            list::tool(),
+            output::tool(),
+            wait::tool(),
+            stop::tool(),
+            input::tool(),
+            inbox::tool(),
+        ]
+    })
+}
+
+/// Calls a tool. What it refuses is a result too, one that the model can read.
+pub(crate) async fn call(
+    access: &Access,
+    request: CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let arguments = request.arguments.unwrap_or_default();
+    let done = match request.name.as_ref() {
+        "run" => run::call(access, arguments, context).await,
+        "ask" => ask::call(access, arguments, context).await,
+        "list" => list::call(access, arguments).await.map(Into::into),
+        "output" => output::call(access, arguments, context).await.map(Into::into),
+        "wait" => wait::call(access, arguments, context).await.map(Into::into),
+        "stop" => stop::call(access, arguments, context).await.map(Into::into),
+        "input" => input::call(access, arguments).await.map(Into::into),
+        "inbox" => inbox::call(access, arguments, context).await.map(Into::into),
+        other => {
+            let message = format!("there is no tool `{}`", summary::line(other, 64));
+            return Err(ErrorData::invalid_params(message, None));
+        }
+    };
+    Ok(done.unwrap_or_else(|refusal| CallToolResult::from(refusal).into()))
+}
+
+impl From<Refusal> for CallToolResult {
+    fn from(refusal: Refusal) -> Self {
+        refusal.into_result()
+    }
+}
+
+/// The parameters of a call.
+fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> {
+    serde_json::from_value(arguments.into())
+        .map_err(|error| Refusal::invalid(clip(&sanitize::line(&error.to_string()), 500)))
+}
+
+/// Another's task is refused before anything is done to it. A task never changes its owner.
+pub(crate) fn own(access: &Access, task: &Task, what: &str) -> Result<(), Refusal> {
+    if task.owner == access.owner {
+        return Ok(());
+    }
+    let (theirs, ours) = (summary::line(&task.owner, 64), summary::line(&access.owner, 64));
+    let detail = format!("{} belongs to {theirs}, and {ours} cannot {what} it", task.id);
+    Err(Problem::new(Code::ForeignTask, detail).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_says_what_it_takes_and_gives() {
+        let names: Vec<_> = all().iter().map(|tool| tool.name.as_ref()).collect();
+        assert_eq!(names, ["run", "ask", "list", "output", "wait", "stop", "input", "inbox"]);
+        for tool in all() {
+            let schema =
+                |schema: &JsonObject| schema.get("properties").and_then(|all| all.as_object().cloned());
+            let takes = schema(&tool.input_schema).unwrap_or_default();
+            assert!(!takes.is_empty(), "{}: {:?}", tool.name, tool.input_schema);
+            for (name, field) in &takes {
+                assert!(field.get("description").is_some(), "{}.{name} is not described", tool.name);
+            }
+            assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+            let gives = tool.output_schema.as_deref().and_then(schema).unwrap_or_default();
+            assert!(!gives.is_empty(), "{}", tool.name);
+            assert!(tool.annotations.is_some(), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_whole_list_is_small() {
+        let size = serde_json::to_vec(all()).map(|json| json.len()).unwrap_or_default();
+        assert!((1_000..24_000).contains(&size), "{size} bytes before a model has done anything");
+    }
+}

@@ -1,0 +1,76 @@
+//! `stop`: ends the caller's own tasks, the whole tree of each.
+
+use std::time::Duration;
+
+use homing_client::Mode;
+use homing_model::api::StopRequest;
+use homing_model::environment::is_agent_session;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use rmcp::service::RequestContext;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Access;
+use crate::patience::patiently;
+use crate::refusal::Refusal;
+use crate::reply::Reply;
+use crate::summary::Summary;
+
+const DESCRIPTION: &str = "End one of your tasks with its whole process tree: politely first (SIGTERM), by force after `grace_ms`. One that has ended \
+already is not changed, and that is no error.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Parameters {
+    /// The task: an id, a unique start of one, a name, or `@last`.
+    id: String,
+    /// Between the polite signal and the last one. Default: the task's own, usually 5000.
+    grace_ms: Option<u64>,
+    /// The polite signal: TERM (the default), INT, HUP, QUIT, …
+    signal: Option<String>,
+}
+
+/// What a stop came to.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stopped {
+    /// False if it had ended before.
+    stopping: bool,
+    /// The task now.
+    task: Summary,
+}
+
+pub(super) fn tool() -> Tool {
+    let annotations =
+        ToolAnnotations::with_title("Stop a task").read_only(false).destructive(true).idempotent(true);
+    super::tool::<Parameters, Stopped>("stop", DESCRIPTION, annotations)
+}
+
+pub(super) async fn call(
+    access: &Access,
+    arguments: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Result<CallToolResult, Refusal> {
+    let given: Parameters = super::parameters(arguments)?;
+    let task = access.client.task(&given.id).await?;
+    super::own(access, &task, "stop")?;
+    let request = StopRequest {
+        grace_ms: given.grace_ms,
+        signal: given.signal,
+        by: Some(access.owner.clone()),
+        wait: true,
+    };
+    let stopping = access.client.stop(task.id.as_str(), &request);
+    let answer = patiently(context, "the task is being stopped", stopping).await?;
+    let task = answer.task;
+    if task.status.is_terminal() && !is_agent_session(&access.owner) {
+        // The API tells a session of an agent by itself; whoever else calls tools has read the answer too.
+        let told =
+            access.client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true);
+        told.await?;
+    }
+    let summary = Summary::new(&task, &access.owner);
+    let before = if answer.stopping { "" } else { "It had ended before, and nothing was changed.\n" };
+    let text = format!("{before}{}", summary.text(&task));
+    Ok(Reply::new(text, &Stopped { stopping: answer.stopping, task: summary }).into())
+}

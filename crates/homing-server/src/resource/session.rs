@@ -1,0 +1,55 @@
+//! `/v1/session`, `/v1/sessions`: which session of an agent a process is in.
+//!
+//! Only processes on this machine are in one: who calls over the network is told of none and binds none.
+
+use homing_model::Code;
+use homing_model::binding::{BindRequest, SessionInfo};
+use serde_json::json;
+
+use crate::answer::{Answer, json as answer};
+use crate::call::{Call, Peer};
+use crate::refusal::Refusal;
+
+/// `GET /v1/session`.
+pub(crate) async fn own(call: Call) -> Answer {
+    let session: Option<SessionInfo> = match call.peer {
+        Peer::Local { pid: Some(pid) } => call.app.engine.session_of_process(pid).await?,
+        Peer::Local { pid: None } | Peer::Network => None,
+    };
+    answer(&session)
+}
+
+/// `POST /v1/sessions`.
+pub(crate) async fn bind(call: Call) -> Answer {
+    let request = call.json::<BindRequest>()?;
+    answer(&call.app.engine.bind_session(local(&call)?, &request).await?)
+}
+
+/// `GET /v1/sessions/{owner}`.
+pub(crate) async fn show(call: Call) -> Answer {
+    answer(&call.app.engine.session(owner(&call)?).await?)
+}
+
+/// `DELETE /v1/sessions/{owner}`.
+pub(crate) async fn unbind(call: Call) -> Answer {
+    local(&call)?;
+    let owner = owner(&call)?;
+    // Whoever takes its leave has heard what it was told.
+    call.app.engine.confirm(owner).await?;
+    call.app.engine.unbind_session(owner).await?;
+    answer(&json!({}))
+}
+
+fn local(call: &Call) -> Result<u32, Refusal> {
+    match call.peer {
+        Peer::Local { pid: Some(pid) } => Ok(pid),
+        Peer::Local { pid: None } | Peer::Network => Err(Refusal::new(
+            Code::NoAncestor,
+            "which process calls cannot be seen, so it can speak for no session",
+        )),
+    }
+}
+
+fn owner(call: &Call) -> Result<&str, Refusal> {
+    call.reference.as_deref().ok_or_else(|| Refusal::invalid("this address names no owner"))
+}

@@ -1,0 +1,117 @@
+//! Where sessions are, and what was told to them.
+
+use homing_model::Agent;
+use homing_model::notify::When;
+
+use super::fixture::{Ledger, at, create, finish, telling};
+use crate::session::{Bind, Binding};
+
+/// A binding of session `session` to the process `pid`.
+fn seat(agent: Agent, session: &str, pid: u32, millis: i64) -> Bind {
+    let binding = Binding {
+        agent,
+        session: session.into(),
+        node: "here".into(),
+        boot_id: "this".into(),
+        pid,
+        start: u64::from(pid) + 1,
+        streak: 0,
+        bound_at: at(millis),
+    };
+    Bind { binding, alone: false, gives_back: false }
+}
+
+async fn sessions_of(store: &Ledger, pids: &[u32]) -> Vec<String> {
+    let found = store.bindings(pids.to_vec()).await.expect("readable");
+    found.into_iter().map(|found| format!("{}:{}", found.agent, found.session)).collect()
+}
+
+/// One row a session: the last place counts, and looking by process finds it there and nowhere else.
+pub async fn a_session_is_in_the_process_that_it_was_last_seen_in(store: Ledger) {
+    assert_eq!(store.binding(Agent::Claude, "s".into()).await, Ok(None));
+    store.bind(seat(Agent::Claude, "s", 10, 0)).await.expect("taken");
+    let mut moved = seat(Agent::Claude, "s", 20, 5);
+    moved.binding.streak = 3;
+    store.bind(moved.clone()).await.expect("taken");
+    assert_eq!(store.binding(Agent::Claude, "s".into()).await, Ok(Some(moved.binding)));
+    assert_eq!(store.binding(Agent::Codex, "s".into()).await, Ok(None), "another agent's is another");
+    assert_eq!(sessions_of(&store, &[10]).await, [""; 0]);
+    assert_eq!(sessions_of(&store, &[10, 20, 30]).await, ["claude:s"]);
+    store.unbind(Agent::Claude, "s".into()).await.expect("taken");
+    store.unbind(Agent::Claude, "s".into()).await.expect("twice is once");
+    assert_eq!(sessions_of(&store, &[20]).await, [""; 0]);
+}
+
+/// `/clear` makes another session of the same process; a server of several sessions is in all of them.
+pub async fn a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else(store: Ledger) {
+    for session in ["a", "b"] {
+        store.bind(seat(Agent::Codex, session, 10, 0)).await.expect("taken");
+        store.bind(Bind { alone: true, ..seat(Agent::Claude, session, 10, 0) }).await.expect("taken");
+    }
+    assert_eq!(sessions_of(&store, &[10]).await, ["claude:b", "codex:a", "codex:b"]);
+    let mut stranger = Bind { alone: true, ..seat(Agent::Claude, "c", 10, 0) };
+    stranger.binding.start += 1;
+    store.bind(stranger).await.expect("taken");
+    assert_eq!(sessions_of(&store, &[10]).await, ["claude:b", "claude:c", "codex:a", "codex:b"]);
+}
+
+/// What was told is held for the owner; it is gone when that comes back in time, and open again after.
+pub async fn p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_else_return(store: Ledger) {
+    for n in 1..=2 {
+        create(&store, telling(n, When::Always, &[]), 0).await;
+        finish(&store, n, 1, 0).await;
+    }
+    let taken = store.take("ann".into(), 9, at(50), at(2)).await.expect("taken");
+    let ids: Vec<_> = taken.iter().map(|notice| notice.id.clone()).collect();
+    let theirs = store.told_notices("bob".into(), ids.clone(), at(100)).await;
+    assert_eq!(theirs, Ok(Vec::new()), "none of bob's");
+    let told = store.told_notices("ann".into(), ids.clone(), at(100)).await;
+    assert_eq!(told, Ok(ids.clone()));
+    assert_eq!(store.unconfirmed(at(60)).await, Ok(vec![("ann".into(), at(100))]));
+    assert_eq!(store.peek("ann".into(), 9, at(99)).await.expect("readable").0, []);
+    assert_eq!(store.peek("ann".into(), 9, at(100)).await.expect("readable").0.len(), 2, "nobody came back");
+    let first: Vec<_> = ids.iter().take(1).cloned().collect();
+    store.told_notices("ann".into(), first, at(300)).await.expect("taken");
+    store.confirm("ann".into(), at(200)).await.expect("taken");
+    let left = store.peek("ann".into(), 9, at(400)).await.expect("readable").0;
+    assert_eq!(left.iter().map(|notice| notice.id.clone()).collect::<Vec<_>>(), ids.get(1..).expect("one"));
+}
+
+/// The process died before it came back: whether it read what it was told is not known, so the session is told again.
+pub async fn p5_what_a_process_that_is_gone_was_told_is_open_again(store: Ledger) {
+    for (n, owner) in [(1, "claude:s"), (2, "claude:t")] {
+        let mut submit = telling(n, When::Always, &[]);
+        submit.task.owner = owner.into();
+        create(&store, submit, 0).await;
+        finish(&store, n, 1, 0).await;
+        let taken = store.take(owner.into(), 9, at(50), at(2)).await.expect("taken");
+        let ids = taken.into_iter().map(|notice| notice.id).collect();
+        store.told_notices(owner.into(), ids, at(1_000)).await.expect("taken");
+    }
+    store.bind(seat(Agent::Claude, "s", 10, 3)).await.expect("taken");
+    assert_eq!(store.peek("claude:s".into(), 9, at(4)).await.expect("readable").0, []);
+    store.bind(Bind { gives_back: true, ..seat(Agent::Claude, "s", 20, 5) }).await.expect("taken");
+    assert_eq!(store.peek("claude:s".into(), 9, at(6)).await.expect("readable").0.len(), 1);
+    assert_eq!(store.peek("claude:t".into(), 9, at(6)).await.expect("readable").0, [], "nobody else's");
+    store.confirm("claude:s".into(), at(7)).await.expect("taken");
+    assert_eq!(
+        store.peek("claude:s".into(), 9, at(8)).await.expect("readable").0.len(),
+        1,
+        "it was not told"
+    );
+}
+
+/// Neither old ones nor many pile up.
+pub async fn sessions_are_kept_for_a_while_and_so_many(store: Ledger) {
+    store.bind(seat(Agent::Gemini, "old", 1, 0)).await.expect("taken");
+    let month = 30 * 24 * 3_600 * 1_000;
+    for n in 0..1_001 {
+        store.bind(seat(Agent::Claude, &format!("s{n}"), 10 + n, month + i64::from(n))).await.expect("taken");
+    }
+    assert_eq!(store.binding(Agent::Gemini, "old".into()).await, Ok(None));
+    assert_eq!(store.binding(Agent::Claude, "s0".into()).await, Ok(None), "the newest thousand stay");
+    assert!(store.binding(Agent::Claude, "s1".into()).await.expect("readable").is_some());
+    store.bind(seat(Agent::Claude, "new", 1, month * 3)).await.expect("taken");
+    assert_eq!(store.binding(Agent::Claude, "s1000".into()).await, Ok(None));
+    assert!(store.binding(Agent::Claude, "new".into()).await.expect("readable").is_some());
+}

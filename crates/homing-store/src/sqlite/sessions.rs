@@ -1,0 +1,109 @@
+//! Where sessions of agents are: one row each, of the process that it is in or was in last.
+//!
+//! Rows outlive their process: only so can a session that begins anew elsewhere be told what was said to the process that is gone. They
+//! are bounded in age and number, in the transaction that adds one.
+
+use homing_model::{Agent, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::row;
+use crate::session::{Bind, Binding};
+use crate::store::Error;
+
+/// So many are kept, and so long.
+const MOST: u32 = 1_000;
+const AGE_MS: i64 = 30 * 24 * 3_600 * 1_000;
+
+const COLUMNS: &str = "agent, session, node, boot_id, pid, start, streak, bound_at";
+
+/// A session is in this process from now on.
+pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
+    let Bind { binding, alone, gives_back } = bind;
+    let (agent, now) = (binding.agent.as_str(), binding.bound_at);
+    if *alone {
+        conn.prepare_cached(
+            "DELETE FROM sessions INDEXED BY sessions_process \
+             WHERE pid = ?1 AND start = ?2 AND boot_id = ?3 AND node = ?4 AND agent = ?5 AND session <> ?6",
+        )?
+        .execute(params![
+            binding.pid,
+            row::signed(binding.start),
+            binding.boot_id,
+            binding.node,
+            agent,
+            binding.session
+        ])?;
+    }
+    conn.prepare_cached(
+        "INSERT OR REPLACE INTO sessions (agent, session, node, boot_id, pid, start, streak, bound_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        agent,
+        binding.session,
+        binding.node,
+        binding.boot_id,
+        binding.pid,
+        row::signed(binding.start),
+        binding.streak,
+        now.as_millis()
+    ])?;
+    if *gives_back {
+        conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
+            .execute([format!("{agent}:{}", binding.session)])?;
+    }
+    trim(conn, now)
+}
+
+fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM sessions INDEXED BY sessions_age WHERE bound_at < ?1")?
+        .execute([now.plus_millis(-AGE_MS).as_millis()])?;
+    conn.prepare_cached(
+        "DELETE FROM sessions WHERE (agent, session) IN \
+         (SELECT agent, session FROM sessions ORDER BY bound_at DESC, agent, session LIMIT -1 OFFSET ?1)",
+    )?
+    .execute([MOST])?;
+    Ok(())
+}
+
+/// A session is nowhere.
+pub(super) fn unbind(conn: &Connection, agent: Agent, session: &str) -> Result<(), Error> {
+    conn.prepare_cached("DELETE FROM sessions WHERE agent = ?1 AND session = ?2")?
+        .execute(params![agent.as_str(), session])?;
+    Ok(())
+}
+
+/// Where a session is, or was last.
+pub(super) fn of_session(conn: &Connection, agent: Agent, session: &str) -> Result<Option<Binding>, Error> {
+    let mut query =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE agent = ?1 AND session = ?2"))?;
+    Ok(query.query_row(params![agent.as_str(), session], read).optional()?.flatten())
+}
+
+/// What is bound to these process ids, in their order.
+pub(super) fn of_processes(conn: &Connection, pids: &[u32]) -> Result<Vec<Binding>, Error> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM sessions INDEXED BY sessions_process WHERE pid = ?1 ORDER BY agent, session"
+    ))?;
+    let mut found = Vec::new();
+    for pid in pids {
+        let rows = query.query_map([pid], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+        found.extend(rows.into_iter().flatten());
+    }
+    Ok(found)
+}
+
+/// A row; none if it names an agent that this release does not know.
+fn read(found: &Row<'_>) -> rusqlite::Result<Option<Binding>> {
+    let Ok(agent) = found.get::<_, String>(0)?.parse() else { return Ok(None) };
+    Ok(Some(Binding {
+        agent,
+        session: found.get(1)?,
+        node: found.get(2)?,
+        boot_id: found.get(3)?,
+        pid: found.get(4)?,
+        start: row::unsigned(found.get(5)?),
+        streak: found.get(6)?,
+        bound_at: Timestamp::from_millis(found.get(7)?),
+    }))
+}

@@ -1,0 +1,226 @@
+//! `homing hook`: what the hooks of an agent call.
+//!
+//! An agent runs it at the turns of its own life and hands it JSON on stdin. What the session is to be told is taken from its inbox under a short
+//! lease, printed, and only then marked as told: a hook that dies in between has told nobody, and the notices are free again in seconds. The
+//! session's next call acknowledges them; where its process dies first, the session is told again when it begins anew (P5, P6).
+//!
+//! A hook must never stand in the agent's way. With nothing to say it says nothing. It starts no daemon, and where none answers, or
+//! what it was given makes no sense, it ends at once with 0. It ends with 2, which agents take for "go on", only to wake a session.
+
+mod event;
+mod input;
+mod running;
+mod seat;
+mod waiter;
+
+use std::time::Duration;
+
+use clap::Args;
+use homing_client::{Client, Error, ListQuery};
+use homing_model::api::TakeRequest;
+use homing_model::binding::BindRequest;
+use homing_model::turn;
+use homing_model::units;
+use homing_model::units::millis;
+use homing_model::{Agent, NoticeId, Session, Status};
+use tokio::time::timeout;
+
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::{Failure, heard};
+use event::Event;
+use input::Input;
+
+/// A daemon that does not answer in this time is left alone: what waits is told by the next hook.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long it may take to print what was taken.
+const TAKEN: Duration = Duration::from_secs(10);
+/// How long the session may take to call again: longer than most turns. Then what it was told is back in its inbox.
+const TOLD: Duration = Duration::from_secs(3_600);
+/// Claude Code ends a turn in spite of its hooks once they have put that off so often in a row.
+const BLOCKS: u32 = 8;
+/// Tasks with this label are waited for at the end of a turn, where that is asked for.
+const HELD: &str = "hold=true";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The agent calls it, not you: `homing install AGENT` writes it into the agent's hooks. It reads the agent's JSON on stdin,
+never starts the daemon, and says nothing where there is nothing to say.
+
+Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which
+waits in the background for the next result of the session and wakes it.
+
+Examples:
+  homing hook claude Stop                 at the end of a turn: what has ended meanwhile
+  homing hook claude Stop --hold 10m      wait for tasks that run with `--label hold=true` first
+  homing hook claude rewake               as a hook with `asyncRewake`"
+)]
+pub(crate) struct Options {
+    /// claude, codex or gemini
+    agent: String,
+    /// The event
+    event: String,
+    /// At the end of a turn, wait so long for tasks with the label hold=true
+    #[arg(long, value_name = "D", value_parser = units::duration)]
+    hold: Option<Duration>,
+}
+
+/// Whose hook this is, and all that it needs.
+struct Hook<'a> {
+    context: &'a Context,
+    client: Client,
+    agent: Agent,
+    owner: String,
+    input: Input,
+}
+
+/// Does what the event asks for; 0 whatever happens, and 2 to wake the session.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let agent = match options.agent.parse() {
+        Ok(agent) if agent != Agent::Opencode => agent,
+        _ => {
+            return Err(Failure::usage(
+                format!("`{}` has no hooks that homing knows", options.agent.escape_debug()),
+                "Use `homing hook claude|codex|gemini EVENT`.",
+            ));
+        }
+    };
+    // An event of a later release: nothing to do, and no reason to trouble the agent.
+    let Some(event) = Event::parse(&options.event) else { return Ok(exit_code::DONE) };
+    context.block_on(async {
+        let Some(input) = input::read(context).await else { return Ok(exit_code::DONE) };
+        // What a subagent does is no turn of the session.
+        let session = Session::new(agent, &input.session).filter(|_| !input.subagent);
+        let Some(session) = session else { return Ok(exit_code::DONE) };
+        let client = context.quiet_client().nameless();
+        let hook = Hook { context, client, agent, owner: session.owner(), input };
+        match event {
+            Event::Rewake => waiter::wait(&hook).await,
+            Event::Stop => hook.stop(options.hold).await,
+            Event::SessionStart | Event::Prompt => hook.catch_up(event).await,
+            Event::SessionEnd => {
+                let _ = timeout(PATIENCE, hook.client.unbind_session(&hook.owner)).await;
+                Ok(exit_code::DONE)
+            }
+        }
+    })
+}
+
+/// What a session is told, and what that was made of.
+struct Telling {
+    text: String,
+    ids: Vec<NoticeId>,
+}
+
+impl Hook<'_> {
+    /// The end of a turn: what has ended meanwhile makes it go on.
+    async fn stop(&self, hold: Option<Duration>) -> Result<u8, Failure> {
+        let Some(streak) = self.bind(Some(self.input.continued)).await else { return Ok(exit_code::DONE) };
+        if self.blocks().is_some_and(|most| streak.saturating_add(1) >= most) {
+            // Claude Code would end the turn all the same, and nobody would read it.
+            return Ok(exit_code::DONE);
+        }
+        let mut telling = self.take().await;
+        if let (None, Some(hold)) = (&telling, hold) {
+            let _ = timeout(hold, self.marked_work_runs()).await;
+            telling = self.take().await;
+        }
+        self.tell(Event::Stop, telling).await
+    }
+
+    /// The beginning of a session or of a turn: what waits, and after a break also what still runs.
+    async fn catch_up(&self, event: Event) -> Result<u8, Failure> {
+        if self.bind(None).await.is_none() {
+            return Ok(exit_code::DONE);
+        }
+        let mut telling = self.take().await;
+        if event == Event::SessionStart && self.input.after_a_break() {
+            let live = ListQuery { limit: Some(running::MOST + 1), ..self.live() };
+            let live = timeout(PATIENCE, self.client.list(&live)).await;
+            let still = live
+                .ok()
+                .and_then(Result::ok)
+                .and_then(|page| running::text(&page.items, self.context.now()));
+            if let Some(still) = still {
+                let said = telling.get_or_insert_with(|| Telling { text: String::new(), ids: Vec::new() });
+                if said.text.chars().count() + still.chars().count() < turn::LONGEST {
+                    let gap = if said.text.is_empty() { "" } else { "\n" };
+                    said.text = format!("{}{gap}{still}", said.text);
+                }
+            }
+        }
+        self.tell(event, telling).await
+    }
+
+    /// Says which session the agent is in. `None` where no daemon answers; else how often the end of the turn was put off.
+    async fn bind(&self, continued: Option<bool>) -> Option<u32> {
+        let pid = seat::agent_process(self.agent, &self.context.surroundings).map(|process| process.pid);
+        let session = self.input.session.clone();
+        let request = BindRequest { agent: self.agent, session, pid, continued };
+        match timeout(PATIENCE, self.client.bind_session(&request)).await {
+            Ok(Ok(info)) => Some(info.streak),
+            // Where the session is stays unknown; what it is told does not depend on it.
+            Ok(Err(Error::Problem(_))) => Some(0),
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
+    /// How often in a row the end of a turn can be put off.
+    fn blocks(&self) -> Option<u32> {
+        let set = self.context.surroundings.text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
+        let most = set.and_then(|text| text.trim().parse().ok()).unwrap_or(BLOCKS);
+        (self.agent == Agent::Claude && most > 0).then_some(most)
+    }
+
+    /// Takes what waits, for a moment, and puts it into words.
+    async fn take(&self) -> Option<Telling> {
+        let most = u32::try_from(turn::MOST).unwrap_or(u32::MAX);
+        let request = TakeRequest { max: Some(most), lease_ms: Some(millis(TAKEN)), wait_ms: None };
+        let taken = timeout(PATIENCE, self.client.take(&self.owner, &request)).await.ok()?.ok()?.items;
+        if taken.is_empty() {
+            return None;
+        }
+        let more = if taken.len() < turn::MOST {
+            0
+        } else {
+            let left = timeout(PATIENCE, self.client.inbox(&self.owner, None)).await;
+            left.ok().and_then(Result::ok).map_or(0, |left| left.items.len())
+        };
+        let turn = turn::compose(&taken, more);
+        let ids = taken.into_iter().take(turn.told).map(|notice| notice.id).collect();
+        Some(Telling { text: turn.text, ids })
+    }
+
+    /// Prints it in the words of the agent. What was printed counts as told; what nobody read does not.
+    async fn tell(&self, event: Event, telling: Option<Telling>) -> Result<u8, Failure> {
+        let Some(Telling { text, ids }) = telling else { return Ok(exit_code::DONE) };
+        if heard(self.context.console.json_line(&event.answer(self.agent, &text)))? {
+            self.told(ids).await;
+        }
+        Ok(exit_code::DONE)
+    }
+
+    /// Marks what was printed. Where that fails it is told once more, under the same id.
+    async fn told(&self, ids: Vec<NoticeId>) {
+        if !ids.is_empty() {
+            let _ = timeout(PATIENCE, self.client.told(&self.owner, ids, TOLD)).await;
+        }
+    }
+
+    /// The tasks of the session that have not ended.
+    fn live(&self) -> ListQuery {
+        let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
+        ListQuery { owner: Some(self.owner.clone()), statuses, limit: Some(1), ..ListQuery::default() }
+    }
+
+    /// Waits while marked work runs and nothing is there to tell.
+    async fn marked_work_runs(&self) {
+        let marked = ListQuery { labels: vec![HELD.to_owned()], ..self.live() };
+        while matches!(self.client.list(&marked).await, Ok(page) if !page.items.is_empty()) {
+            match self.client.inbox(&self.owner, Some(waiter::ROUND)).await {
+                Ok(answer) if answer.items.is_empty() => {}
+                _ => return,
+            }
+        }
+    }
+}

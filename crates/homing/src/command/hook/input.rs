@@ -1,0 +1,94 @@
+//! What an agent hands to its hooks: JSON, of which only a few fields matter here.
+
+use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::context::Context;
+
+/// More than any agent sends; it holds the user's prompt, or the last message of the model.
+const MOST: u64 = 8 << 20;
+/// An agent that does not close our stdin is not waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The fields that matter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Input {
+    /// Which conversation.
+    pub(super) session: String,
+    /// It is not the conversation itself that calls, but an agent that it has started.
+    pub(super) subagent: bool,
+    /// The turn that ends is the going on after an end that was put off.
+    pub(super) continued: bool,
+    /// Why a session begins.
+    source: Option<String>,
+}
+
+impl Input {
+    /// Whether a session goes on that may have lost sight of what it started.
+    pub(super) fn after_a_break(&self) -> bool {
+        matches!(self.source.as_deref(), Some("resume" | "compact"))
+    }
+}
+
+/// Reads stdin to its end; none where there is nothing that makes sense.
+pub(super) async fn read(context: &Context) -> Option<Input> {
+    if io::stdin().is_terminal() {
+        context.console.note(
+            "homing: the agent calls this, and hands it JSON on stdin; `homing install AGENT` sets it up",
+        );
+        return None;
+    }
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut text = Vec::new();
+        io::stdin().lock().take(MOST).read_to_end(&mut text).map(|_| text)
+    });
+    parse(&timeout(PATIENCE, reading).await.ok()?.ok()?.ok()?)
+}
+
+fn parse(text: &[u8]) -> Option<Input> {
+    let json: Value = serde_json::from_slice(text.trim_ascii()).ok()?;
+    let text = |name: &str| json.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    Some(Input {
+        session: text("session_id")?.to_owned(),
+        subagent: text("agent_id").is_some(),
+        continued: json.get("stop_hook_active").and_then(Value::as_bool).unwrap_or(false),
+        source: text("source").map(str::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_is_found_among_what_does_not() {
+        let input = parse(
+            br#" {"hook_event_name":"Stop","session_id":"s","stop_hook_active":true,"new":{"x":[1]}} "#,
+        );
+        assert_eq!(input, Some(Input { session: "s".into(), continued: true, ..Input::default() }));
+        assert!(parse(br#"{"session_id":"s","agent_id":"a"}"#).is_some_and(|input| input.subagent));
+        assert!(
+            parse(br#"{"session_id":"s","agent_id":null,"source":"resume"}"#)
+                .is_some_and(|input| !input.subagent && input.after_a_break())
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_nothing() {
+        for text in [
+            &b""[..],
+            b"{",
+            b"[]",
+            b"null",
+            b"{}",
+            br#"{"session_id":7}"#,
+            br#"{"session_id":""}"#,
+            b"\xff\xfe",
+        ] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

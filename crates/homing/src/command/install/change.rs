@@ -1,0 +1,142 @@
+//! What happens to each file: planned as a whole before anything is written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use homing_model::{Code, Problem};
+
+use super::edit::{self, Edit};
+use super::file::{self, Before};
+use super::wiring::Wiring;
+
+/// What happens to one file.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) path: PathBuf,
+    /// What it says now.
+    pub(super) from: Option<String>,
+    /// What it is to say; nothing if it is to go.
+    pub(super) to: Option<String>,
+    /// What is to be kept of it first.
+    keep: Option<Before>,
+    /// Whether what was kept of it is no longer needed.
+    forget: bool,
+    /// How many folders above it go with it, if they are empty.
+    folders: usize,
+}
+
+impl Change {
+    /// Whether the file itself changes.
+    pub(super) fn is_one(&self) -> bool {
+        self.from != self.to
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Problem {
+    Problem::new(Code::AgentFiles, format!("{} cannot be read: {error}", path.display()))
+}
+
+fn refused(path: &Path, error: &edit::Error) -> Problem {
+    let mut problem =
+        Problem::new(Code::AgentConfig, format!("{} is left as it is: {error}", path.display()));
+    if let edit::Error::Taken(_) = error {
+        problem.advice =
+            "Nothing was written. Rename what is there, or take it out, then run the command again."
+                .to_owned();
+    }
+    problem
+}
+
+/// What has to happen so that everything is there.
+pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
+    wiring.edits.iter().map(install_one).collect()
+}
+
+fn install_one(edit: &Edit) -> Result<Change, Problem> {
+    let path = edit.path();
+    let from = file::read(path).map_err(|error| unreadable(path, &error))?;
+    let to = edit.put_in(from.as_deref()).map_err(|error| refused(path, &error))?;
+    let untouched = match &from {
+        Some(text) => edit.take_out(text, Some(text)).map_err(|error| refused(path, &error))? == *text,
+        None => true,
+    };
+    let keep = match &from {
+        _ if !untouched => None,
+        Some(text) => Some(Before::Text(text.clone())),
+        None => Some(Before::Absent(file::missing_folders(path))),
+    };
+    Ok(Change { path: path.to_owned(), from, to: Some(to), keep, forget: false, folders: 0 })
+}
+
+/// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
+pub(super) fn uninstall(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
+    wiring.edits.iter().rev().map(uninstall_one).collect()
+}
+
+fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
+    let path = edit.path();
+    let from = file::read(path).map_err(|error| unreadable(path, &error))?;
+    let mut change =
+        Change { path: path.to_owned(), to: from.clone(), from, keep: None, forget: false, folders: 0 };
+    let before = Before::load(path).map_err(|error| unreadable(&Before::place(path), &error))?;
+    change.forget = before.is_some();
+    let Some(text) = &change.from else { return Ok(change) };
+    let original = match &before {
+        Some(Before::Text(original)) => Some(original.as_str()),
+        Some(Before::Absent(_)) | None => None,
+    };
+    let left = edit.take_out(text, original).map_err(|error| refused(path, &error))?;
+    change.to = match &before {
+        // Nothing else was touched since: then it is as it was, to the last blank.
+        Some(Before::Text(original)) if edit.put_in(Some(original)).as_ref() == Ok(text) => {
+            Some(original.clone())
+        }
+        Some(Before::Absent(folders)) if edit.is_blank(&left) => {
+            change.folders = *folders;
+            None
+        }
+        // A file of ours whose backup is gone.
+        None if matches!(edit, Edit::Own(_)) && left != *text => None,
+        _ => Some(left),
+    };
+    Ok(change)
+}
+
+/// Does it. A file that changed since it was read is left alone.
+pub(super) fn carry_out(changes: &[Change], shared: bool) -> Result<(), Problem> {
+    for change in changes {
+        let path = &change.path;
+        if change.is_one() {
+            let now = file::read(path).map_err(|error| unreadable(path, &error))?;
+            if now != change.from {
+                let detail = format!("{} was changed by somebody else just now", path.display());
+                let mut problem = Problem::new(Code::AgentFiles, detail);
+                problem.advice = "Run the command again.".to_owned();
+                return Err(problem);
+            }
+        }
+        one(change, shared).map_err(|error| {
+            Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
+        })?;
+    }
+    Ok(())
+}
+
+fn one(change: &Change, shared: bool) -> io::Result<()> {
+    let path = &change.path;
+    match (&change.to, change.is_one()) {
+        (_, false) => {}
+        (Some(text), true) => {
+            if let Some(before) = &change.keep {
+                before.keep(path)?;
+            }
+            file::write(path, text, shared)?;
+        }
+        (None, true) => file::remove(path, 0)?,
+    }
+    if change.forget {
+        file::remove(&Before::place(path), 0)?;
+    }
+    // Only now: the backup was in there too.
+    if change.to.is_none() && change.from.is_some() { file::remove(path, change.folders) } else { Ok(()) }
+}

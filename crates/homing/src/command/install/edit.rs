@@ -1,0 +1,264 @@
+//! What is put into one file of an agent, and how it is taken out again. Pure: text in, text out.
+
+use std::path::{Path, PathBuf};
+
+use homing_model::Agent;
+use serde_json::Value;
+
+use super::jsonc::{Kind, Node, parse};
+use super::splice::{self, Which, append, elements, remove, set};
+
+/// One file.
+#[derive(Debug)]
+pub(super) enum Edit {
+    /// Members and hooks in a JSON file of the agent's.
+    Members(Members),
+    /// A table in a TOML file of the agent's.
+    Block(Block),
+    /// A file that is ours alone.
+    Own(Own),
+}
+
+/// Members and hooks in a JSON file.
+#[derive(Debug)]
+pub(super) struct Members {
+    pub(super) path: PathBuf,
+    pub(super) agent: Agent,
+    /// Where each is, and what it is.
+    pub(super) members: Vec<(&'static [&'static str], Value)>,
+    /// The group of hooks for each event.
+    pub(super) hooks: Vec<(&'static str, Value)>,
+}
+
+/// A table in a TOML file, between two comments that say whose it is.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) path: PathBuf,
+    pub(super) table: &'static [&'static str],
+    pub(super) block: String,
+}
+
+/// A file that is ours alone; it says so itself.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) path: PathBuf,
+    pub(super) content: &'static str,
+}
+
+/// How a file of ours is known.
+const OURS: &str = "homing install: this file is written and taken out by it";
+const BEGIN: &str = "# homing: begin (written by `homing install codex`, taken out by `--uninstall`)\n";
+const END: &str = "# homing: end\n";
+const HOOKS: &str = "hooks";
+
+/// Why a file cannot be edited.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Error {
+    /// Its JSON does not fit.
+    #[error("{0}")]
+    Json(#[from] splice::Error),
+    /// Its TOML does not fit.
+    #[error("{0}")]
+    Toml(String),
+    /// Somebody else's table or file has our name.
+    #[error("{0} is there already, and homing did not write it")]
+    Taken(String),
+}
+
+impl Edit {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Members(members) => &members.path,
+            Self::Block(block) => &block.path,
+            Self::Own(own) => &own.path,
+        }
+    }
+
+    /// The text with what is ours in it. Twice is once.
+    pub(super) fn put_in(&self, text: Option<&str>) -> Result<String, Error> {
+        match self {
+            Self::Members(members) => members.put_in(text.unwrap_or_default()),
+            Self::Block(block) => block.put_in(text.unwrap_or_default()),
+            Self::Own(own) => match text {
+                Some(there) if !there.contains(OURS) => Err(Error::Taken("it".to_owned())),
+                Some(_) | None => Ok(own.content.to_owned()),
+            },
+        }
+    }
+
+    /// The text without what is ours. What was made to hold it goes too once it is empty, unless it was in `before`.
+    pub(super) fn take_out(&self, text: &str, before: Option<&str>) -> Result<String, Error> {
+        match self {
+            Self::Members(members) => members.take_out(text, before),
+            Self::Block(block) => Ok(block.take_out(text)),
+            Self::Own(_) => Ok(if text.contains(OURS) { String::new() } else { text.to_owned() }),
+        }
+    }
+
+    /// Whether nothing is left that anybody wrote.
+    pub(super) fn is_blank(&self, text: &str) -> bool {
+        matches!(text.trim(), "" | "{}")
+    }
+}
+
+impl Members {
+    fn put_in(&self, text: &str) -> Result<String, Error> {
+        let mut text = text.to_owned();
+        for (path, value) in &self.members {
+            text = set(&text, path, value)?;
+        }
+        for (event, group) in &self.hooks {
+            let path = [HOOKS, event];
+            let there = elements(parse(&text).map_err(splice::Error::from)?.as_ref(), &path);
+            let ours: Vec<_> = there.iter().filter(|group| self.ours_in(group) > 0).collect();
+            if ours != [group] {
+                text = append(&self.take_out_groups(&text, event)?, &path, group)?;
+            }
+        }
+        Ok(text)
+    }
+
+    fn take_out(&self, text: &str, before: Option<&str>) -> Result<String, Error> {
+        let before = before.and_then(|before| parse(before).ok().flatten());
+        let was_there = |path: &[&str]| before.as_ref().is_some_and(|root| root.at(path).is_some());
+        let mut text = text.to_owned();
+        let events: Vec<String> = match parse(&text).map_err(splice::Error::from)?.and_then(|root| {
+            root.member(HOOKS).map(|hooks| hooks.items().iter().map(|item| item.key.clone()).collect())
+        }) {
+            // Also of events that an earlier release had.
+            Some(events) if !self.hooks.is_empty() => events,
+            _ => Vec::new(),
+        };
+        for event in &events {
+            let without = self.take_out_groups(&text, event)?;
+            if without != text {
+                text = take_out_empty(&without, &[HOOKS, event], &was_there)?;
+            }
+        }
+        for (path, _) in &self.members {
+            if let Some((key, above)) = path.split_last() {
+                let without = remove(&text, above, Which::Member(key))?;
+                if without != text {
+                    text = take_out_empty(&without, above, &was_there)?;
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// Takes our handlers out of the groups of an event, and groups that hold nothing else.
+    fn take_out_groups(&self, text: &str, event: &str) -> Result<String, Error> {
+        let mut text = text.to_owned();
+        let root = parse(&text).map_err(splice::Error::from)?;
+        let groups = elements(root.as_ref(), &[HOOKS, event]);
+        for (index, group) in groups.iter().enumerate().rev() {
+            let handlers = group.get(HOOKS).and_then(Value::as_array).map_or(0, Vec::len);
+            match self.ours_in(group) {
+                0 => {}
+                ours if ours == handlers => text = remove(&text, &[HOOKS, event], Which::Element(index))?,
+                _ => text = self.take_out_handlers(&text, event, index)?,
+            }
+        }
+        Ok(text)
+    }
+
+    /// Takes our handlers out of a group that others are in too.
+    fn take_out_handlers(&self, text: &str, event: &str, group: usize) -> Result<String, Error> {
+        let mut text = text.to_owned();
+        loop {
+            let root = parse(&text).map_err(splice::Error::from)?;
+            let handlers = root
+                .as_ref()
+                .and_then(|root| root.at(&[HOOKS, event])?.items().get(group)?.node.member(HOOKS));
+            let Some(handlers) = handlers else { return Ok(text) };
+            match handlers.items().iter().position(|item| self.is_ours(&item.node.value())) {
+                Some(index) => text = splice::take_out(&text, handlers, index),
+                None => return Ok(text),
+            }
+        }
+    }
+
+    /// How many handlers of a group are ours.
+    fn ours_in(&self, group: &Value) -> usize {
+        let handlers = group.get(HOOKS).and_then(Value::as_array);
+        handlers.map_or(0, |handlers| handlers.iter().filter(|handler| self.is_ours(handler)).count())
+    }
+
+    /// A handler is ours if it calls `homing … hook AGENT`, wherever that is.
+    fn is_ours(&self, handler: &Value) -> bool {
+        let Some(command) = handler.get("command").and_then(Value::as_str) else { return false };
+        let hook = format!(" hook {} ", self.agent);
+        command.split_once(&hook).is_some_and(|(program, _)| {
+            let mut words = program.split([' ', '\'', '"', '/']);
+            words.any(|word| word == "homing")
+        })
+    }
+}
+
+/// Takes out what is empty where the path leads, and above it, unless it was there before.
+fn take_out_empty(
+    text: &str,
+    path: &[&str],
+    was_there: &impl Fn(&[&str]) -> bool,
+) -> Result<String, splice::Error> {
+    let mut text = text.to_owned();
+    let mut path = path.to_vec();
+    while let Some((key, above)) = path.split_last() {
+        let root = parse(&text)?;
+        let node = root.as_ref().and_then(|root| root.at(&path));
+        let empty =
+            node.is_some_and(|node: &Node| !matches!(node.kind, Kind::Scalar(_)) && node.items().is_empty());
+        if !empty || was_there(&path) {
+            break;
+        }
+        text = remove(&text, above, Which::Member(key))?;
+        path.pop();
+    }
+    Ok(text)
+}
+
+impl Block {
+    fn put_in(&self, text: &str) -> Result<String, Error> {
+        let before = table(text)?;
+        let ours = format!("{BEGIN}{}{END}", self.block);
+        let new = match span(text) {
+            Some((from, to)) => format!("{}{ours}{}", &text[..from], &text[to..]),
+            None => {
+                let found = self.table.iter().try_fold(&before, |value, key| value.get(key));
+                if found.is_some() {
+                    return Err(Error::Taken(format!("`[{}]`", self.table.join("."))));
+                }
+                let gap = if text.is_empty() {
+                    ""
+                } else if text.ends_with('\n') {
+                    "\n"
+                } else {
+                    "\n\n"
+                };
+                format!("{text}{gap}{ours}")
+            }
+        };
+        table(&new)?;
+        Ok(new)
+    }
+
+    fn take_out(&self, text: &str) -> String {
+        let Some((from, to)) = span(text) else { return text.to_owned() };
+        // The blank line came with it.
+        let head =
+            text[..from].strip_suffix('\n').filter(|head| head.ends_with('\n')).unwrap_or(&text[..from]);
+        format!("{head}{}", &text[to..])
+    }
+}
+
+/// Where our block is.
+fn span(text: &str) -> Option<(usize, usize)> {
+    let from = text.find(BEGIN)?;
+    let to = from + text.get(from..)?.find(END)? + END.len();
+    Some((from, to))
+}
+
+fn table(text: &str) -> Result<toml::Value, Error> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| Error::Toml(error.to_string()))?;
+    Ok(toml::Value::Table(table))
+}

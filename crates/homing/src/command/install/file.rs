@@ -1,0 +1,160 @@
+//! The files of an agent: read whole, replaced in one step, with a backup beside them that says how they were.
+//!
+//! A link is followed, and stays. A crash leaves the old file or the new one; the backup is there before the new one is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A configuration that is larger is none.
+const MOST: u64 = 64 << 20;
+/// New files of a user are nobody else's.
+const PRIVATE: u32 = 0o600;
+
+/// Reads a file; `None` if there is none.
+pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    if meta.len() > MOST {
+        return Err(io::Error::other("it is too large"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+/// Puts a text in the place of a file, in one step; the mode stays, and so does a link.
+pub(super) fn write(path: &Path, text: &str, shared: bool) -> io::Result<()> {
+    let place = if path.is_symlink() { fs::canonicalize(path)? } else { path.to_owned() };
+    let folder = place.parent().unwrap_or_else(|| Path::new("/"));
+    fs::create_dir_all(folder)?;
+    let mode = fs::metadata(&place).map(|meta| meta.permissions().mode() & 0o7777).ok();
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.homing-{}", std::process::id()));
+    let written = (|| {
+        let first = if shared { 0o666 } else { PRIVATE };
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(first).open(&temporary)?;
+        if let Some(mode) = mode {
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, &place)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    File::open(folder)?.sync_all()
+}
+
+/// Removes a file, and folders above it that are empty then: as many as these.
+pub(super) fn remove(path: &Path, folders: usize) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    for folder in path.ancestors().skip(1).take(folders) {
+        if fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How many of the folders above a file are missing.
+pub(super) fn missing_folders(path: &Path) -> usize {
+    path.ancestors().skip(1).take_while(|folder| !folder.exists()).count()
+}
+
+/// How a file was before anything of ours was in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Before {
+    /// It was not there, and so many folders above it neither.
+    Absent(usize),
+    /// It said this.
+    Text(String),
+}
+
+const ABSENT: &str = "homing: there was no such file; missing folders: ";
+
+impl Before {
+    /// Where it is kept: beside the file.
+    pub(super) fn place(path: &Path) -> PathBuf {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".homing-backup");
+        path.with_file_name(name)
+    }
+
+    /// What is kept of a file.
+    pub(super) fn load(path: &Path) -> io::Result<Option<Self>> {
+        let Some(text) = read(&Self::place(path))? else { return Ok(None) };
+        let absent = text.strip_prefix(ABSENT).and_then(|count| count.trim().parse().ok());
+        Ok(Some(absent.map_or(Self::Text(text), Self::Absent)))
+    }
+
+    /// Keeps it, with the mode of the file.
+    pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
+        let text = match self {
+            Self::Absent(folders) => &format!("{ABSENT}{folders}\n"),
+            Self::Text(text) => text,
+        };
+        let place = Self::place(path);
+        write(&place, text, false)?;
+        match fs::metadata(path) {
+            Ok(meta) => fs::set_permissions(&place, meta.permissions()),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_and_a_mode_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        write(&link, "new", false).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+    }
+
+    #[test]
+    fn what_is_no_file_of_text_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(&folder.path().join("none")).unwrap(), None);
+        assert!(read(folder.path()).is_err());
+        fs::write(folder.path().join("bytes"), b"\xff").unwrap();
+        assert!(read(&folder.path().join("bytes")).is_err());
+        std::os::unix::fs::symlink("nowhere", folder.path().join("dangling")).unwrap();
+        assert!(read(&folder.path().join("dangling")).is_err());
+    }
+
+    #[test]
+    fn a_backup_tells_an_empty_file_from_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a").join("b").join("settings.json");
+        assert_eq!(missing_folders(&path), 2);
+        for before in [Before::Absent(2), Before::Text(String::new()), Before::Text("{}\n".into())] {
+            before.keep(&path).unwrap();
+            assert_eq!(Before::load(&path).unwrap(), Some(before));
+        }
+        remove(&Before::place(&path), 2).unwrap();
+        assert!(!folder.path().join("a").exists());
+    }
+}

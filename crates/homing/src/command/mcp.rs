@@ -1,0 +1,55 @@
+//! `homing mcp`: the MCP server for an agent, on stdin and stdout.
+//!
+//! Nothing is asked of the daemon before the agent asks for something, so the list of tools is there at once. The process keeps nothing: when
+//! the daemon is restarted, or killed, the next call is answered by the next daemon.
+
+use clap::Args;
+use homing_mcp::{Bridge, Handler, Owner};
+use homing_model::{Code, OsText, Problem, Spec, session};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{capture, exit_code, variables, wording};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Agents start this by themselves once it is in their configuration. Tasks run with the folder and
+the environment of this process; what is kept from tasks of the command line is kept from them too.
+
+Examples:
+  claude mcp add homing -- homing mcp            Claude Code
+  codex mcp add homing -- homing mcp             Codex
+  homing mcp --owner ci                          every task belongs to `ci`"
+)]
+pub(crate) struct Options {
+    /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
+    #[arg(long, value_parser = wording::owner)]
+    owner: Option<String>,
+}
+
+/// Serves until the agent closes its end.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
+    let named =
+        options.owner.clone().or_else(|| look("HOMING_OWNER").filter(|owner| !owner.trim().is_empty()));
+    let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
+    let base = Spec {
+        env: Some(variables::environment(&[], &[], &context.surroundings)?),
+        cwd: std::env::current_dir().ok().map(|cwd| OsText::from(cwd.into_os_string())),
+        umask: capture::umask(),
+        rlimits: capture::rlimits(),
+        nice: capture::nice(),
+        pane: session::pane(look),
+        ..Spec::default()
+    };
+    let handler = Handler::of_bridge(Bridge { client: context.client(), owner, base });
+    context.block_on(async {
+        homing_mcp::serve(handler).await.map_err(|error| {
+            let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
+            "This is for agents that speak MCP; `claude mcp add homing -- homing mcp` sets one up."
+                .clone_into(&mut problem.advice);
+            Failure::from(problem)
+        })
+    })?;
+    Ok(exit_code::DONE)
+}

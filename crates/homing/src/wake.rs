@@ -1,0 +1,66 @@
+//! `homing __homing-wake HOME`: what the daemon runs, under a shim, to start a turn of an agent.
+//!
+//! Reads an order on its input, does it, and says by its exit code what came of it: 0 delivered, 75 not now, 1 a failed attempt. Its last line
+//! says how or why, and stays with the delivery. It asks no daemon: what it needs to know is in the order.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use homing_deliver::wake::{self, Order, Verdict};
+use homing_model::OsText;
+
+use crate::home;
+use crate::surroundings::Surroundings;
+
+/// The hidden first argument.
+pub(crate) const WAKE: &str = "__homing-wake";
+/// The code that means: not now (`EX_TEMPFAIL`).
+const NOT_NOW: u8 = 75;
+/// No order is longer: fifty notices with their tails.
+const LONGEST: u64 = 16 << 20;
+/// Where programs are looked for; a session says it better.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Where people keep programs of their own, in their folder.
+const OWN: [&str; 3] = [".local/bin", "bin", ".npm-global/bin"];
+
+/// How the daemon calls this.
+pub(crate) fn command(program: &Path, home: &Path) -> Vec<OsText> {
+    [program.as_os_str(), WAKE.as_ref(), home.as_os_str()].map(|word| OsText::from(word.to_owned())).to_vec()
+}
+
+/// What can be known of this process's surroundings.
+pub(crate) fn surroundings(home: &Path, surroundings: &Surroundings) -> wake::Surroundings {
+    let user = surroundings.get("HOME").map(Path::new).filter(|user| user.is_absolute());
+    let own = user.iter().flat_map(|user| OWN.map(|folder| user.join(folder).to_string_lossy().into_owned()));
+    let path = std::iter::once(PATH.to_owned()).chain(own).collect::<Vec<_>>().join(":");
+    let usual = surroundings.get("HOMING_HOME").is_none()
+        && home::resolve(None, surroundings).is_ok_and(|usual| usual == home);
+    wake::Surroundings { home: home.to_owned(), names_home: !usual, user: user.map(Path::to_owned), path }
+}
+
+/// Does what the order on the input says.
+pub(crate) fn run(home: &Path) -> ExitCode {
+    let surroundings = surroundings(home, &Surroundings::of_this_process());
+    let verdict = match read() {
+        Ok(order) => match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(wake::wake(&order, &surroundings)),
+            Err(error) => Verdict::Failed(format!("the event loop cannot be set up: {error}")),
+        },
+        Err(error) => Verdict::Failed(format!("the order cannot be read: {error}")),
+    };
+    let (code, line) = match &verdict {
+        Verdict::Delivered(how) => (ExitCode::SUCCESS, how),
+        Verdict::NotNow(why) => (ExitCode::from(NOT_NOW), why),
+        Verdict::Failed(why) => (ExitCode::FAILURE, why),
+    };
+    // If nobody takes it, the code still says what matters.
+    let _ = writeln!(io::stderr(), "{}", homing_model::sanitize::line(line));
+    code
+}
+
+fn read() -> io::Result<Order> {
+    let mut text = Vec::new();
+    io::stdin().take(LONGEST).read_to_end(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}

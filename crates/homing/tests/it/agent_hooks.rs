@@ -1,0 +1,358 @@
+//! The hooks of agents: told once, in the session that asked, and never in the agent's way.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+
+use homing_testkit::{Home, Output, gate, wait_for};
+use serde_json::{Value, json};
+
+/// Starts a command with this on its stdin, and closes it.
+fn start(mut command: Command, input: &str) -> Child {
+    command.env_remove("CLAUDE_PID").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    // One that leaves without reading closes the pipe.
+    let _ = stdin.write_all(input.as_bytes());
+    child
+}
+
+fn end(child: Child) -> Output {
+    let output = child.wait_with_output().expect("it ends");
+    Output {
+        code: output.status.code().expect("an exit code"),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+fn started(home: &Home, words: &[&str], input: &str) -> Child {
+    let mut command = home.command();
+    command.arg("hook").args(words);
+    start(command, input)
+}
+
+/// A hook with this input, to its end.
+fn hook(home: &Home, words: &[&str], input: &Value) -> Output {
+    end(started(home, words, &input.to_string()))
+}
+
+fn session(id: &str) -> Value {
+    json!({ "session_id": id, "cwd": "/", "hook_event_name": "x", "something_new": [1] })
+}
+
+fn with(id: &str, name: &str, value: impl Into<Value>) -> Value {
+    let mut input = session(id);
+    input[name] = value.into();
+    input
+}
+
+/// What Claude Code is told.
+fn context(output: &Output) -> String {
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    output.json()["hookSpecificOutput"]["additionalContext"].as_str().expect("a text").to_owned()
+}
+
+#[track_caller]
+fn silent(output: &Output) {
+    assert_eq!((output.code, output.text().as_str(), output.stderr.as_str()), (0, "", ""));
+}
+
+/// A task of this owner that has ended.
+fn done(home: &Home, owner: &str, line: &str) -> String {
+    let id = home.submit(&["--owner", owner], line);
+    wait_for("its end", || {
+        let task = home.get(&format!("/v1/tasks/{id}")).json();
+        (!task["ended_at"].is_null()).then_some(())
+    });
+    id
+}
+
+/// How many entries an owner has, held or not; asked by nobody in particular.
+fn open_entries(home: &Home, owner: &str) -> u64 {
+    let owners = home.get("/v1/inbox").json();
+    let found = owners["items"].as_array().expect("a list").iter().find(|one| one["owner"] == owner);
+    found.map_or(0, |one| one["open"].as_u64().expect("a number"))
+}
+
+#[test]
+fn p6_the_end_of_a_turn_tells_what_has_ended_once_and_the_next_call_acknowledges_it() {
+    let home = super::home();
+    let id = done(&home, "claude:s1", "echo hello; exit 3");
+    let told = hook(&home, &["claude", "Stop"], &session("s1"));
+    assert_eq!(told.json()["hookSpecificOutput"]["hookEventName"], "Stop");
+    let text = context(&told);
+    for part in [id.as_str(), "not user input", "exit code 3", "hello", "untrusted"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(open_entries(&home, "claude:s1"), 1, "held, not gone");
+    silent(&hook(&home, &["claude", "Stop"], &with("s1", "stop_hook_active", true)));
+    assert_eq!(open_entries(&home, "claude:s1"), 0);
+}
+
+#[test]
+fn p6_two_sessions_in_one_folder_never_hear_each_others_ends() {
+    let home = super::home();
+    let ids: Vec<_> = (0..6).map(|n| (n % 2, done(&home, &format!("claude:s{}", n % 2), "true"))).collect();
+    silent(&hook(&home, &["claude", "Stop"], &session("s2")));
+    silent(&hook(&home, &["codex", "Stop"], &session("s0")));
+    for own in 0..2 {
+        let text = context(&hook(&home, &["claude", "Stop"], &session(&format!("s{own}"))));
+        for (of, id) in &ids {
+            assert_eq!(text.contains(id), *of == own, "{id} of s{of} in the turn of s{own}");
+        }
+    }
+}
+
+#[test]
+fn each_agent_is_told_in_its_own_words() {
+    let home = super::home();
+    for (agent, event, decision) in [("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")] {
+        let id = done(&home, &format!("{agent}:s"), "true");
+        let answer = hook(&home, &[agent, event], &session("s")).ok().json();
+        assert_eq!(answer["decision"], decision);
+        assert!(answer["reason"].as_str().is_some_and(|text| text.contains(&id)), "{answer}");
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_after_a_break_hears_what_ended_and_what_still_runs() {
+    let home = super::home();
+    let running = home.submit(&["--owner", "claude:s", "--name", "server"], &gate("never"));
+    let ended = done(&home, "claude:s", "true");
+    let text = context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume")));
+    assert!(text.contains(&ended) && text.contains(&running) && text.contains("still runs"), "{text}");
+    let text = context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "compact")));
+    assert!(!text.contains(&ended) && text.contains(&running), "{text}");
+    silent(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "startup")));
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    let ended = done(&home, "claude:s", "true");
+    let told = hook(&home, &["claude", "UserPromptSubmit"], &session("s"));
+    assert_eq!(told.json()["hookSpecificOutput"]["hookEventName"], "UserPromptSubmit");
+    assert!(context(&told).contains(&ended));
+}
+
+#[test]
+fn what_makes_no_sense_is_met_with_silence_and_never_with_the_code_that_blocks() {
+    let home = super::home();
+    let id = done(&home, "claude:s", "true");
+    for input in ["", "{", "[1]", "null", "\u{0}", "{\"session_id\":7}", "{\"session_id\":\"../x\"}"] {
+        silent(&end(started(&home, &["claude", "Stop"], input)));
+    }
+    silent(&hook(&home, &["claude", "SubagentStop"], &session("s")));
+    silent(&hook(&home, &["claude", "Stop"], &with("s", "agent_id", "a1")));
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &with("s", "agent_id", "a1")));
+    for words in
+        [&["opencode", "Stop"][..], &["claude"], &["claude", "Stop", "--nonsense"], &["nobody", "Stop"]]
+    {
+        let refused = hook(&home, words, &session("s"));
+        assert_eq!(refused.code, 1, "{words:?}");
+        assert!(refused.stdout.is_empty());
+    }
+    let long = with("s", "prompt", "x".repeat(9 << 20));
+    silent(&hook(&home, &["claude", "Stop"], &long));
+    let large = with("s", "prompt", "x".repeat(2 << 20));
+    assert!(context(&hook(&home, &["claude", "Stop"], &large)).contains(&id), "nothing of that took it");
+}
+
+#[test]
+fn a_hook_starts_no_daemon_and_says_nothing_where_none_runs() {
+    let home = super::home();
+    for event in ["Stop", "SessionStart", "UserPromptSubmit", "SessionEnd", "rewake"] {
+        silent(&hook(&home, &["claude", event], &session("s")));
+    }
+    assert!(home.find_daemon().is_none() && !home.path().exists());
+    let id = done(&home, "claude:s", "true");
+    let _ = home.cli(["daemon", "stop"]).ok();
+    for event in ["Stop", "SessionStart", "UserPromptSubmit", "SessionEnd", "rewake"] {
+        silent(&hook(&home, &["claude", event], &session("s")));
+    }
+    assert!(home.find_daemon().is_none());
+    let _ = home.cli(["daemon", "start"]).ok();
+    assert!(context(&hook(&home, &["claude", "Stop"], &session("s"))).contains(&id), "it was not lost");
+}
+
+#[test]
+fn p6_what_a_hook_printed_for_nobody_was_told_to_nobody() {
+    let home = super::home();
+    done(&home, "claude:s", "true");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = home.command();
+    command.args(["hook", "claude", "Stop"]).stdin(Stdio::piped()).stdout(writer);
+    let mut child = command.spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(session("s").to_string().as_bytes()).expect("written");
+    assert!(child.wait().expect("it ends").success());
+    // No later call of the session acknowledges it.
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 1);
+}
+
+/// Starts a script in a process of its own, which is the agent: `hook EVENT` there is what Claude Code would run.
+fn agent(home: &Home, script: &str, input: &Value) -> Child {
+    let program = home.program().display();
+    let hook = format!("hook() {{ printf %s \"$input\" | CLAUDE_PID=$$ '{program}' hook claude \"$@\"; }}");
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("input=$(cat); {hook}; {script}")]).current_dir(home.scratch());
+    shell.env_remove("HOMING_OWNER").env("HOMING_HOME", home.path());
+    start(shell, &input.to_string())
+}
+
+#[test]
+fn p5_what_an_agent_was_told_that_then_died_is_told_again_when_its_session_goes_on() {
+    let home = super::home();
+    let id = done(&home, "claude:s", "true");
+    let first = end(agent(&home, "hook SessionStart", &with("s", "source", "startup")));
+    assert_eq!(first.text().matches(&format!("{id} succeeded")).count(), 1, "{}", first.stderr);
+    let again = end(agent(&home, "hook SessionStart; hook Stop", &with("s", "source", "resume")));
+    assert_eq!(again.text().matches(&format!("{id} succeeded")).count(), 1, "{}", again.text());
+    let last = end(agent(&home, "hook SessionStart; hook Stop", &with("s", "source", "resume")));
+    assert_eq!(last.text(), "", "the end of that turn said that it was heard");
+    assert_eq!(open_entries(&home, "claude:s"), 0);
+}
+
+#[test]
+fn claude_is_not_kept_from_ending_more_often_than_it_listens() {
+    let home = super::home();
+    for n in 0..7 {
+        let id = done(&home, "claude:s", "true");
+        let text = context(&hook(&home, &["claude", "Stop"], &with("s", "stop_hook_active", n > 0)));
+        assert!(text.contains(&id), "{n}");
+    }
+    let id = done(&home, "claude:s", "true");
+    silent(&hook(&home, &["claude", "Stop"], &with("s", "stop_hook_active", true)));
+    let text = context(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    assert!(text.contains(&id), "it waits for the next turn");
+}
+
+#[test]
+fn an_end_of_a_turn_can_wait_for_marked_work_and_for_no_other() {
+    let home = super::home();
+    let _other = home.submit(&["--owner", "claude:s"], &gate("never"));
+    silent(&hook(&home, &["claude", "Stop", "--hold", "10m"], &session("s")));
+    let marked = home.submit(&["--owner", "claude:s", "--label", "hold=true"], &gate("open"));
+    let held = started(&home, &["claude", "Stop", "--hold", "10m"], &session("s").to_string());
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    assert!(context(&end(held)).contains(&marked));
+    silent(&hook(&home, &["claude", "Stop", "--hold", "1ms"], &session("s")));
+}
+
+#[test]
+fn p6_fifty_hooks_at_once_tell_everything_once() {
+    let home = super::home();
+    let ids: Vec<_> = (0..20).map(|_| done(&home, "claude:s", "true")).collect();
+    let input = session("s").to_string();
+    let hooks: Vec<_> = (0..50).map(|_| started(&home, &["claude", "Stop"], &input)).collect();
+    let said: String = hooks.into_iter().map(|hook| end(hook).ok().text()).collect();
+    for id in &ids {
+        assert_eq!(said.matches(&format!("{id} succeeded")).count(), 1, "{id}");
+    }
+}
+
+/// A waiter, once it is seen by the daemon.
+fn waiting(home: &Home, id: &str) -> Child {
+    let child = started(home, &["claude", "rewake"], &session(id).to_string());
+    seen_waiting(home, id);
+    child
+}
+
+fn seen_waiting(home: &Home, id: &str) {
+    wait_for("the waiter", || {
+        let info = home.get(&format!("/v1/sessions/claude:{id}")).json();
+        (info["waiter"] == true).then_some(())
+    });
+}
+
+#[test]
+fn p5_a_waiter_wakes_its_session_with_the_next_end_through_a_crash_of_the_daemon() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "claude:s"], &format!("{}; echo hello", gate("open")));
+    let waiter = waiting(&home, "s");
+    let daemon = home.daemon_pid();
+    home.kill(daemon);
+    wait_for("the next daemon", || home.find_daemon().filter(|found| found.pid != daemon));
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!((woken.code, woken.text().as_str()), (2, ""), "{}", woken.stderr);
+    assert!(woken.stderr.contains(&id) && woken.stderr.contains("hello"), "{}", woken.stderr);
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 0);
+}
+
+#[test]
+fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
+    let home = super::home();
+    let options = ["--owner", "claude:s", "--notify", "inbox", "--notify", "wake:claude:s"];
+    let id = home.submit(&options, &gate("open"));
+    let waiter = waiting(&home, "s");
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!(woken.code, 2, "{}", woken.stderr);
+    assert!(woken.stderr.contains(&id));
+    wait_for("the wake to be given up", || {
+        let deliveries = home.get(&format!("/v1/deliveries?task={id}")).json();
+        let wake =
+            deliveries["items"].as_array()?.iter().find(|one| one["target"] == "wake:claude:s").cloned()?;
+        (wake["state"] == "dead" && wake["attempts"] == 0).then_some(())
+    });
+}
+
+#[test]
+fn one_waiter_waits_for_each_session_and_none_where_nothing_runs() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    silent(&hook(&home, &["claude", "rewake"], &session("none")));
+    let id = home.submit(&["--owner", "claude:s"], &gate("open"));
+    let first = waiting(&home, "s");
+    silent(&hook(&home, &["claude", "rewake"], &session("s")));
+    silent(&hook(&home, &["claude", "rewake"], &session("t")));
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(first);
+    assert_eq!(woken.code, 2);
+    assert!(woken.stderr.contains(&id));
+    assert_eq!(std::fs::read_dir(home.path().join("waiters")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn p5_a_waiter_whose_agent_is_gone_leaves_and_tells_nobody() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "claude:s"], &gate("open"));
+    let script = format!("{{ hook rewake 2> said; echo $? > code; }} & {}; kill -9 $$", gate("die"));
+    let agent = agent(&home, &script, &session("s"));
+    seen_waiting(&home, "s");
+    let open = |name: &str| std::fs::write(home.scratch().join(name), "").expect("a gate opens");
+    open("die");
+    let _ = agent.wait_with_output().expect("it ends, and its waiter");
+    open("open");
+    let read = |name: &str| std::fs::read_to_string(home.scratch().join(name)).expect("written");
+    assert_eq!((read("code").trim(), read("said").as_str()), ("0", ""));
+    let _ = home.until_status(&id, "succeeded");
+    assert!(context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume"))).contains(&id));
+}
+
+#[test]
+fn a_process_is_in_the_session_that_a_hook_of_its_ancestor_named() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    assert_eq!(home.get("/v1/session").json(), Value::Null);
+    silent(&hook(&home, &["claude", "SessionStart"], &with("s1", "source", "startup")));
+    let info = home.get("/v1/session").json();
+    assert_eq!((&info["owner"], &info["pid"]), (&json!("claude:s1"), &json!(std::process::id())));
+    silent(&hook(&home, &["claude", "SessionStart"], &with("s2", "source", "clear")));
+    assert_eq!(home.get("/v1/session").json()["owner"], "claude:s2");
+    silent(&hook(&home, &["claude", "SessionEnd"], &session("s2")));
+    assert_eq!(home.get("/v1/session").json(), Value::Null);
+    // The process of Codex serves several conversations at once: it is in none that could be told.
+    silent(&hook(&home, &["codex", "SessionStart"], &session("a")));
+    assert_eq!(home.get("/v1/session").json(), Value::Null);
+    assert_eq!(home.get("/v1/sessions/codex:a").json()["pid"], std::process::id());
+    // What is known survives the daemon, and says nothing of processes that the agent did not start.
+    silent(&hook(&home, &["gemini", "SessionStart"], &session("g")));
+    let _ = home.cli(["daemon", "restart"]).ok();
+    assert_eq!(home.get("/v1/session").json()["owner"], "gemini:g");
+    let ask = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); \
+               s.sendall(b'GET /v1/session HTTP/1.0\\r\\n\\r\\n'); print(s.recv(4096).decode().split('\\r\\n')[-1])";
+    let socket = home.path().join("homing.sock");
+    let inside = home.submit(&[], &format!("python3 -c \"{ask}\" '{}'", socket.display()));
+    let _ = home.ended(&inside);
+    assert_eq!(String::from_utf8_lossy(&home.output(&inside)).trim(), "null");
+}

@@ -1,0 +1,224 @@
+//! Codex by its queue, opencode by its server, a pane of tmux by its keys; and where nobody can be woken, that is said at once.
+
+use std::fs;
+use std::process::Command;
+
+use homing_testkit::{Home, wait_for};
+use serde_json::{Value, json};
+
+use super::agents::{Opencode, Tmux, delivered, delivery, inbox, ok, path, program, read};
+
+fn codex(home: &Home) -> Command {
+    let mut command = home.command();
+    command
+        .env_remove("CLAUDE_CODE_SESSION_ID")
+        .env("CODEX_THREAD_ID", "t-1")
+        .env("CODEX_HOME", home.scratch().join("codex"));
+    command.env("PATH", path(home));
+    command
+}
+
+#[test]
+fn p5_codex_is_woken_by_its_queue_in_the_thread_that_submitted() {
+    let home = super::home();
+    program(
+        &home,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.166.0;; queue) shift; printf '%s\\n' \"$@\" >> queued; echo \"$CODEX_HOME\" > env;\
+         echo 'Queued message 1 for thread t-1.';; *) exit 9;; esac",
+    );
+    let id = ok(codex(&home).args(["run", "--notify", "wake", "-c", "echo out; exit 3"]));
+    let row = delivered(&home, &id);
+    assert_eq!(row["target"], "wake:codex:t-1");
+    assert_eq!(row["history"][0]["result"], "codex queue: Queued message 1 for thread t-1.");
+    let queued = read(&home, "queued");
+    assert!(queued.starts_with("--thread\nt-1\n--message\n[homing notice - not user input] "), "{queued}");
+    assert!(queued.contains(&id) && queued.contains("exit code 3") && queued.contains("| out\n"), "{queued}");
+    assert_eq!(read(&home, "env").trim(), home.scratch().join("codex").to_str().unwrap());
+    assert_eq!(inbox(&home, "codex:t-1").len(), 0);
+}
+
+#[test]
+fn a_codex_without_a_queue_is_run_where_that_is_allowed_and_else_says_what_to_do() {
+    let home = super::home();
+    program(
+        &home,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.150.0;; exec) echo \"$@\" >> calls; cat >> prompts; echo '{\"type\":\"turn.completed\"}';;\
+         *) exit 9;; esac",
+    );
+    let id = ok(codex(&home).args(["run", "--notify", "wake", "true"]));
+    let row = delivery(&home, &id, |one| one["attempts"] == 1);
+    assert!(row["history"][0]["result"].as_str().unwrap().contains("has no queue"), "{row}");
+    assert_eq!(inbox(&home, "codex:t-1"), [id.clone()]);
+    fs::write(home.path().join("config.toml"), "[wake]\nheadless = true\n").unwrap();
+    let _ = home.cli(["daemon", "restart"]).ok();
+    let _ = home.cli(["redeliver", &id]).ok();
+    let _ = delivered(&home, &id);
+    assert_eq!(read(&home, "calls"), "exec resume --json --skip-git-repo-check t-1 -\n");
+    assert!(read(&home, "prompts").contains(&id));
+}
+
+#[test]
+fn p5_opencode_is_woken_by_its_server_when_the_session_has_time() {
+    let home = super::home();
+    let server = Opencode::new("ses_1", None);
+    server.is_busy(true);
+    let target = format!("wake:opencode:{}#ses_1", server.url);
+    let ids: Vec<_> = (0..2).map(|_| home.submit(&["--notify", &target], "echo out")).collect();
+    for id in &ids {
+        let _ = delivery(&home, id, |one| {
+            one["reason"].as_str().is_some_and(|why| why.contains("middle of a turn"))
+        });
+    }
+    assert_eq!(server.prompts(), Vec::new());
+    server.is_busy(false);
+    for id in &ids {
+        let row = delivered(&home, id);
+        assert_eq!(
+            (&row["attempts"], &row["history"][0]["result"]),
+            (&1.into(), &"prompt_async of opencode answered 204".into())
+        );
+    }
+    let prompts = server.prompts();
+    assert_eq!(prompts.len(), 1, "one turn");
+    let text = prompts[0].1["parts"][0]["text"].as_str().unwrap();
+    assert!(ids.iter().all(|id| text.contains(id.as_str())), "{text}");
+}
+
+#[test]
+fn a_session_that_opencode_does_not_know_is_never_spoken_to_and_a_password_comes_from_the_home() {
+    let home = super::home();
+    let server = Opencode::new("ses_1", Some("b3BlbmNvZGU6aHVudGVyMg=="));
+    let other = home.submit(&["--notify", &format!("wake:opencode:{}#ses_2", server.url)], "true");
+    let row =
+        delivery(&home, &other, |one| one["reason"].as_str().is_some_and(|why| why.contains("password")));
+    assert_eq!(row["state"], "pending");
+    assert!(server.refused() > 0);
+    fs::write(home.path().join("opencode.password"), "hunter2\n").unwrap();
+    let _ = delivery(&home, &other, |one| {
+        one["reason"].as_str().is_some_and(|why| why.contains("does not know the session"))
+    });
+    let id = home.submit(&["--notify", &format!("wake:opencode:{}#ses_1", server.url)], "true");
+    let _ = delivered(&home, &id);
+    assert_eq!(server.prompts().len(), 1);
+    assert_eq!(inbox(&home, "user"), [other]);
+}
+
+#[test]
+fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
+    let home = super::home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = tmux.pane(&format!("cd '{}'; exec cat > typed", home.scratch().display()));
+    let submit = || {
+        let mut command = home.command();
+        command
+            .env("TMUX", tmux.variable())
+            .env("TMUX_PANE", "%99")
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        ok(command.args(["run", "--name", "a job", "--notify", &format!("wake:tmux:{pane}"), "true"]))
+    };
+    wait_for("cat to run", || {
+        (tmux.call(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]) == "cat").then_some(())
+    });
+    let id = submit();
+    let row = delivered(&home, &id);
+    assert!(row["history"][0]["result"].as_str().unwrap().contains("`cat` still runs"), "{row}");
+    let typed = wait_for("the line", || Some(read(&home, "typed")).filter(|typed| typed.ends_with('\n')));
+    assert_eq!(typed.lines().count(), 1);
+    assert!(
+        typed.starts_with(&format!("[homing notice - not user input] {id} \"a job\" succeeded")),
+        "{typed}"
+    );
+    // Another program takes its place, by the same name.
+    let next = submit();
+    let _ = delivered(&home, &next);
+    fs::write(home.path().join("hold"), "").unwrap();
+    let held = {
+        let mut command = home.command();
+        command.env("TMUX", tmux.variable()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let line = "while [ -e \"$HOLD\" ]; do sleep 0.01; done";
+        command.env("HOLD", home.path().join("hold"));
+        ok(command.args(["run", "--notify", &format!("wake:tmux:{pane}"), "-c", line]))
+    };
+    let _ = tmux.call(&[
+        "respawn-pane",
+        "-k",
+        "-t",
+        &pane,
+        &format!("cd '{}'; exec cat > other", home.scratch().display()),
+    ]);
+    fs::remove_file(home.path().join("hold")).unwrap();
+    let row = delivery(&home, &held, |one| {
+        one["reason"].as_str().is_some_and(|why| why.contains("no longer the `cat`"))
+    });
+    assert_eq!((&row["state"], read(&home, "other").as_str()), (&"pending".into(), ""));
+    assert_eq!(inbox(&home, "user"), [held]);
+}
+
+#[test]
+fn nothing_is_typed_into_a_shell_and_nobody_is_woken_where_there_is_nobody() {
+    let home = super::home();
+    let refused = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut command = home.command();
+        for name in ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID", "TMUX", "TMUX_PANE"] {
+            command.env_remove(name);
+        }
+        let output = command
+            .envs(variables.iter().copied())
+            .args(["run", "--notify"])
+            .args(words)
+            .arg("true")
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{words:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = refused(&["wake"], &[]);
+    assert!(
+        said.contains("HM0060") && said.contains("in no session of an agent") && said.contains("exec:"),
+        "{said}"
+    );
+    assert!(refused(&["wake"], &[("GEMINI_SESSION_ID", "g1")]).contains("homing install gemini"));
+    assert!(refused(&["wake"], &[("OPENCODE_SESSION_ID", "s1")]).contains("--port"));
+    assert!(refused(&["wake:nobody"], &[]).contains("names nobody"));
+    assert!(refused(&["wake:tmux:%7"], &[]).contains("what runs in that pane"));
+    assert!(refused(&["wake:opencode:http://10.0.0.1:1#s"], &[]).contains("https"));
+    if let Some(tmux) = Tmux::new(home.scratch()) {
+        let pane = tmux.pane("exec /bin/sh");
+        let said = refused(&[&format!("wake:tmux:{pane}")], &[("TMUX", &tmux.variable())]);
+        assert!(said.contains("a shell would run what is typed"), "{said}");
+    }
+    assert_eq!(
+        home.cli(["list", "--all", "--json"]).ok().json()["items"],
+        json!([]),
+        "nothing was submitted"
+    );
+    let answer = home
+        .post("/v1/tasks", &json!({ "argv": ["true"], "notify": { "on": "always", "targets": ["wake"] } }));
+    assert_eq!((answer.status, &answer.json()["code"]), (422, &"HM0060".into()));
+}
+
+#[test]
+fn whoever_names_a_session_as_its_owner_can_have_it_woken() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let spec =
+        json!({ "argv": ["true"], "owner": "claude:s1", "notify": { "on": "always", "targets": ["wake"] } });
+    let task = home.post("/v1/tasks", &spec).json();
+    let row = delivery(&home, task["id"].as_str().unwrap(), |one| one["reason"] != Value::Null);
+    assert_eq!((&row["target"], &row["state"]), (&"wake:claude:s1".into(), &"pending".into()));
+}
+
+#[test]
+fn a_desktop_notification_is_refused_where_nothing_can_show_it() {
+    let home = super::home();
+    let there = ["/usr/local/bin", "/usr/bin", "/bin"]
+        .iter()
+        .any(|folder| fs::exists(format!("{folder}/notify-send")).unwrap());
+    if there {
+        return;
+    }
+    let output = home.cli(["run", "--notify", "desktop", "true"]);
+    assert!(output.code != 0 && output.stderr.contains("notify-send"), "{}", output.stderr);
+}
