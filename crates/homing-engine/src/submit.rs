@@ -154,6 +154,11 @@ async fn submit(
             "`watch` contains the value of the secret `{name}`, which is never written down"
         )));
     }
+    if let Some(name) = plan.as_ref().and_then(|plan| masks.given_in(plan.input.as_deref()?)) {
+        return Err(Error::BadParameter(format!(
+            "`prompt` contains the value of the secret `{name}`, which is never written down: name the variable instead, the agent has it"
+        )));
+    }
     masks.cover_spec(&mut stored);
     if let Some(prompt) = &mut stored.prompt {
         prompt.truncate(head(prompt, KEPT_PROMPT).len());
