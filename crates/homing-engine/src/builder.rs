@@ -24,7 +24,6 @@ use crate::launch::Values;
 use crate::live::Live;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
@@ -192,7 +191,6 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
-            waiters: Waiters::default(),
             takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,

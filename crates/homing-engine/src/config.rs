@@ -14,6 +14,8 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use crate::agent::{Agents, Entry as AgentEntry};
+
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Period(pub Duration);
@@ -256,6 +258,8 @@ pub struct Config {
     pub notify: operator::Policy,
     /// How often an agent's session is woken.
     pub wake: wake::Settings,
+    /// Agents that are asked.
+    pub agents: Agents,
 }
 
 /// Why a file is no configuration.

@@ -100,6 +100,25 @@ pub enum Error {
     /// A command inside a task named a target, or wanted others to be able to.
     #[error("{0} may not be set from inside task {1}")]
     NestedNotify(String, TaskId),
+    /// No agent was named, and none stands out.
+    #[error("{0}")]
+    NoAgent(String),
+    /// There is no such agent.
+    #[error("there is no agent `{name}`; there are {}", known.join(", "))]
+    UnknownAgent {
+        /// What was given.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// An agent cannot go on with that.
+    #[error("task {task} cannot be continued: {why}")]
+    NotContinued {
+        /// With what.
+        task: TaskId,
+        /// Why.
+        why: String,
+    },
     /// A secret's file could not be read at submit.
     #[error("the secret `{name}` could not be read: {why}")]
     Secret {
@@ -148,6 +167,9 @@ impl Error {
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } => Code::NestedLimit,
+            Self::NoAgent(_) => Code::NoAgent,
+            Self::UnknownAgent { .. } => Code::UnknownAgent,
+            Self::NotContinued { .. } => Code::NotContinued,
             Self::NestedNotify(..) => Code::NestedNotify,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,

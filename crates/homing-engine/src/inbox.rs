@@ -38,6 +38,20 @@ impl Engine {
         self.once_there(owner, limit.unwrap_or(MOST), wait, None).await
     }
 
+    /// The same for somebody who will tell the owner what comes: nobody else wakes it meanwhile.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn await_inbox(
+        &self,
+        owner: &str,
+        limit: Option<u32>,
+        wait: Duration,
+    ) -> Result<Vec<Notice>, Error> {
+        let _waiting = self.inner.takers.enter(owner);
+        self.inbox(owner, limit, wait).await
+    }
+
     /// The same, for this taker alone until its lease ends.
     ///
     /// # Errors

@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod agent;
 mod ancestry;
 mod attend;
 mod builder;
@@ -39,6 +40,7 @@ mod entropy;
 mod error;
 mod exec;
 mod external;
+mod growth;
 mod guard;
 mod home;
 mod hook;
@@ -79,6 +81,5 @@ pub use keeper::report_start_failure;
 pub use output::{OutputPart, OutputQuery};
 pub use query::Snapshot;
 pub use routes::{InboxOnly, Routes};
-pub use session::Waiter;
 pub use submit::{Caller, IdempotencyKey, Submission};
 pub use wait::WaitMode;

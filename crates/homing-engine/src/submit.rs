@@ -7,15 +7,17 @@ use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
+use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::{
-    Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Target, Task, TaskId, obvious,
+    Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
 use homing_store::store::{Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
+use crate::agent;
 use crate::ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
@@ -140,6 +142,10 @@ async fn submit(
         let parent = parent.map(|parent| parent.id);
         return external::track(inner, Asked { spec, owner, parent, depth, idempotency, now }).await;
     }
+    let plan = match spec.kind {
+        Kind::Agent => Some(agent::plan::plan(inner, &mut spec, &owner).await?),
+        Kind::Command | Kind::External | Kind::Hook => None,
+    };
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
     let values = values(inner, &mut spec)?;
@@ -159,11 +165,15 @@ async fn submit(
         )));
     }
     masks.cover_spec(&mut stored);
+    if let Some(prompt) = &mut stored.prompt {
+        prompt.truncate(head(prompt, KEPT_PROMPT).len());
+    }
     let command = stored.command_line();
     let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();
     loop {
         let id = TaskId::from_entropy(entropy::draw());
-        let folder = match make_folder(inner, &id, &values.written) {
+        let input = plan.as_ref().and_then(|plan| plan.input.as_deref());
+        let folder = match make_folder(inner, &id, &values.written, input) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => {
@@ -174,9 +184,14 @@ async fn submit(
                 return Err(error);
             }
         };
+        if input.is_some() {
+            let path = inner.home.task(&id).join(agent::prompt::FILE);
+            stored.stdin = Stdin::File(path.into_os_string().into());
+        }
         let task = NewTask {
-            kind: Kind::Command,
+            kind: spec.kind,
             tracking: None,
+            agent: plan.as_ref().map(|plan| plan.agent.clone()),
             id: id.clone(),
             spec: stored.clone(),
             owner: owner.clone(),
@@ -217,6 +232,11 @@ async fn submit(
             Ok(Submitted::Joined(record)) => return Ok((record, true)),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
+            Ok(Submitted::SessionGone(task)) => {
+                let why = "it is forgotten, and its session with it".to_owned();
+                return Err(Error::NotContinued { task, why });
+            }
+            Ok(Submitted::SessionBusy(id)) => return Err(Error::Live(id)),
             Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));
@@ -261,9 +281,17 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
     Ok(LaunchValues { all, written })
 }
 
-pub(crate) fn make_folder(inner: &Inner, id: &TaskId, values: &Values) -> io::Result<std::os::fd::OwnedFd> {
+/// Makes the folder of a new task, with its environment, and with a prompt if there is one.
+pub(crate) fn make_folder(
+    inner: &Inner,
+    id: &TaskId,
+    values: &Values,
+    prompt: Option<&str>,
+) -> io::Result<std::os::fd::OwnedFd> {
     let folder = inner.home.make_task(id)?;
-    if let Err(error) = launch::write_environment(&folder, values) {
+    let written = launch::write_environment(&folder, values)
+        .and_then(|()| prompt.map_or(Ok(()), |prompt| agent::prompt::write(&folder, prompt)));
+    if let Err(error) = written {
         let _ = inner.home.remove_task(id);
         return Err(error);
     }

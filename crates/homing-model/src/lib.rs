@@ -4,6 +4,7 @@
 //! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
+pub mod agent;
 pub mod answer;
 pub mod api;
 pub mod binding;
@@ -42,6 +43,7 @@ pub mod validate;
 pub mod wake;
 pub mod watch;
 
+pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use detail::{NoticeInfo, TaskDetail};

@@ -164,6 +164,15 @@ catalogue! {
     /// A wake has nobody to go to.
     NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
         "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:URL#SESSION`, `wake:tmux:%PANE`. `homing doctor` says what can be woken here.";
+    /// Nobody to ask.
+    NoAgent = "HM0070", "no_agent", 422, "no agent was named",
+        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
+    /// An agent that nobody knows.
+    UnknownAgent = "HM0071", "unknown_agent", 422, "there is no such agent",
+        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent.";
+    /// A session that cannot go on.
+    NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
+        "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
 }
 
 impl Code {

@@ -1,11 +1,12 @@
 //! What goes into the ledger of notices, and what comes out of it.
 
+use homing_model::agent::Heard;
 use homing_model::notify::{SigningKey, When};
 use homing_model::wake::Budget;
 use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// Random bits, from which the ids of the notice and its deliveries are drawn.
     pub entropy: u64,
@@ -17,8 +18,10 @@ pub struct Report {
     pub at_most: Option<When>,
     /// The file with the first bytes.
     pub output_path: Option<String>,
-    /// What an external task was completed with.
+    /// What an external task was completed with, or an agent answered; of one that failed, why.
     pub answer: Option<String>,
+    /// What an agent said of itself.
+    pub agent: Option<Heard>,
     /// Matches of what was watched for that no notice told.
     pub held_back: Option<u64>,
 }

@@ -111,6 +111,10 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// The task whose session it was to continue is forgotten.
+    SessionGone(TaskId),
+    /// Another live task is in the session that it was to continue.
+    SessionBusy(TaskId),
     /// It is no earlier request, and an external task without anything to track it by is not accepted.
     NothingToTrack,
 }
@@ -233,7 +237,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends the task, if this attempt is the current one and has not ended: state, outcome, the notice `task.completed` in the log, the
     /// owner's inbox entry and one delivery for each other target, as the task's policy says (P1, P5).
-    /// An external task gets its answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
+    /// An external task and an agent get their answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
     /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
@@ -399,6 +403,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first, each with `task.forgotten`.
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
+
+    /// Whether a task that is not forgotten has this session of an agent.
+    fn session_kept(&self, session: String) -> Op<bool>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
     /// rows of each.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
-    ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
+    ack, ask, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
     heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
     stop, track, wait,
 };
@@ -69,6 +69,9 @@ enum Command {
     /// Show what has ended and waits for you
     #[command(visible_alias = "results")]
     Inbox(inbox::Options),
+    /// Ask an agent; its answer is the result
+    #[command(hide = true)]
+    Ask(ask::Options),
     /// Print the event log as JSON lines
     #[command(hide = true)]
     Events(events::Options),
@@ -195,6 +198,7 @@ impl Command {
         match self {
             Self::Run(options) => run::run(&options, context),
             Self::Exec(options) => exec::run(&options, context),
+            Self::Ask(options) => ask::run(&options, context),
             Self::List(options) => list::run(&options, context),
             Self::Show(options) => show::run(&options, context),
             Self::Output(options) => output::run(&options, context),

@@ -7,6 +7,7 @@
 
 mod autostart;
 mod capture;
+mod circumstances;
 mod cli;
 mod columns;
 mod command;

@@ -75,7 +75,9 @@ fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(Str
     if width >= NARROW {
         cells.push((symbol::exit(task), None));
     }
-    cells.push((title(task), None));
+    let at = task.progress.as_ref().and_then(|progress| progress.text.as_deref());
+    let at = at.filter(|_| task.agent.is_some() && !task.status.is_terminal());
+    cells.push((at.map_or_else(|| title(task), |at| format!("{} [{}]", title(task), line(at))), None));
     cells
 }
 

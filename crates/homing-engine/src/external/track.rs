@@ -51,6 +51,7 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
         let task = NewTask {
             kind: Kind::External,
             tracking,
+            agent: None,
             id: id.clone(),
             spec: spec.clone(),
             owner: owner.clone(),
@@ -80,7 +81,8 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
             Ok(Submitted::Joined(record)) => return Ok((record, true)),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
-            Ok(Submitted::IdTaken) => {}
+            // No agent is asked.
+            Ok(Submitted::IdTaken | Submitted::SessionGone(_) | Submitted::SessionBusy(_)) => {}
             Ok(Submitted::NothingToTrack) => return Err(refusal(&spec, absent)),
             Err(error) => {
                 inner.set_degraded(Some(error.to_string()));

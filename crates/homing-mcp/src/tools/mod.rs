@@ -1,5 +1,6 @@
 //! The tools: what each is called, what it teaches a model, what it takes and gives.
 
+mod ask;
 mod inbox;
 mod input;
 mod list;
@@ -62,6 +63,7 @@ pub(crate) fn all() -> &'static [Tool] {
     TOOLS.get_or_init(|| {
         vec![
             run::tool(),
+            ask::tool(),
             list::tool(),
             output::tool(),
             wait::tool(),
@@ -81,6 +83,7 @@ pub(crate) async fn call(
     let arguments = request.arguments.unwrap_or_default();
     let done = match request.name.as_ref() {
         "run" => run::call(access, arguments, context).await,
+        "ask" => ask::call(access, arguments, context).await,
         "list" => list::call(access, arguments).await.map(Into::into),
         "output" => output::call(access, arguments, context).await.map(Into::into),
         "wait" => wait::call(access, arguments, context).await.map(Into::into),
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn every_tool_says_what_it_takes_and_gives() {
         let names: Vec<_> = all().iter().map(|tool| tool.name.as_ref()).collect();
-        assert_eq!(names, ["run", "list", "output", "wait", "stop", "input", "inbox"]);
+        assert_eq!(names, ["run", "ask", "list", "output", "wait", "stop", "input", "inbox"]);
         for tool in all() {
             let schema =
                 |schema: &JsonObject| schema.get("properties").and_then(|all| all.as_object().cloned());

@@ -33,6 +33,7 @@ pub fn submit(n: u64) -> Submit {
     let task = NewTask {
         kind: homing_model::Kind::Command,
         tracking: None,
+        agent: None,
         id: id(n),
         spec,
         owner: "ann".into(),

@@ -3,6 +3,7 @@
 //! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
 //! [`store_conformance!`](crate::store_conformance) makes one named test of each.
 
+mod asking;
 mod deciding;
 mod finding;
 pub mod fixture;
@@ -20,6 +21,7 @@ mod watching;
 use std::future::Future;
 use std::sync::Arc;
 
+pub use asking::*;
 pub use deciding::*;
 pub use finding::*;
 pub use forgetting::*;
@@ -127,6 +129,10 @@ macro_rules! store_conformance_cases {
             p5_an_external_end_carries_its_answer_or_the_words_for_none
             a_stop_ends_an_external_task_at_once
             what_others_have_is_not_found_among_ones_own
+            p5_an_agents_end_carries_its_answer_or_the_words_for_none
+            p11_an_answer_repeats_no_secret
+            a_session_goes_on_in_one_task_at_a_time
+            a_session_is_kept_while_a_task_of_it_is
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -38,6 +38,7 @@ pub async fn p5_an_end_its_notice_its_entry_and_its_deliveries_are_one(store: Le
         output_tail: "the end".into(),
         output_truncated: true,
         output_path: Some("/out".into()),
+        agent: None,
         answer: None,
         at_most: None,
         held_back: None,

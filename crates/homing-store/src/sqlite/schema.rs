@@ -105,6 +105,9 @@ ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN masks TEXT;
+ALTER TABLE tasks ADD COLUMN agent TEXT;
+ALTER TABLE tasks ADD COLUMN agent_session TEXT;
+CREATE INDEX tasks_agent_session ON tasks (agent_session) WHERE agent_session IS NOT NULL AND forgotten_at IS NULL;
 
 -- Hooks are counted and retired apart: they must not use up the retention of tasks.
 CREATE INDEX tasks_hooks ON tasks (ended_at, seq) WHERE kind = 'hook' AND forgotten_at IS NULL;

@@ -20,8 +20,8 @@ use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention, row,
-    sessions, submit, wakes, writer,
+    agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention,
+    row, sessions, submit, wakes, writer,
 };
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
@@ -298,6 +298,10 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
+    fn session_kept(&self, session: String) -> Op<bool> {
+        self.reader.run(move |conn| agents::session_kept(conn, &session))
+    }
+
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {
         // What a power cut brings back is trimmed again.
         self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
@@ -339,6 +343,7 @@ mod tests {
         let task = NewTask {
             kind: homing_model::Kind::Command,
             tracking: None,
+            agent: None,
             id: TaskId::from_entropy(n),
             spec,
             owner: "ann".into(),

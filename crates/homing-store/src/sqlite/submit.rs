@@ -4,7 +4,7 @@ use homing_model::{EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Tran
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::{events, row};
+use super::{agents, events, row};
 use crate::record::{NewTask, Record, Tracking};
 use crate::store::{Error, Idempotency, Submit, Submitted};
 
@@ -24,6 +24,8 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
         }
     } else if task.kind == Kind::External && task.tracking.is_none() {
         return Ok(Submitted::NothingToTrack);
+    } else if let Some(refusal) = agents::cannot_continue(conn, &task)? {
+        return Ok(refusal);
     } else if was_issued(conn, &task.id)? {
         return Ok(Submitted::IdTaken);
     } else {
@@ -56,8 +58,7 @@ fn repeated(
     if body_hash != request.body_hash {
         return Ok(Some(Submitted::IdempotencyMismatch));
     }
-    let id: TaskId =
-        task.parse().map_err(|error: homing_model::id::Malformed| Error::Corrupt(error.to_string()))?;
+    let id = row::id(&task)?;
     // A key that outlived even its task's tombstone stands for nothing any more.
     Ok(row::by_id(conn, &id)?.map(Submitted::Joined))
 }
@@ -98,10 +99,11 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
     let labels =
         (!task.spec.labels.is_empty()).then(|| row::json(&task.id, &task.spec.labels)).transpose()?;
     let masks = (!task.masks.is_empty()).then(|| row::json(&task.id, &task.masks)).transpose()?;
+    let agent = task.agent.as_ref().map(|agent| row::json(&task.id, agent)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21)",
+         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks, agent, agent_session) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -125,6 +127,8 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         process.map(|(pid, _)| pid),
         process.map(|(_, start)| row::signed(start)),
         masks,
+        agent,
+        task.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
@@ -155,6 +159,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         tracking: task.tracking,
         heard_at: started_at,
         answer: None,
+        agent: task.agent,
         watch: None,
         forgotten: false,
     };

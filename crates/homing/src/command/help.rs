@@ -11,7 +11,7 @@ use crate::{completion, exit_code, habit};
 
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run", &["run", "exec"]),
+    ("Run", &["run", "exec", "ask"]),
     ("Look", &["list", "show", "output", "wait", "events", "status"]),
     ("Act", &["stop", "input", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),

@@ -1,6 +1,7 @@
 //! The commands, one file each: its options, with help that teaches, and what it does.
 
 pub(crate) mod ack;
+pub(crate) mod ask;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -7,7 +7,7 @@ use clap_complete::ArgValueCompleter;
 use homing_model::detail::AttemptInfo;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Kind, Survivor, Task, TaskDetail, Timestamp};
+use homing_model::{AgentInfo, Kind, Survivor, Task, TaskDetail, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::leftover::{self, Now};
 use crate::{columns, completion, exit_code, symbol, table, wording};
 
+/// So much of a prompt is shown.
+const PROMPT_LINES: usize = 10;
 /// The columns before a value.
 const INDENT: usize = 15;
 
@@ -107,6 +109,16 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("description", task.description.as_deref().map(line));
     add("command", Some(line(&task.command)));
     add("folder", task.cwd.as_deref().map(line));
+    if let Some(agent) = &task.agent {
+        add("agent", Some(line(&agent.name)));
+        add("session", agent.session_id.as_deref().map(line));
+        add("continues", agent.continues.as_ref().map(ToString::to_string));
+        let asked = agent.prompt.iter().flat_map(|prompt| prompt.trim().lines()).take(PROMPT_LINES);
+        for (index, text) in asked.enumerate() {
+            add(if index == 0 { "asked" } else { "" }, Some(line(text)));
+        }
+        add("spent", spent(agent));
+    }
     add("owner", Some(line(&task.owner)));
     let labels: Vec<_> = task.labels.iter().map(|(name, value)| line(&format!("{name}={value}"))).collect();
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
@@ -145,6 +157,18 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("tells", (!task.forgotten).then(|| told::policy(&task.notify)));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
+}
+
+/// What an agent took, by its own account.
+fn spent(agent: &AgentInfo) -> Option<String> {
+    let turns =
+        agent.turns.map(|turns| if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") });
+    let tokens = agent.tokens.map(|tokens| {
+        format!("{} tokens in ({} cached), {} out", tokens.input, tokens.cached, tokens.output)
+    });
+    let cost = agent.cost_usd.map(|cost| format!("{cost:.4} USD"));
+    let parts: Vec<String> = [turns, tokens, cost].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// An earlier attempt, in a line.
@@ -206,6 +230,27 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("attempt") && !text.contains("key"), "{text}");
+    }
+
+    #[test]
+    fn an_agent_is_shown_with_what_it_was_asked_and_what_it_took() {
+        let mut json = sample_task("succeeded");
+        json["kind"] = "agent".into();
+        json["answer"] = "Because.\nOf that.".into();
+        json["agent"] = serde_json::json!({
+            "name": "claude", "session_id": "s-1", "prompt": "why?\u{1b}[2J\nand how", "turns": 3, "cost_usd": 0.12345,
+            "tokens": { "input": 10, "cached": 4, "output": 2 }, "continue": "t-2222222222",
+        });
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(80)));
+        for part in [
+            "  agent        claude\n  session      s-1\n  continues    t-2222222222\n",
+            "               and how\n  spent        3 turns, 10 tokens in (4 cached), 2 out, 0.1235 USD\n",
+            "  answer       Because.\n               Of that.\n",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains('\u{1b}'));
     }
 
     #[test]

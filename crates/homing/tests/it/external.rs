@@ -32,6 +32,7 @@ pub(super) fn plant(home: &Home, n: u64, tracking: Tracking, boot_id: String, th
         id: id.clone(),
         kind: Kind::External,
         tracking: Some(tracking),
+        agent: None,
         spec,
         owner: "user".into(),
         command: "external task".into(),

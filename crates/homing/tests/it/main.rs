@@ -2,6 +2,9 @@
 
 mod agent_hooks;
 mod agents;
+mod ask;
+mod ask_crashes;
+mod ask_sessions;
 mod cgroups;
 mod completions;
 mod config;
@@ -24,6 +27,7 @@ mod hooks;
 mod http;
 mod inbox;
 mod input_given_up;
+mod install;
 mod isolation;
 mod keyboard;
 mod keys;
@@ -32,6 +36,7 @@ mod leftovers;
 mod lessons;
 mod limits;
 mod many_lost;
+mod mcp;
 mod operator;
 mod output_afterwards;
 mod output_capture;
