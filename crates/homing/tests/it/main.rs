@@ -22,6 +22,7 @@ mod faults;
 mod frozen_shim;
 mod full_disk;
 mod guarantees;
+mod harness;
 mod hooks;
 mod http;
 mod inbox;
