@@ -9,7 +9,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use homing_client::{Client, EventQuery};
 use homing_model::api::TakeRequest;
@@ -56,7 +55,8 @@ pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std:
     let wish = TakeRequest { wait_ms: Some(20_000), ..TakeRequest::default() };
     for notice in client.take(OWNER, &wish).await?.items {
         if let Body::Completed(end) = &notice.body {
-            let code = end.outcome.exit_code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+            let code = end.outcome.as_ref().and_then(|outcome| outcome.exit_code);
+            let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
             writeln!(out, "result: {}, exit code {code}, printed {:?}", end.status, end.output_tail)?;
         }
         client.acknowledge(OWNER, vec![notice.id.to_string()]).await?;
