@@ -32,6 +32,7 @@ mod tcp;
 mod wait;
 
 pub use client::{Absence, Client, Connect, Revive};
+pub use deliveries::DeliveryQuery;
 pub use error::Error;
 pub use events::{EventQuery, EventStream, Log, Record};
 pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};

@@ -25,7 +25,6 @@ use crate::live::Live;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
@@ -194,7 +193,6 @@ impl Builder {
             roll: Roll::default(),
             told: Mutex::new(told),
             told_inside: ToldInside::default(),
-            waiters: Waiters::default(),
             takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,

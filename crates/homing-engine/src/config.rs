@@ -16,6 +16,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use crate::agent::{Agents, Entry as AgentEntry};
+use crate::misconfigured;
 
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -342,10 +343,9 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Parse {
-            path: path.to_owned(),
-            line: error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1),
-            message: error.message().to_owned(),
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let (line, message) = misconfigured::told(text, &error);
+            ConfigError::Parse { path: path.to_owned(), line, message }
         })?;
         let wrong = |message: &str| ConfigError::Parse {
             path: path.to_owned(),

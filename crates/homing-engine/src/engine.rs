@@ -26,7 +26,6 @@ use crate::live::Live;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
 use crate::takers::Takers;
 
@@ -67,8 +66,6 @@ pub(crate) struct Inner {
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
     /// The same for callers inside tasks.
     pub(crate) told_inside: ToldInside,
-    /// Hooks of agents that wait for results.
-    pub(crate) waiters: Waiters,
     /// Who waits to take something out of an inbox, by owner.
     pub(crate) takers: Takers,
     /// Judges where notices may go.

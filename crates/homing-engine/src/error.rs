@@ -16,6 +16,19 @@ pub enum Error {
     /// No delivery by that id.
     #[error("there is no delivery `{0}`")]
     UnknownDelivery(String),
+    /// No notice by that start.
+    #[error("there is no notice `{0}`")]
+    UnknownNotice(String),
+    /// Several notices or deliveries by that start.
+    #[error("`{reference}` fits several {what}: {}", few(candidates))]
+    AmbiguousId {
+        /// What was given.
+        reference: String,
+        /// What they are.
+        what: &'static str,
+        /// Some of them.
+        candidates: Vec<String>,
+    },
     /// Several by that start or name.
     #[error("`{reference}` fits several tasks: {}", few(candidates))]
     Ambiguous {
@@ -33,6 +46,15 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// The operator lets nothing go there.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What must never be written down is part of a target.
+    #[error(
+        "the target contains the value of the secret `{0}`: a target is kept for as long as something is on its way, and that value \
+         is never written down"
+    )]
+    SecretInTarget(String),
     /// Nobody can be woken there.
     #[error("{0}")]
     NobodyToWake(#[from] homing_model::NoRoute),
@@ -171,9 +193,11 @@ impl Error {
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } | Self::Process { .. } => {
                 Code::InvalidRequest
             }
-            Self::Target(_) => Code::BadTarget,
+            Self::Target(_) | Self::Forbidden(_) | Self::SecretInTarget(_) => Code::BadTarget,
             Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
+            Self::UnknownNotice(_) => Code::UnknownNotice,
+            Self::AmbiguousId { .. } => Code::AmbiguousId,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
             Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
@@ -215,6 +239,12 @@ impl From<Error> for Problem {
             Error::Process { .. } => {
                 problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
             }
+            Error::Forbidden(_) => {
+                problem.advice = "`[notify]` in config.toml says which kinds of targets are open; `homing config` shows it.".to_owned();
+            }
+            Error::SecretInTarget(_) => {
+                problem.advice = "Leave the value out: `--notify-secret` signs a webhook, and an `exec:` command can read a file.".to_owned();
+            }
             _ => {}
         }
         if let Error::Ambiguous { reference, candidates } = &error
@@ -228,11 +258,24 @@ impl From<Error> for Problem {
     }
 }
 
-/// How many of several tasks are named.
+/// The one that fits, or none; several are an error.
+pub(crate) fn only<Id: ToString>(
+    mut found: Vec<Id>,
+    reference: &str,
+    what: &'static str,
+) -> Result<Option<Id>, Error> {
+    if found.len() > 1 {
+        let candidates = found.iter().map(ToString::to_string).collect();
+        return Err(Error::AmbiguousId { reference: reference.to_owned(), what, candidates });
+    }
+    Ok(found.pop())
+}
+
+/// How many of several are named.
 const NAMED: usize = 5;
 
-fn few(candidates: &[TaskId]) -> String {
-    let named: Vec<_> = candidates.iter().take(NAMED).map(TaskId::as_str).collect();
+fn few(candidates: &[impl ToString]) -> String {
+    let named: Vec<_> = candidates.iter().take(NAMED).map(ToString::to_string).collect();
     let more = if candidates.len() > NAMED { " and more" } else { "" };
     named.join(", ") + more
 }

@@ -112,7 +112,7 @@ async fn submit(
     let nest = nest(inner, &spec, &caller).await?;
     if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
-            policy.check(target.into()).map_err(Error::Target)?;
+            policy.check(target.into()).map_err(Error::Forbidden)?;
             // The way of a wake is found now or never.
             let route = Route::of(target, session.as_ref(), pane.as_ref())?;
             let named = route.map_or_else(|| target.clone(), |route| route.target());
@@ -146,15 +146,17 @@ async fn submit(
     let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
         if let Some(name) = masks.given_in(&target.to_string()) {
-            return Err(Error::Target(format!(
-                "the target contains the value of the secret `{name}`: a target is kept for as long as something is on its way, and that value \
-                 is never written down"
-            )));
+            return Err(Error::SecretInTarget(name.to_owned()));
         }
     }
     if let Some(name) = spec.watch.iter().find_map(|pattern| masks.given_in(pattern)) {
         return Err(Error::BadParameter(format!(
             "`watch` contains the value of the secret `{name}`, which is never written down"
+        )));
+    }
+    if let Some(name) = plan.as_ref().and_then(|plan| masks.given_in(plan.input.as_deref()?)) {
+        return Err(Error::BadParameter(format!(
+            "`prompt` contains the value of the secret `{name}`, which is never written down: name the variable instead, the agent has it"
         )));
     }
     masks.cover_spec(&mut stored);

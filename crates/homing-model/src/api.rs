@@ -161,10 +161,22 @@ pub struct AckAnswer {
 }
 
 /// Answer of a redelivery.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RedeliverAnswer {
     /// What goes out again.
     pub redelivered: Vec<DeliveryId>,
+    /// What stays as it is, because nothing may go to its target by now.
+    #[serde(default)]
+    pub refused: Vec<NotRedelivered>,
+}
+
+/// A delivery that does not go out again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotRedelivered {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Why.
+    pub reason: String,
 }
 
 /// Who serves.

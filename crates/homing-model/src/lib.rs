@@ -40,6 +40,7 @@ pub mod time;
 pub mod transition;
 pub mod turn;
 pub mod units;
+pub mod utf8;
 pub mod validate;
 pub mod wake;
 pub mod watch;

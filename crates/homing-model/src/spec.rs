@@ -216,6 +216,9 @@ pub struct Spec {
     /// What is new in the output is told this often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// Whoever asks polls for the end (an MCP task): its entry in the inbox is held for them for a while, so that nobody is told twice.
+    #[serde(skip_serializing_if = "is_default")]
+    pub polled: bool,
     /// The agent's session that asks: `wake` goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

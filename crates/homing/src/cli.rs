@@ -138,7 +138,7 @@ enum Command {
 
 /// Everything that can be typed. A plain parse builds only the command that was called, which is much of what a short call costs.
 pub(crate) fn grammar() -> clap::Command {
-    let mut command = Cli::command();
+    let mut command = usage::flowing(Cli::command());
     command.build();
     command
 }
@@ -150,7 +150,7 @@ pub(crate) fn run() -> ExitCode {
     let console = Console::of_this_process(&surroundings);
     let manner = Manner::of_command(usage::command_name(&arguments).unwrap_or_default());
     if usage::wants_all_help(&arguments) {
-        return usage::closing(&console.data(help::overview().as_bytes()));
+        return usage::closing(&console.data(help::overview(console.width).as_bytes()));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

@@ -41,8 +41,11 @@ pub(crate) async fn peek(call: Call) -> Answer {
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
     let owner = owner(&call)?;
-    let _waiter = (call.query.flag("waiter") == Some(true)).then(|| call.app.engine.wait_for_owner(owner));
-    json(&InboxAnswer { items: call.app.engine.inbox(owner, limit, wait).await? })
+    let items = match call.query.flag("waiter") {
+        Some(true) => call.app.engine.await_inbox(owner, limit, wait).await?,
+        Some(false) | None => call.app.engine.inbox(owner, limit, wait).await?,
+    };
+    json(&InboxAnswer { items })
 }
 
 /// `POST /v1/inbox/{owner}/take`.

@@ -1,5 +1,6 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
+use homing_model::binding::POLLED_MS;
 use homing_model::detail::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
@@ -41,10 +42,13 @@ pub(super) fn publish(
         ])?;
     for target in notify.iter().flat_map(|notify| &notify.targets) {
         if *target == Target::Inbox {
+            // Whoever polls for the end gets it first.
+            let polled = task.spec.polled && matches!(notice.body, Body::Completed(_));
+            let held_until = polled.then(|| at.plus_millis(POLLED_MS).as_millis());
             conn.prepare_cached(
-                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id, held_until, polled) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
-            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str()])?;
+            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
             continue;
         }
         let delivery =

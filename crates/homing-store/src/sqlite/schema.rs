@@ -161,12 +161,13 @@ CREATE TABLE inbox (
   task_id    TEXT NOT NULL,
   held_until INTEGER,
   told       INTEGER NOT NULL DEFAULT 0,
+  polled     INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX inbox_notice ON inbox (id);
 CREATE INDEX inbox_seq ON inbox (seq);
 
--- again: 1 somebody asked for it again, 2 while a command has it.
+-- again: 1 somebody asked for it again, 2 while a command has it. earlier: how many of the attempts were made before that.
 CREATE TABLE deliveries (
   seq        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -182,6 +183,7 @@ CREATE TABLE deliveries (
   network    INTEGER NOT NULL DEFAULT 0,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
+  earlier    INTEGER NOT NULL DEFAULT 0,
   busy       INTEGER NOT NULL DEFAULT 0,
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,

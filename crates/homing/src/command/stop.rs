@@ -65,9 +65,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Ok((answer, left)) => {
                 if answer.stopping && answer.task.kind == Kind::External {
                     let id = &answer.task.id;
-                    context.console.note(&format!(
-                        "homing: nothing was signalled: somebody else runs {id}; whoever does is told so at the next heartbeat"
-                    ));
+                    context
+                        .console
+                        .note(&format!("homing: whoever runs {id} is told so at the next heartbeat"));
                 }
                 told.push(sentence(&answer, left));
                 stopped.push(answer);
