@@ -149,6 +149,12 @@ catalogue! {
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
         "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+    /// A start of an id that no notice has.
+    UnknownNotice = "HM0045", "unknown_notice", 404, "there is no such notice",
+        "`homing inbox` shows what waits, with its ids; `homing show ID` has all that was told of a task.";
+    /// A start of an id that several notices or deliveries have.
+    AmbiguousId = "HM0046", "ambiguous_id", 409, "several ids begin like that",
+        "Give more characters of the id.";
     /// No token, or another.
     Unauthorized = "HM0050", "unauthorized", 401, "the token is missing or wrong",
         "Send `Authorization: Bearer TOKEN` with what `homing token show` prints; after `homing token rotate` the old one is worth nothing.";
@@ -164,12 +170,6 @@ catalogue! {
     /// Inside a task: everybody's.
     NestedConfiguration = "HM0054", "nested_configuration", 403, "a command inside a task changes nothing for everybody",
         "Ask from outside of the task, or submit the outer task with `--allow-nested-notify`.";
-    /// A start of an id that no notice has.
-    UnknownNotice = "HM0045", "unknown_notice", 404, "there is no such notice",
-        "`homing inbox` shows what waits, with its ids; `homing show ID` has all that was told of a task.";
-    /// A start of an id that several notices or deliveries have.
-    AmbiguousId = "HM0046", "ambiguous_id", 409, "several ids begin like that",
-        "Give more characters of the id.";
     /// An agent reaches for a task of another owner.
     ForeignTask = "HM0055", "foreign_task", 403, "the task belongs to another owner",
         "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
@@ -185,9 +185,6 @@ catalogue! {
     /// The configuration of an agent could not be read or written.
     AgentFiles = "HM0067", "agent_files", 500, "the agent's files cannot be read or written",
         "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
-    /// A wake has nobody to go to.
-    NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
-        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:URL#SESSION`, `wake:tmux:%PANE`. `homing doctor` says what can be woken here.";
     /// Nobody to ask.
     NoAgent = "HM0070", "no_agent", 422, "no agent was named",
         "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
