@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from check import HOMING, Job, check, figure, nothing_left, record, told_once
+from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
 from mock import Call, Model, Say
 
@@ -66,8 +66,7 @@ def run_by_mcp(job):
 
 
 def run_by_shell(job, *options):
-    quoted = job.line.replace("'", "'\\''")
-    return Call("Bash", {"command": f"{HOMING} run {' '.join(options)} -c '{quoted}'", "description": "a job in the background"})
+    return Call("Bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
 
 
 @check("claude")
@@ -85,7 +84,7 @@ def an_mcp_task_starts_a_new_turn_with_the_result():
         request = told_once(claude.lab, claude.model, job, session)
         figure("Claude Code, MCP task", claude.lab, job, request)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-mcp", terminal.screen(), "What the model was told:", request.told)
+        record("claude-mcp", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -100,11 +99,11 @@ def an_mcp_task_outlives_kill_9_and_is_told_after_continue():
         session = claude.session(terminal)
         os.kill(terminal.pid(), signal.SIGKILL)
         again = claude.start("again", "--continue")
-        assert claude.session(again) == session
+        wait_for("the same session", lambda: claude.session(again) == session)
         job.let_go()
         request = told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-continue", again.screen(), "What the model was told:", request.told)
+        record("claude-continue", claude.lab, again.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -139,7 +138,7 @@ def a_command_of_the_shell_wakes_an_idle_session():
         request = told_once(claude.lab, claude.model, job, session)
         figure("Claude Code, `run --notify wake`", claude.lab, job, request)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-wake", terminal.screen(), "What the model was told:", request.told)
+        record("claude-wake", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -147,15 +146,14 @@ def what_ends_within_a_turn_is_told_at_its_end():
     with Claude("stop") as claude:
         job = Job(claude.lab, "BUILD")
         job.let_go()
-        quoted = job.line.replace("'", "'\\''")
-        claude.model.when("Build it", Call("Bash", {"command": f"{HOMING} run -c '{quoted}'; sleep 2", "description": "d"}))
+        claude.model.when("Build it", Call("Bash", {"command": f"homing run -- {job.line}; sleep 2", "description": "d"}))
         terminal = claude.start()
         terminal.say("Build it.")
         job.started(claude.lab)
         session = claude.session(terminal)
         request = told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-stop", terminal.screen(), "What the model was told:", request.told)
+        record("claude-stop", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -233,7 +231,6 @@ def model_told_in(model, text, session):
 def ask_gives_the_answer_of_a_sub_agent():
     with Claude("ask") as claude:
         claude.model.when("What is six times seven", Say("Forty-two."))
-        claude.lab.env["PATH"] = claude.lab.env["PATH"]
         done = claude.lab.homing("ask", "--agent", "claude", "--wait", "What is six times seven?")
         assert done.stdout.strip() == "Forty-two.", done.stdout
-        record("claude-ask", f"$ homing ask --agent claude --wait 'What is six times seven?'\n{done.stdout}")
+        record("claude-ask", claude.lab, f"$ homing ask --agent claude --wait 'What is six times seven?'\n{done.stdout}")

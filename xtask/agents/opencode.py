@@ -2,10 +2,9 @@
 
 import json
 import socket
-import time
 import urllib.request
 
-from check import HOMING, Job, check, figure, nothing_left, record, told_once
+from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
 from mock import Call, Model, Say
 
@@ -79,8 +78,7 @@ class Opencode:
 
 
 def run_by_shell(job, *options):
-    quoted = job.line.replace("'", "'\\''")
-    return Call("bash", {"command": f"{HOMING} run {' '.join(options)} -c '{quoted}'", "description": "a job in the background"})
+    return Call("bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
 
 
 @check("opencode")
@@ -99,7 +97,7 @@ def its_http_api_wakes_an_idle_session():
         request = told_once(opencode.lab, opencode.model, job, session)
         figure("opencode, `run --notify wake` by its HTTP API", opencode.lab, job, request)
         nothing_left(opencode.lab, f"opencode:{session}")
-        record("opencode-wake", opencode.conversation(session))
+        record("opencode-wake", opencode.lab, opencode.conversation(session))
 
 
 @check("opencode")

@@ -144,7 +144,7 @@ fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
 /// One more turn of a session that nobody has open.
 fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
     let path = surroundings.path_of(session);
-    let Some(program) = program::find("claude", path) else {
+    let Some(program) = program::of(session, path) else {
         return Verdict::Failed("`claude` is not where the session looked for programs".to_owned());
     };
     let mut command = Command::new(program);
