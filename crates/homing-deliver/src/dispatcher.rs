@@ -233,7 +233,7 @@ impl Dispatcher {
             let Some(route) = self.engine.route(channel).await? else { return Ok(true) };
             let settings = self.engine.config().wake;
             let runs = matches!(&route, Route::Session(session) if settings.runs(session.headless));
-            let readiness = match self.engine.is_awaited(owner) {
+            let readiness = match self.engine.awaited(owner) {
                 true => Readiness::Busy(AWAITED.to_owned()),
                 false => wake::readiness(&route, runs, surroundings).await,
             };

@@ -26,7 +26,6 @@ use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::session::Waiters;
 use crate::shutdown::Shutdown;
-use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
@@ -193,7 +192,6 @@ impl Builder {
             roll: Roll::default(),
             told: Mutex::new(told),
             waiters: Waiters::default(),
-            takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

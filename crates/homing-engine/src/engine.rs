@@ -27,7 +27,6 @@ use crate::orphans::Orphans;
 use crate::routes::Routes;
 use crate::session::Waiters;
 use crate::shutdown::Shutdown;
-use crate::takers::Takers;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
 #[derive(Debug, Clone)]
@@ -66,8 +65,6 @@ pub(crate) struct Inner {
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
     /// Hooks of agents that wait for results.
     pub(crate) waiters: Waiters,
-    /// Who waits to take something out of an inbox, by owner.
-    pub(crate) takers: Takers,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
     /// Counts what was put on its way to a target.

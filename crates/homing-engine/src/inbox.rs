@@ -114,12 +114,6 @@ impl Engine {
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
     }
 
-    /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.
-    #[must_use]
-    pub fn is_awaited(&self, owner: &str) -> bool {
-        self.inner.takers.any(owner)
-    }
-
     /// Looks until there is something or the time is up, and takes it if there is to be a lease. Woken by what is committed and by leases that
     /// end, by no clock of its own. Nothing is written for those who only wait.
     async fn once_there(
@@ -131,8 +125,8 @@ impl Engine {
     ) -> Result<Vec<Notice>, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
-        // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
-        let _waiting = lease_ms.map(|_| self.inner.takers.enter(owner));
+        // Before the first look: whoever would wake the owner leaves it to those who wait to take something.
+        let _waiting = lease_ms.filter(|_| !wait.is_zero()).map(|_| self.wait_for_owner(owner));
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();

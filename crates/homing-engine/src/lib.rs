@@ -60,7 +60,6 @@ mod session;
 mod shutdown;
 mod stop;
 mod submit;
-mod takers;
 mod thaw;
 mod view;
 mod wait;

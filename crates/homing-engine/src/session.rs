@@ -131,7 +131,9 @@ impl Engine {
         Waiter { inner: Arc::clone(&self.inner), owner: owner.to_owned() }
     }
 
-    fn awaited(&self, owner: &str) -> bool {
+    /// Whether somebody waits for the owner's results, or did a moment ago: they tell them, and nobody has to be woken.
+    #[must_use]
+    pub fn awaited(&self, owner: &str) -> bool {
         self.inner.waiters.has(owner, self.inner.now())
     }
 

@@ -8,8 +8,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status, stop,
-    track, wait,
+    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
+    stop, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
