@@ -89,6 +89,7 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
     let task = NewTask {
         kind: homing_model::Kind::Command,
         tracking: None,
+        agent: None,
         id,
         spec,
         owner: "user".into(),

@@ -5,6 +5,7 @@
     reason = "telling a person what happens is what xtask is for"
 )]
 
+mod agents;
 mod bench;
 mod generate;
 mod guarantees;
@@ -47,6 +48,11 @@ const TASKS: &[Task] = &[
         name: "sweep",
         about: "`kill -9` at every interesting system call of a task's life",
         run: bench::sweep,
+    },
+    Task {
+        name: "agents",
+        about: "the real agent programs, from npm, against a scripted model: `claude`, `codex`, `opencode` or all",
+        run: agents::run,
     },
 ];
 

@@ -22,10 +22,11 @@ use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 use crate::{adopt, external, guard, reconcile};
 
 /// Why an engine could not be opened.
@@ -191,7 +192,8 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
-            waiters: Waiters::default(),
+            told_inside: ToldInside::default(),
+            takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

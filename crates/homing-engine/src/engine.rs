@@ -23,10 +23,11 @@ use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
-use crate::session::Waiters;
 use crate::shutdown::Shutdown;
+use crate::takers::Takers;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
 #[derive(Debug, Clone)]
@@ -63,8 +64,10 @@ pub(crate) struct Inner {
     /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
     /// has to look there.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
-    /// Hooks of agents that wait for results.
-    pub(crate) waiters: Waiters,
+    /// The same for callers inside tasks.
+    pub(crate) told_inside: ToldInside,
+    /// Who waits to take something out of an inbox, by owner.
+    pub(crate) takers: Takers,
     /// Judges where notices may go.
     pub(crate) routes: Arc<dyn Routes>,
     /// Counts what was put on its way to a target.
@@ -140,6 +143,21 @@ impl Inner {
             Some(record) => Ok(record),
             None => Err(self.absent(id).await),
         }
+    }
+
+    /// The task of this owner that a text names. Another's is told as one that never was, in the same words (P11).
+    pub(crate) async fn own(&self, reference: &str, owner: &str) -> Result<Record, Error> {
+        let id = match self.store.find_own(Reference::parse(reference), owner.to_owned()).await? {
+            Found::One(id) => id,
+            Found::Several(candidates) => {
+                return Err(Error::Ambiguous { reference: reference.to_owned(), candidates });
+            }
+            // Whose it was is not known any more.
+            Found::Expired(id) => return Err(Error::Expired(id)),
+            Found::None => return Err(Error::Unknown(reference.to_owned())),
+        };
+        let record = self.store.get(id).await?.filter(|record| record.kind != Kind::Hook);
+        record.ok_or_else(|| Error::Unknown(reference.to_owned()))
     }
 
     /// What is to be said of an id without a record (P12).

@@ -72,7 +72,7 @@ impl Engine {
         });
         let id = TaskId::from_entropy(entropy::draw());
         let folder =
-            submit::make_folder(inner, &id, &values).map_err(|error| submit::folder_error(&error))?;
+            submit::make_folder(inner, &id, &values, None).map_err(|error| submit::folder_error(&error))?;
         let written = write(&folder, body.as_bytes());
         let input = inner.home.task(&id).join(NOTICES);
         let (shell, argv) = match to {
@@ -92,6 +92,7 @@ impl Engine {
             id: id.clone(),
             kind: Kind::Hook,
             tracking: None,
+            agent: None,
             // The line itself is only for the shell.
             command: first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned(),
             spec,
@@ -101,6 +102,7 @@ impl Engine {
             masks: Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };

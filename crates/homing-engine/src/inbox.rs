@@ -11,12 +11,12 @@ use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, only};
 
 /// Entries given at once, where the caller does not say.
 const MOST: u32 = 100;
 /// How long a taker may think, where it does not say.
-const LEASE_MS: u64 = 60_000;
+pub(crate) const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
 
@@ -38,6 +38,20 @@ impl Engine {
         self.once_there(owner, limit.unwrap_or(MOST), wait, None).await
     }
 
+    /// The same for somebody who will tell the owner what comes: nobody else wakes it meanwhile.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn await_inbox(
+        &self,
+        owner: &str,
+        limit: Option<u32>,
+        wait: Duration,
+    ) -> Result<Vec<Notice>, Error> {
+        let _waiting = self.inner.takers.enter(owner);
+        self.inbox(owner, limit, wait).await
+    }
+
     /// The same, for this taker alone until its lease ends.
     ///
     /// # Errors
@@ -49,20 +63,34 @@ impl Engine {
         self.once_there(owner, limit, wait, Some(lease)).await
     }
 
-    /// Removes entries for good: by the notice's id, or all of a task's.
+    /// Removes entries for good: by the notice's id or a unique start of it, or all of a task's.
     ///
     /// # Errors
     /// If an id is none, or the ledger cannot be written.
     pub async fn acknowledge(&self, owner: &str, ids: &[String]) -> Result<AckAnswer, Error> {
         let (mut notices, mut tasks) = (Vec::new(), Vec::new());
         for id in ids {
-            match id.parse::<NoticeId>() {
-                Ok(notice) => notices.push(notice),
-                Err(_) => tasks.push(self.resolve(id, owner).await?),
+            if let Ok(notice) = id.parse::<NoticeId>() {
+                notices.push(notice);
+                continue;
+            }
+            // A task may be called like the start of a notice; who means that can always write more of it.
+            match (self.resolve(id, owner).await, NoticeId::start(id)) {
+                (Err(Error::Unknown(_)), Some(start)) => {
+                    notices.push(self.notice_like(id, start, owner).await?);
+                }
+                (task, _) => tasks.push(task?),
             }
         }
         let acknowledged = self.inner.store.acknowledge(owner.to_owned(), notices, tasks).await?;
         Ok(AckAnswer { acknowledged })
+    }
+
+    /// The only notice whose id begins so.
+    async fn notice_like(&self, text: &str, start: String, owner: &str) -> Result<NoticeId, Error> {
+        let unknown = || Error::UnknownNotice(text.to_owned());
+        let found = self.inner.store.find_notices(start, owner.to_owned()).await?;
+        only(found, text, "notices")?.ok_or_else(unknown)
     }
 
     /// The owner was handed the ends of these tasks: their entries are held for a while, and gone when it calls again.
@@ -114,6 +142,12 @@ impl Engine {
         Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
     }
 
+    /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.
+    #[must_use]
+    pub fn is_awaited(&self, owner: &str) -> bool {
+        self.inner.takers.any(owner)
+    }
+
     /// Looks until there is something or the time is up, and takes it if there is to be a lease. Woken by what is committed and by leases that
     /// end, by no clock of its own. Nothing is written for those who only wait.
     async fn once_there(
@@ -125,8 +159,8 @@ impl Engine {
     ) -> Result<Vec<Notice>, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
-        // Before the first look: whoever would wake the owner leaves it to those who wait to take something.
-        let _waiting = lease_ms.filter(|_| !wait.is_zero()).map(|_| self.wait_for_owner(owner));
+        // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
+        let _waiting = lease_ms.map(|_| self.inner.takers.enter(owner));
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();

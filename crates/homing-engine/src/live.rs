@@ -6,7 +6,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use homing_model::TaskId;
+use homing_model::agent::Heard;
+use homing_model::{TaskId, Timestamp};
 use homing_shim::process::Process;
 use homing_shim::wire;
 use homing_store::Record;
@@ -37,6 +38,8 @@ struct Entry {
     shim: Option<Process>,
     commands: mpsc::Sender<Command>,
     growth: watch::Sender<u64>,
+    /// What an agent said of itself so far, and when that was heard.
+    heard: Option<(Heard, Timestamp)>,
 }
 
 /// All of them.
@@ -66,7 +69,7 @@ impl Live {
         }
         let (commands, receiver) = mpsc::channel(QUEUE);
         let (growth, _) = watch::channel(0);
-        entries.insert(record.id.clone(), Entry { record, shim: None, commands, growth });
+        entries.insert(record.id.clone(), Entry { record, shim: None, commands, growth, heard: None });
         Some(Attendance { commands: receiver })
     }
 
@@ -113,6 +116,20 @@ impl Live {
         }
     }
 
+    /// An agent has said this of itself so far. What it said before was said when it was.
+    pub(crate) fn set_heard(&self, id: &TaskId, heard: Heard, now: Timestamp) {
+        if let Some(entry) = self.lock().get_mut(id)
+            && entry.heard.as_ref().is_none_or(|(before, _)| *before != heard)
+        {
+            entry.heard = Some((heard, now));
+        }
+    }
+
+    /// What an agent said of itself so far, and when.
+    pub(crate) fn heard(&self, id: &TaskId) -> Option<(Heard, Timestamp)> {
+        self.lock().get(id).and_then(|entry| entry.heard.clone())
+    }
+
     /// The shim is another's acquaintance now, or again: whoever waited for news asks anew.
     pub(crate) fn ask_anew(&self, id: &TaskId) {
         if let Some(entry) = self.lock().get(id) {
@@ -152,7 +169,7 @@ impl Live {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use homing_model::{Spec, Status, Timestamp};
+    use homing_model::{Spec, Status};
     use homing_shim::process;
 
     use super::*;
@@ -164,6 +181,7 @@ pub(crate) mod tests {
             tracking: None,
             heard_at: None,
             answer: None,
+            agent: None,
             watch: None,
             seq: 1,
             id: TaskId::from_entropy(1),
@@ -175,6 +193,7 @@ pub(crate) mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             status,
             attempt: 1,
             node: "here".into(),

@@ -1,7 +1,7 @@
 //! Forgetting: finished tasks become tombstones, and their folders go. Keeps P12.
 //!
 //! The ledger first, then the folder: a crash in between leaves a folder that nobody will ask for, never a task whose output vanished; the
-//! next start removes it. A folder that a shim still holds, because children outlived the task, stays until the shim has left.
+//! next start removes it, and what an agent kept of its session before it. A folder that a shim still holds, because children outlived the task, stays until the shim has left.
 //! Paced, because deleting thousands of folders at once slows some filesystems for a minute.
 
 use std::io;
@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::api::GcAnswer;
-use homing_model::{Task, TaskId};
+use homing_model::{SubAgent, Task, TaskId};
 use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
+use crate::agent::sessions;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::home::Home;
@@ -99,15 +100,23 @@ async fn remove_folder(inner: &Arc<Inner>, id: &TaskId) -> bool {
 }
 
 async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
+    let record = inner.store.get(id.clone()).await.map_err(io::Error::other)?;
+    let agent = record.and_then(|record| record.agent);
+    let agent = sessions::to_remove(inner, agent).await.map_err(io::Error::other)?;
     let (inner, id) = (Arc::clone(inner), id.clone());
-    tokio::task::spawn_blocking(move || remove_unless_held(&inner.home, &id)).await?
+    tokio::task::spawn_blocking(move || remove_unless_held(&inner.home, &id, agent.as_ref())).await?
 }
 
-/// False if a living shim holds it.
-fn remove_unless_held(home: &Home, id: &TaskId) -> io::Result<bool> {
+/// False if a living shim holds it. What an agent kept goes first: while the folder is there, there is something to do.
+fn remove_unless_held(home: &Home, id: &TaskId, agent: Option<&SubAgent>) -> io::Result<bool> {
     match home.open_task(id) {
         // The lock goes with the descriptor, after the folder.
-        Ok(held) if folder::lock(&held)? => home.remove_task(id).map(|()| true),
+        Ok(held) if folder::lock(&held)? => {
+            if let Some(Err(error)) = agent.map(sessions::remove) {
+                tracing::warn!(task = %id, %error, "what its agent kept of the session could not be removed");
+            }
+            home.remove_task(id).map(|()| true)
+        }
         Ok(_) => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),

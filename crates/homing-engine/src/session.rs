@@ -1,4 +1,4 @@
-//! Sessions of agents: which process each is in, and who waits for its results.
+//! Sessions of agents: which process each is in.
 //!
 //! An agent's hook says "this process is in that session"; whoever is started by that process is then known by its ancestors. The
 //! environment cannot say it: a server that an agent has started lives on when the conversation changes. Nothing is guessed: a process
@@ -7,11 +7,8 @@
 //! A row is memory, not truth: it counts while its process lives, by pid, start time and boot. When a session begins anew in another process
 //! and the old one is gone, what that was told and did not confirm is open again, in the same transaction (P5).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use homing_model::binding::{BindRequest, SessionInfo};
-use homing_model::{Agent, Session, Timestamp, session};
+use homing_model::{Agent, Session, session};
 use homing_shim::process::{self, Process};
 use homing_store::{Bind, Binding};
 
@@ -21,8 +18,6 @@ use crate::error::Error;
 
 /// A binding that holds is written again after this long, so that it is not taken for an old one.
 const REFRESH_MS: i64 = 24 * 3_600 * 1_000;
-/// A waiter that asks again, or whose daemon was restarted, is not gone.
-const LINGER_MS: i64 = 2_000;
 /// What stands between an agent and its hooks, and is no agent.
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
 
@@ -64,7 +59,10 @@ impl Engine {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
             let alone = one_at_a_time(request.agent);
-            inner.store.bind(Bind { binding: binding.clone(), alone, gives_back }).await?;
+            inner
+                .store
+                .bind(Bind { binding: binding.clone(), alone, gives_back, polls: request.polls })
+                .await?;
             if gives_back {
                 inner.bump();
             }
@@ -106,7 +104,7 @@ impl Engine {
                 agent: named.agent,
                 session: named.id,
                 pid: None,
-                waiter: self.awaited(owner),
+                waiter: self.is_awaited(owner),
                 streak: 0,
             },
             |bound| self.info(&bound),
@@ -122,25 +120,10 @@ impl Engine {
         Ok(self.inner.store.unbind(named.agent, named.id).await?)
     }
 
-    /// While the guard lives, a hook waits for the owner's results.
-    #[must_use]
-    pub fn wait_for_owner(&self, owner: &str) -> Waiter {
-        let mut waiters = self.inner.waiters.lock();
-        waiters.entry(owner.to_owned()).or_default().0 += 1;
-        drop(waiters);
-        Waiter { inner: Arc::clone(&self.inner), owner: owner.to_owned() }
-    }
-
-    /// Whether somebody waits for the owner's results, or did a moment ago: they tell them, and nobody has to be woken.
-    #[must_use]
-    pub fn awaited(&self, owner: &str) -> bool {
-        self.inner.waiters.has(owner, self.inner.now())
-    }
-
     fn info(&self, binding: &Binding) -> SessionInfo {
         let owner = format!("{}:{}", binding.agent, binding.session);
         SessionInfo {
-            waiter: self.awaited(&owner),
+            waiter: self.is_awaited(&owner),
             owner,
             agent: binding.agent,
             session: binding.session.clone(),
@@ -188,45 +171,6 @@ fn lives(inner: &Inner, binding: &Binding) -> bool {
     binding.boot_id == inner.boot_id
         && binding.node == inner.node
         && process::stat(binding.pid).is_some_and(|found| found.start == binding.start && !found.zombie)
-}
-
-/// Hooks that wait for an owner's results: how many, and when the last of them left.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters(Mutex<HashMap<String, (usize, Option<Timestamp>)>>);
-
-impl Waiters {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (usize, Option<Timestamp>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has(&self, owner: &str, now: Timestamp) -> bool {
-        self.lock()
-            .get(owner)
-            .is_some_and(|(count, left)| *count > 0 || left.is_some_and(|at| lingers(at, now)))
-    }
-}
-
-fn lingers(left: Timestamp, now: Timestamp) -> bool {
-    (0..LINGER_MS).contains(&(now.as_millis() - left.as_millis()))
-}
-
-/// One hook that waits.
-#[derive(Debug)]
-pub struct Waiter {
-    inner: Arc<Inner>,
-    owner: String,
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        let now = self.inner.now();
-        let mut waiters = self.inner.waiters.lock();
-        if let Some((count, left)) = waiters.get_mut(&self.owner) {
-            *count = count.saturating_sub(1);
-            *left = Some(now);
-        }
-        waiters.retain(|_, (count, left)| *count > 0 || left.is_some_and(|at| lingers(at, now)));
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{Kind, OsText, Stdin, Task, Timestamp};
+use homing_model::{AgentInfo, Kind, OsText, Progress, Stdin, Task, Timestamp};
 use homing_shim::output;
 use homing_store::{Record, Tracking};
 use tokio::time::Instant;
@@ -40,6 +40,29 @@ fn quiet_since(inner: &Inner, record: &Record, written_at: Option<i64>) -> Optio
     (inner.now().millis_since(since) >= after).then_some(since)
 }
 
+/// The agent behind a task, and what it is at while it runs.
+fn agent(inner: &Inner, record: &Record) -> Option<(AgentInfo, Option<Progress>)> {
+    let agent = record.agent.as_ref()?;
+    let live = if record.status.is_terminal() { None } else { inner.live.heard(&record.id) };
+    let progress = live.as_ref().and_then(|(heard, at)| {
+        let turns = heard.turns.map(|turns| format!("turn {turns}"));
+        let parts: Vec<String> = turns.into_iter().chain(heard.doing.clone()).collect();
+        (!parts.is_empty()).then(|| Progress { percent: None, text: Some(parts.join(", ")), at: *at })
+    });
+    let heard = live.map_or_else(|| agent.heard.clone(), |(heard, _)| heard);
+    let info = AgentInfo {
+        name: agent.name.clone(),
+        session_id: heard.session_id.or_else(|| agent.heard.session_id.clone()),
+        prompt: record.spec.prompt.clone(),
+        turns: heard.turns,
+        cost_usd: heard.cost_usd,
+        tokens: heard.tokens,
+        doing: heard.doing,
+        continues: agent.continues.clone(),
+    };
+    Some((info, progress))
+}
+
 /// A task as every surface shows it. Where its output may have grown since, the length is read from disk.
 pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let path = inner.home.output(&record.attempt());
@@ -67,6 +90,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
     let watch_off = watch_off.map(|(pattern, _)| masked(pattern)).collect();
     let path = if record.forgotten || external { None } else { Some(path.to_string_lossy().into_owned()) };
     let lossy = |text: &OsText| text.lossy().into_owned();
+    let (agent, at) = agent(inner, &record).unzip();
     Task {
         kind: record.kind,
         name: record.spec.name.clone(),
@@ -83,7 +107,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         watch_off,
         quiet_after_ms: record.spec.quiet_after_ms,
         heartbeat_ms: record.spec.heartbeat_ms,
-        agent: None,
+        agent,
         notify: notify(&record),
         answer_state: record.answer.as_ref().map(|answer| answer.state),
         answer: record.answer.map(|answer| answer.text),
@@ -91,7 +115,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         lease_until: left
             .map(|left| inner.now().plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))),
         heard_at: record.heard_at,
-        progress: record.progress,
+        progress: record.progress.or_else(|| at.flatten()),
         key: record.spec.key.clone(),
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
         timeout_ms: record.spec.timeout_ms,

@@ -6,12 +6,16 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::head;
 use crate::outcome::Outcome;
 use crate::sanitize;
 use crate::status::Status;
 
 /// The longest answer that is taken, in bytes.
 pub const LONGEST: usize = 256 * 1024;
+
+/// So much of an agent's answer is kept in the ledger, in bytes; its output has the rest.
+pub const KEPT: usize = 64 * 1024;
 
 /// Instead of an answer, where the task succeeded and told none.
 pub const NONE: &str = "(no answer produced)";
@@ -89,10 +93,25 @@ impl Answer {
             (Some(text), _, _) => text,
             (None, Some(by), _) if status == Status::Stopped => format!("stopped by {by}"),
             (None, _, Some(reason)) => reason.clone(),
-            (None, _, None) => status.to_string(),
+            (None, _, None) => match (outcome.exit_code, outcome.signal) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, Some(signal)) => format!("ended by signal {signal}"),
+                (None, None) => status.to_string(),
+            },
         };
         Self { text: format!("(background task failed: {why})"), state: AnswerState::Failed }
     }
+}
+
+/// An agent's answer as it is kept: whole, or the beginning of it with a word on the rest. It would be `whole` bytes long.
+#[must_use]
+pub fn kept(mut text: String, whole: usize) -> String {
+    if text.len() > KEPT || whole > KEPT {
+        let whole = whole.max(text.len());
+        text.truncate(head(&text, KEPT).len());
+        text.push_str(&format!("\n[cut: {whole} bytes in all, `homing output` has the rest]"));
+    }
+    text
 }
 
 /// The reason of an end that was reported as a failure: the beginning of what was told, on one line.
@@ -138,6 +157,24 @@ mod tests {
         assert_eq!(at_end(Status::Failed, None), failed("why"));
         assert_eq!(at_end(Status::Stopped, None), failed("stopped by ann"));
         assert_eq!(at_end(Status::Lost, None), failed("why"));
+    }
+
+    #[test]
+    fn an_end_without_words_is_told_by_its_code_or_signal() {
+        let why = |outcome: &Outcome| Answer::at_end(Status::Failed, outcome, None).text;
+        let code = Outcome { exit_code: Some(3), ..Outcome::default() };
+        let signal = Outcome { signal: Some(9), ..Outcome::default() };
+        assert_eq!(why(&code), "(background task failed: exit 3)");
+        assert_eq!(why(&signal), "(background task failed: ended by signal 9)");
+        assert_eq!(why(&Outcome::default()), "(background task failed: failed)");
+    }
+
+    #[test]
+    fn a_long_answer_is_cut_where_a_character_ends_and_says_so() {
+        assert_eq!(kept("ä".repeat(KEPT / 2), KEPT), "ä".repeat(KEPT / 2));
+        let long = kept(format!("x{}", "ä".repeat(KEPT)), 1 + 2 * KEPT);
+        assert!(long.starts_with("xä") && long.len() < KEPT + 100, "{}", long.len());
+        assert!(long.ends_with("ä\n[cut: 131073 bytes in all, `homing output` has the rest]"));
     }
 
     #[test]

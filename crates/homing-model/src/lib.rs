@@ -4,6 +4,7 @@
 //! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
 //! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
 
+pub mod agent;
 pub mod answer;
 pub mod api;
 pub mod binding;
@@ -14,6 +15,7 @@ pub mod environment;
 pub mod event;
 pub mod id;
 pub mod mask;
+pub mod nesting;
 pub mod notice;
 pub mod notify;
 pub mod obvious;
@@ -38,10 +40,12 @@ pub mod time;
 pub mod transition;
 pub mod turn;
 pub mod units;
+pub mod utf8;
 pub mod validate;
 pub mod wake;
 pub mod watch;
 
+pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use detail::{NoticeInfo, TaskDetail};

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::agent;
 use crate::notify::Notify;
 use crate::session::{Pane, Session};
 use crate::task::Kind;
@@ -114,14 +115,23 @@ pub struct Rlimit {
     pub hard: Option<u64>,
 }
 
-/// A task to be. Of a command, exactly one of `argv` and `shell` is given; of an external task neither, and at most one of `lease_ms` and
-/// `pid`.
+/// A task to be. Of a command, exactly one of `argv` and `shell` is given; of an agent `prompt`; of an external task none of them, and at most
+/// one of `lease_ms` and `pid`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spec {
-    /// What sort of work: `command`, or `external` for one that somebody else runs.
+    /// What sort of work: `command`, `agent` for a sub-agent, or `external` for one that somebody else runs.
     #[serde(skip_serializing_if = "is_default")]
     pub kind: Kind,
+    /// Of an agent task: which agent, by name; the one that this homing would choose if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Of an agent task: what it is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Of an agent task: an earlier one of the same owner, whose session goes on.
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
     /// Of an external task: it is lost when nothing was heard of it for so long; 24 hours if neither this nor `pid` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
@@ -194,6 +204,9 @@ pub struct Spec {
     /// Whether what it runs may name targets for tasks of its own.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_nested_notify: bool,
+    /// Whether it is an agent's session: what it runs may use that session's inbox, and have it woken.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent_session: bool,
     /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
     pub watch: Vec<String>,
@@ -203,6 +216,9 @@ pub struct Spec {
     /// What is new in the output is told this often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// Whoever asks polls for the end (an MCP task): its entry in the inbox is held for them for a while, so that nobody is told twice.
+    #[serde(skip_serializing_if = "is_default")]
+    pub polled: bool,
     /// The agent's session that asks: `wake` goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -225,6 +241,10 @@ impl Spec {
     /// The command in one line, for people.
     #[must_use]
     pub fn command_line(&self) -> String {
+        if self.kind == Kind::Agent {
+            let agent = self.agent.as_deref().unwrap_or("an agent");
+            return agent::command_line(agent, self.prompt.as_deref().unwrap_or_default());
+        }
         match &self.shell {
             Some(line) => line.lossy().into_owned(),
             None => crate::shell::join(self.argv.iter().map(OsText::lossy)),

@@ -42,8 +42,10 @@ impl Masks {
         for (field, text) in fields(spec) {
             self.splice(field, text, &mut places);
         }
-        for text in
-            [&mut spec.name, &mut spec.description].into_iter().flatten().chain(spec.labels.values_mut())
+        for text in [&mut spec.name, &mut spec.description, &mut spec.prompt]
+            .into_iter()
+            .flatten()
+            .chain(spec.labels.values_mut())
         {
             self.cover(text);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentInfo;
 use crate::answer::AnswerState;
 use crate::id::TaskId;
 use crate::notify::{Notify, Target, When};
@@ -21,6 +22,8 @@ pub enum Kind {
     /// homing runs it.
     #[default]
     Command,
+    /// homing runs an agent, and its answer is the result.
+    Agent,
     /// Somebody else runs it, and tells.
     External,
     /// A command that is told of ends (`exec:`). Not a task of anybody's: it is in no list and has no owner.
@@ -33,6 +36,7 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Command => "command",
+            Self::Agent => "agent",
             Self::External => "external",
             Self::Hook => "hook",
         }
@@ -48,7 +52,7 @@ impl std::str::FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
-        [Self::Command, Self::External, Self::Hook]
+        [Self::Command, Self::Agent, Self::External, Self::Hook]
             .into_iter()
             .find(|kind| kind.as_str() == text)
             .ok_or_else(|| UnknownKind(text.to_owned()))
@@ -146,7 +150,7 @@ pub struct Task {
     /// Its output.
     pub output: OutputInfo,
     /// The agent behind it.
-    pub agent: Option<serde_json::Value>,
+    pub agent: Option<AgentInfo>,
     /// Its answer; once it has ended, words that say why there is none where there is none.
     pub answer: Option<String>,
     /// Whether the answer is one.

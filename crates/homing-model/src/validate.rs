@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::agent::{self, LONGEST_PROMPT};
 use crate::id::Reference;
 use crate::session;
 use crate::spec::{OnExit, Secret, Spec, Stdin};
@@ -47,7 +48,7 @@ pub enum Invalid {
         expected: &'static str,
     },
     /// A kind that nobody can submit.
-    #[error("`kind` must be `command` or `external`")]
+    #[error("`kind` must be `command`, `agent` or `external`")]
     Kind,
     /// A field that means nothing for this kind of task.
     #[error("`{field}` means nothing for a task of the kind `{}`", kind.as_str())]
@@ -100,6 +101,7 @@ impl Spec {
     pub fn validate(&self) -> Result<(), Invalid> {
         match self.kind {
             Kind::Command => self.validate_command()?,
+            Kind::Agent => self.validate_agent()?,
             Kind::External => self.validate_external()?,
             Kind::Hook => return Err(Invalid::Kind),
         }
@@ -111,10 +113,7 @@ impl Spec {
     }
 
     fn validate_command(&self) -> Result<(), Invalid> {
-        let misplaced = [("lease_ms", self.lease_ms.is_some()), ("pid", self.pid.is_some())];
-        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
-            return Err(Invalid::Misplaced { field, kind: self.kind });
-        }
+        self.refuse(self.of_agents().into_iter().chain(self.of_external()))?;
         match (&self.shell, self.argv.as_slice()) {
             (None, []) => return Err(Invalid::NoCommand),
             (Some(_), [_, ..]) => return Err(Invalid::TwoCommands),
@@ -125,18 +124,73 @@ impl Spec {
         if self.argv.iter().chain(&self.shell).any(OsText::has_nul) {
             return Err(Invalid::Nul("the command"));
         }
-        if self.cwd.iter().any(OsText::has_nul) {
-            return Err(Invalid::Nul("`cwd`"));
-        }
-        if self.cwd.as_ref().is_some_and(|cwd| !cwd.as_bytes().starts_with(b"/")) {
-            return Err(Invalid::RelativeCwd);
-        }
+        self.validate_folder()?;
         if let Stdin::File(path) = &self.stdin
             && (path.has_nul() || !path.as_bytes().starts_with(b"/"))
         {
             return Err(Invalid::RelativeStdin);
         }
         Ok(())
+    }
+
+    fn validate_folder(&self) -> Result<(), Invalid> {
+        if self.cwd.iter().any(OsText::has_nul) {
+            return Err(Invalid::Nul("`cwd`"));
+        }
+        if self.cwd.as_ref().is_some_and(|cwd| !cwd.as_bytes().starts_with(b"/")) {
+            return Err(Invalid::RelativeCwd);
+        }
+        Ok(())
+    }
+
+    /// What is for other kinds of task is refused, not ignored.
+    fn refuse(&self, misplaced: impl IntoIterator<Item = (&'static str, bool)>) -> Result<(), Invalid> {
+        match misplaced.into_iter().find(|(_, given)| *given) {
+            Some((field, _)) => Err(Invalid::Misplaced { field, kind: self.kind }),
+            None => Ok(()),
+        }
+    }
+
+    fn of_agents(&self) -> [(&'static str, bool); 3] {
+        [
+            ("agent", self.agent.is_some()),
+            ("prompt", self.prompt.is_some()),
+            ("continue", self.continues.is_some()),
+        ]
+    }
+
+    fn of_external(&self) -> [(&'static str, bool); 2] {
+        [("lease_ms", self.lease_ms.is_some()), ("pid", self.pid.is_some())]
+    }
+
+    /// The command line is the driver's to make, and the input is the prompt.
+    fn validate_agent(&self) -> Result<(), Invalid> {
+        let of_commands = [
+            ("argv", !self.argv.is_empty()),
+            ("shell", self.shell.is_some()),
+            ("stdin", self.stdin != Stdin::None),
+            ("pty", self.pty),
+        ];
+        self.refuse(of_commands.into_iter().chain(self.of_external()))?;
+        let prompt = self.prompt.as_deref().unwrap_or_default();
+        if prompt.trim().is_empty() {
+            return Err(Invalid::Text { field: "prompt", problem: "is empty: say what the agent is asked" });
+        }
+        if prompt.len() > LONGEST_PROMPT {
+            let problem = "is longer than 1 MiB: put the data into a file and name it in the prompt";
+            return Err(Invalid::Text { field: "prompt", problem });
+        }
+        if prompt.contains('\0') {
+            return Err(Invalid::Nul("`prompt`"));
+        }
+        if self.agent.as_deref().is_some_and(|name| !agent::is_name(name)) {
+            let problem = "is no name of an agent: letters, digits, `-`, `_` and `.` make one";
+            return Err(Invalid::Text { field: "agent", problem });
+        }
+        if self.continues.as_deref().is_some_and(|task| task.trim().is_empty() || task.len() > 200) {
+            return Err(Invalid::Text { field: "continue", problem: "names no task" });
+        }
+        self.validate_folder()
     }
 
     /// What is for a command only is refused, not ignored.
@@ -160,9 +214,7 @@ impl Spec {
             ("quiet_after_ms", self.quiet_after_ms.is_some()),
             ("heartbeat_ms", self.heartbeat_ms.is_some()),
         ];
-        if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
-            return Err(Invalid::Misplaced { field, kind: self.kind });
-        }
+        self.refuse(misplaced.into_iter().chain(self.of_agents()))?;
         match (self.lease_ms, self.pid) {
             (Some(_), Some(_)) => Err(Invalid::TwoWatches),
             (None, Some(0)) => Err(Invalid::Number { field: "pid", expected: "the id of a process" }),
@@ -357,6 +409,35 @@ mod tests {
         let leased = Spec { lease_ms: Some(1), ..argv(&["true"]) };
         assert!(matches!(leased.validate(), Err(Invalid::Misplaced { field: "lease_ms", .. })));
         assert_eq!(Spec { kind: Kind::Hook, ..argv(&["true"]) }.validate(), Err(Invalid::Kind));
+    }
+
+    #[test]
+    fn an_agent_task_is_a_prompt_and_no_command() {
+        let ask = |json: &str| serde_json::from_str::<Spec>(json).unwrap().validate();
+        assert_eq!(ask(r#"{"kind":"agent","prompt":"why?"}"#), Ok(()));
+        assert_eq!(
+            ask(r#"{"kind":"agent","prompt":"why?","agent":"claude","continue":"t-22","cwd":"/"}"#),
+            Ok(())
+        );
+        for (json, field) in [
+            (r#"{"kind":"agent"}"#, "prompt"),
+            (r#"{"kind":"agent","prompt":" \n"}"#, "prompt"),
+            (r#"{"kind":"agent","prompt":"x","agent":"a b"}"#, "agent"),
+            (r#"{"kind":"agent","prompt":"x","continue":""}"#, "continue"),
+            (r#"{"kind":"agent","prompt":"x","argv":["ls"]}"#, "argv"),
+            (r#"{"kind":"agent","prompt":"x","shell":"ls"}"#, "shell"),
+            (r#"{"kind":"agent","prompt":"x","pty":true}"#, "pty"),
+            (r#"{"kind":"agent","prompt":"x","stdin":"pipe"}"#, "stdin"),
+            (r#"{"kind":"agent","prompt":"x","pid":1}"#, "pid"),
+            (r#"{"argv":["ls"],"prompt":"x"}"#, "prompt"),
+            (r#"{"kind":"external","agent":"x"}"#, "agent"),
+        ] {
+            let wrong = ask(json).unwrap_err().to_string();
+            assert!(wrong.starts_with(&format!("`{field}`")), "{json}: {wrong}");
+        }
+        let long =
+            Spec { kind: Kind::Agent, prompt: Some("x".repeat(LONGEST_PROMPT + 1)), ..Spec::default() };
+        assert!(matches!(long.validate(), Err(Invalid::Text { field: "prompt", .. })));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the store keeps of a task.
 
 use homing_model::watch;
-use homing_model::{Answer, Kind, Masks, Outcome, Progress, Spec, Status, TaskId, Timestamp};
+use homing_model::{Answer, Kind, Masks, Outcome, Progress, Spec, Status, SubAgent, TaskId, Timestamp};
 
 /// By what the end of somebody else's work is seen, if nobody tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct NewTask {
     pub kind: Kind,
     /// For an external task: how its end is seen.
     pub tracking: Option<Tracking>,
+    /// For an agent task: which, and how it is understood.
+    pub agent: Option<SubAgent>,
     /// What to run, without environment values and with markers for secret values: what it holds may be written to disk.
     pub spec: Spec,
     /// Whose it is.
@@ -56,6 +58,8 @@ pub struct NewTask {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
+    /// Whether whoever submitted it came over the network, not by the socket.
+    pub network: bool,
     /// Which machine.
     pub node: String,
     /// Which boot of it.
@@ -113,6 +117,8 @@ pub struct Record {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
+    /// Whether whoever submitted it came over the network, not by the socket.
+    pub network: bool,
     /// Where it is in its life.
     pub status: Status,
     /// Which try.
@@ -147,6 +153,8 @@ pub struct Record {
     pub heard_at: Option<Timestamp>,
     /// What it has for an answer, once it has ended.
     pub answer: Option<Answer>,
+    /// For an agent task: which, how it is understood, and what it said of itself by the end.
+    pub agent: Option<SubAgent>,
     /// How far the output of this attempt was watched and told.
     pub watch: Option<watch::State>,
     /// Past retention: a tombstone.

@@ -85,7 +85,13 @@ impl Home {
     /// Calls the command line and waits for it.
     #[must_use]
     pub fn cli<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
-        let output = self.command().args(arguments).output().expect("the binary runs");
+        Self::finish(self.command().args(arguments))
+    }
+
+    /// Runs a call that was completed, and waits for it.
+    #[must_use]
+    pub fn finish(command: &mut Command) -> Output {
+        let output = command.output().expect("the binary runs");
         let status = output.status;
         Output {
             code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),

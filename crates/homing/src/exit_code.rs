@@ -26,7 +26,7 @@ const UNREACHABLE: u8 = 69;
 /// Which table a command follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// `run`, `exec`, `wait`: the task's code, and 125 where homing failed.
+    /// `run`, `exec`, `ask`, `wait`: the task's code, and 125 where homing failed.
     Task,
     /// All others: 0, 1, 2, 4, 69.
     Plain,
@@ -38,7 +38,7 @@ impl Manner {
     /// The manner of a command, by its name or alias.
     pub(crate) fn of_command(name: &str) -> Self {
         match name {
-            "run" | "exec" | "wait" => Self::Task,
+            "run" | "exec" | "ask" | "wait" => Self::Task,
             "hook" => Self::Hook,
             _ => Self::Plain,
         }
@@ -93,7 +93,10 @@ pub(crate) fn of_any(answer: &WaitAnswer) -> u8 {
 pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
     match (manner, problem.known()) {
         (Manner::Task, _) => HOMING_FAILED,
-        (Manner::Plain, Some(Code::UnknownTask | Code::RecordExpired)) => NO_SUCH_TASK,
+        (
+            Manner::Plain,
+            Some(Code::UnknownTask | Code::RecordExpired | Code::UnknownNotice | Code::UnknownDelivery),
+        ) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
         (Manner::Plain | Manner::Hook, _) => FAILED,

@@ -7,6 +7,7 @@
 
 mod autostart;
 mod capture;
+mod circumstances;
 mod cli;
 mod columns;
 mod command;
@@ -18,6 +19,7 @@ mod entry;
 mod exit_code;
 mod failure;
 mod foreground;
+mod grid;
 mod habit;
 mod home;
 mod keyboard;

@@ -2,61 +2,15 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::Path;
 
-use clap::{Args, ValueEnum, ValueHint};
-use clap_complete::ArgValueCompleter;
-use homing_model::notify::{SigningKey, When};
-use homing_model::units::millis;
-use homing_model::{Notify, OnDuplicate, OnExit, OsText, Spec, Stdin, Target, units};
+use clap::{Args, ValueHint};
+use homing_model::{OsText, Spec, Stdin};
 
+use crate::circumstances::Circumstances;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, completion, program, variables, wording};
-
-/// What happens to children that outlive the main process.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnExitArg {
-    Leave,
-    Kill,
-}
-
-/// What a second submit with the same key means.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum OnDuplicateArg {
-    Join,
-    Refuse,
-}
-
-/// Which ends are told of.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum NotifyOnArg {
-    Always,
-    Failure,
-    Never,
-}
-
-pub(crate) fn target(text: &str) -> Result<Target, String> {
-    text.parse().map_err(|error: homing_model::notify::UnknownTarget| error.to_string())
-}
-
-/// Which ends are told of, where nothing was said too.
-pub(crate) fn when(given: Option<NotifyOnArg>) -> When {
-    match given {
-        Some(NotifyOnArg::Always) | None => When::Always,
-        Some(NotifyOnArg::Failure) => When::Failure,
-        Some(NotifyOnArg::Never) => When::Never,
-    }
-}
-
-/// What a second submit means, where nothing was said too.
-pub(crate) fn on_duplicate(given: Option<OnDuplicateArg>) -> OnDuplicate {
-    match given {
-        Some(OnDuplicateArg::Refuse) => OnDuplicate::Refuse,
-        Some(OnDuplicateArg::Join) | None => OnDuplicate::Join,
-    }
-}
+use crate::{program, variables, wording};
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
 #[derive(Debug, Args)]
@@ -64,76 +18,17 @@ pub(crate) struct Submission {
     /// Run LINE in bash (or sh) instead of a program
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv")]
     shell: Option<OsString>,
-    /// A short name; may stand for the id
-    #[arg(long)]
-    name: Option<String>,
-    /// What it is for, in a sentence
-    #[arg(long, value_name = "TEXT")]
-    description: Option<String>,
-    /// Whose task it is [default: HOMING_OWNER, the agent session, or user]
-    #[arg(long)]
-    pub(crate) owner: Option<String>,
-    /// A label to filter by; may be repeated
-    #[arg(long, value_name = "K=V")]
-    label: Vec<String>,
-    /// Working directory [default: this one]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    cwd: Option<PathBuf>,
-    /// Set a variable; may be repeated
-    #[arg(long, value_name = "K=V")]
-    env: Vec<OsString>,
-    /// Pass this variable on even though it is kept from tasks (agent sessions)
-    #[arg(long, value_name = "NAME")]
-    env_from: Vec<String>,
-    /// A variable that is never written to disk; @FILE is read at every start
-    #[arg(long, value_name = "K=V|K=@FILE", add = ArgValueCompleter::new(completion::secret))]
-    secret: Vec<OsString>,
+    #[command(flatten)]
+    circumstances: Circumstances,
     /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
     stdin: Option<OsString>,
     /// Give it a terminal, of 80 columns and 24 lines
     #[arg(long)]
     pty: bool,
-    /// End it this long after its start
-    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
-    timeout: Option<Duration>,
-    /// Between the polite signal and the last one [default: 5s, or what config.toml says]
-    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
-    grace: Option<Duration>,
-    /// Children that outlive the main process [default: leave]
-    #[arg(long, value_name = "WHAT")]
-    on_exit: Option<OnExitArg>,
-    /// How much output is kept [default: 256MiB, or what config.toml says]
-    #[arg(long, value_name = "SIZE", value_parser = units::size)]
-    max_output: Option<u64>,
-    /// Tell of a line of output that matches; may be repeated
-    #[arg(long, value_name = "REGEX")]
-    watch: Vec<String>,
-    /// Tell when it printed nothing for so long; it goes on
-    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
-    quiet_after: Option<Duration>,
-    /// Tell what is new in its output this often, if anything is
-    #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
-    heartbeat: Option<Duration>,
-    /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
-    /// repeated [default: inbox]
-    #[arg(long, value_name = "TARGET", value_parser = target)]
-    notify: Vec<Target>,
-    /// Which ends are told of [default: always]
-    #[arg(long, value_name = "WHEN")]
-    notify_on: Option<NotifyOnArg>,
-    /// Signs this task's webhooks: whsec_… [default: what config.toml says]
-    #[arg(long, value_name = "KEY", requires = "notify")]
-    notify_secret: Option<String>,
-    /// What it runs may name targets for tasks of its own
+    /// It is an agent's session: what it runs may use that session's inbox and have it woken
     #[arg(long)]
-    allow_nested_notify: bool,
-    /// Only one live task of this owner has this key
-    #[arg(long)]
-    key: Option<String>,
-    /// A second one with the key [default: join]
-    #[arg(long, value_name = "WHAT", requires = "key")]
-    on_duplicate: Option<OnDuplicateArg>,
+    agent_session: bool,
     /// Program and arguments
     #[arg(trailing_var_arg = true, value_name = "ARGV", value_hint = ValueHint::AnyPath)]
     argv: Vec<OsString>,
@@ -156,75 +51,26 @@ impl Submission {
             let advice = format!("homing {verb} -- PROGRAM ARGUMENT…, or homing {verb} -c 'SHELL LINE'");
             return Err(Failure::usage("no command was given", advice));
         }
-        let here = std::env::current_dir().map_err(|error| {
-            Failure::usage(
-                format!("the working directory cannot be found: {error}"),
-                "Change to a folder that exists, or name one with `--cwd DIR`.",
-            )
-        });
-        let cwd = match &self.cwd {
-            Some(path) if path.is_absolute() => path.clone(),
-            Some(path) => here?.join(path),
-            None => here?,
+        let spec = Spec {
+            argv: self.argv.iter().cloned().map(OsText::from).collect(),
+            shell: self.shell.clone().map(OsText::from),
+            stdin: self.input(),
+            pty: self.pty,
+            agent_session: self.agent_session,
+            ..self.circumstances.spec(context)?
         };
-        let mut env = variables::environment(&self.env, &self.env_from, &context.surroundings)?;
-        if self.cwd.is_some() && env.contains_key("PWD") {
-            env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
-        }
-        let stdin = self.input();
-        if self.pty && matches!(stdin, Stdin::File(_)) {
+        if spec.pty && matches!(spec.stdin, Stdin::File(_)) {
             return Err(Failure::usage(
                 "`--pty` gives it a terminal, which no file can be",
                 format!("`homing {verb} --pty --stdin - … < FILE` types the file into the terminal."),
             ));
         }
-        let search = env.get("PATH").map(OsText::as_os_str);
-        program::refuse_shell_line(verb, &self.argv, &cwd, search)?;
-        let spec = Spec {
-            argv: self.argv.iter().cloned().map(OsText::from).collect(),
-            shell: self.shell.clone().map(OsText::from),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
-            labels: variables::labels(&self.label)?,
-            env: Some(env),
-            secrets: variables::secrets(&self.secret)?,
-            stdin,
-            cwd: Some(OsText::from(cwd.into_os_string())),
-            pty: self.pty,
-            timeout_ms: self.timeout.map(millis),
-            grace_ms: self.grace.map(millis),
-            on_exit: match self.on_exit {
-                Some(OnExitArg::Kill) => OnExit::Kill,
-                Some(OnExitArg::Leave) | None => OnExit::Leave,
-            },
-            max_output_bytes: self.max_output,
-            umask: capture::umask(),
-            rlimits: capture::rlimits(),
-            nice: capture::nice(),
-            key: self.key.clone(),
-            on_duplicate: on_duplicate(self.on_duplicate),
-            notify: Some(self.policy()),
-            allow_nested_notify: self.allow_nested_notify,
-            watch: self.watch.clone(),
-            quiet_after_ms: self.quiet_after.map(millis),
-            heartbeat_ms: self.heartbeat.map(millis),
-            session: context.session(),
-            pane: context.pane(&self.notify),
-            ..Spec::default()
-        };
-        spec.validate().map_err(|why| wording::invalid(verb, &why, self.owner.is_some()))?;
+        let cwd = spec.cwd.as_ref().map(OsText::as_os_str).unwrap_or_default();
+        let search = spec.env.as_ref().and_then(|env| env.get("PATH")).map(OsText::as_os_str);
+        program::refuse_shell_line(verb, &self.argv, Path::new(cwd), search)?;
+        let owner_was_typed = self.circumstances.owner.is_some();
+        spec.validate().map_err(|why| wording::invalid(verb, &why, owner_was_typed))?;
         Ok(spec)
-    }
-
-    /// Who is told. A target that is named takes the place of the inbox, unless the inbox is named too.
-    fn policy(&self) -> Notify {
-        let usual = Notify::usual();
-        Notify {
-            on: when(self.notify_on),
-            targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
-            secret: self.notify_secret.clone().map(SigningKey::new),
-        }
     }
 
     fn input(&self) -> Stdin {
@@ -239,7 +85,7 @@ impl Submission {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use homing_model::{Code, Problem, Secret};
+    use homing_model::{Code, OnDuplicate, OnExit, Problem, Secret};
 
     use super::*;
     use crate::console::Console;

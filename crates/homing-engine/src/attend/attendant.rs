@@ -14,7 +14,7 @@ use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
 use crate::live::Attendance;
-use crate::watch;
+use crate::{agent, watch};
 
 /// Between two looks at an attempt that cannot be launched now: longer each time, up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -47,6 +47,10 @@ pub(super) struct Attendant {
     pub(super) watcher: Option<watch::Handle>,
     /// What was held back when the watch was brought to its end: that is done once.
     pub(super) concluded: Option<Option<u64>>,
+    /// Listens to an agent, from the start of the command on.
+    pub(super) listener: Option<agent::Handle>,
+    /// What the agent said, once it has ended.
+    pub(super) said: Option<agent::Said>,
     /// Told once the task's state is known for certain.
     pub(super) settled: Option<oneshot::Sender<()>>,
 }
@@ -73,6 +77,8 @@ pub(crate) async fn attend(
         signal_waiting: VecDeque::new(),
         watcher: None,
         concluded: None,
+        listener: None,
+        said: None,
         settled,
     };
     let link = match begin {

@@ -96,6 +96,7 @@ impl Attendant {
                 self.inner.live.set_shim(&self.record.id, shim.and_then(ancestry::shim));
                 self.started(pid, at);
                 self.watch(pid, at);
+                self.listen();
                 // An attempt that the last daemon accepted and this one began: it may run for days.
                 self.settle();
                 Ok(false)
@@ -112,6 +113,7 @@ impl Attendant {
                     self.started(pid, at);
                     if standing.ended.is_none() {
                         self.watch(pid, at);
+                        self.listen();
                     }
                 }
                 // What it was asked before, it was asked by another connection.

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use homing_model::{Ending, Timestamp};
+use homing_model::{Ending, Kind, Timestamp};
 use homing_shim::folder;
 use homing_shim::record::ExitRecord;
 use homing_shim::wire::{self, ToShim};
@@ -14,16 +13,14 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
-use crate::{ending, report, watch};
-
-/// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
-const RECORD_RETRY: Duration = Duration::from_millis(500);
-const RECORD_RETRY_MOST: Duration = Duration::from_secs(10);
+use crate::insist::Insist;
+use crate::{agent, ending, report, watch};
 
 impl Attendant {
     /// Records the start without waiting for it: the ledger takes operations in order, so the end comes after it and may share its commit.
     pub(super) fn started(&mut self, pid: u32, at: i64) {
         self.values = None;
+        self.forget_prompt();
         let started = Started { pid, at: Timestamp::from_millis(at) };
         let recording = self.inner.store.started(self.record.attempt(), started);
         let inner = Arc::clone(&self.inner);
@@ -49,6 +46,29 @@ impl Attendant {
             let started_at = Timestamp::from_millis(at);
             self.watcher = Some(watch::begin(&self.inner, &self.record, Some(pid), started_at));
         }
+    }
+
+    /// Begins to listen, if it is an agent that runs.
+    pub(super) fn listen(&mut self) {
+        if self.record.kind == Kind::Agent && self.listener.is_none() && self.said.is_none() {
+            self.listener = Some(agent::begin(&self.inner, &self.record));
+        }
+    }
+
+    /// What the agent said, to the end of its output. None if the engine ends first.
+    async fn conclude_agent(&mut self, ending: &Ending) -> Option<agent::Said> {
+        if let Some(said) = &self.said {
+            return Some(said.clone());
+        }
+        let listener = self.listener.take();
+        // It may have spoken while no daemon lived.
+        let said = match listener {
+            None if ending.output_bytes == 0 => agent::Said::default(),
+            None => agent::begin(&self.inner, &self.record).conclude(ending.output_bytes).await?,
+            Some(listener) => listener.conclude(ending.output_bytes).await?,
+        };
+        self.said = Some(said.clone());
+        Some(said)
     }
 
     /// Judges what is left of the output, so that it is told before the end is; answers what was held back. None if the engine ends first.
@@ -87,21 +107,21 @@ impl Attendant {
 
     /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the
     /// engine ends first.
-    pub(super) async fn finish(&mut self, ending: Ending) -> bool {
+    pub(super) async fn finish(&mut self, mut ending: Ending) -> bool {
         self.values = None;
-        let mut shutdown = self.inner.shutdown.clone();
-        let mut pause = RECORD_RETRY;
-        let mut troubled = false;
+        let mut insist = Insist::default();
         let Some(held_back) = self.conclude_watch(&ending).await else { return false };
         let mut report = report::report(&self.inner, &self.record, &ending);
         report.held_back = held_back;
+        if self.record.kind == Kind::Agent {
+            self.forget_prompt();
+            let Some(said) = self.conclude_agent(&ending).await else { return false };
+            agent::conclude(said, &self.record, &mut ending, &mut report);
+        }
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
                 Ok(Applied::Done(record)) => {
-                    // Only what this end has said: new tasks may be refused for a disk on which there is room for ends.
-                    if troubled {
-                        self.inner.set_degraded(None);
-                    }
+                    insist.done(&self.inner);
                     self.inner.announce(&record);
                     self.record = record;
                     return true;
@@ -122,18 +142,23 @@ impl Attendant {
                     return false;
                 }
                 Err(error) => {
-                    tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
-                    self.inner.set_degraded(Some(error.to_string()));
-                    troubled = true;
                     // Others are served meanwhile: whoever waits for the start must not wait for the disk.
                     self.settle();
-                    tokio::select! {
-                        () = shutdown.over() => return false,
-                        () = tokio::time::sleep(pause) => {}
+                    if !insist.again(&self.inner, &self.record.id, &error).await {
+                        return false;
                     }
-                    pause = (pause * 2).min(RECORD_RETRY_MOST);
                 }
             }
+        }
+    }
+
+    /// The agent has its prompt, or will never read it.
+    fn forget_prompt(&self) {
+        if self.record.kind == Kind::Agent
+            && let Ok(attempt) = self.inner.home.open_attempt(&self.record.attempt())
+            && let Err(error) = agent::prompt::forget(attempt)
+        {
+            tracing::warn!(task = %self.record.id, %error, "its prompt could not be removed");
         }
     }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use homing_model::watch::{self, Pattern, State};
 use homing_model::{TaskId, Timestamp};
 use homing_store::Record;
-use tokio::sync::{oneshot, watch as channel};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::scan::Scan;
 use crate::engine::Inner;
-use crate::live::Command;
+use crate::growth::News;
 
 /// Outputs that are judged at once, of all tasks.
 pub(crate) const AT_ONCE: usize = 4;
@@ -67,8 +67,6 @@ pub(super) struct Watcher {
     pub(super) beat_at: Timestamp,
     /// Output up to here was looked at.
     pub(super) seen: u64,
-    /// How much the shim last said that there is; it counts what a full disk did not keep, too.
-    heard: u64,
 }
 
 /// Begins to watch a task, from where the ledger says that it was watched to.
@@ -92,7 +90,6 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record, pid: Option<u32>, start
         over: false,
         beat_at: state.beat_at.unwrap_or(started_at),
         seen: 0,
-        heard: 0,
         state,
     };
     let (end, ending) = oneshot::channel();
@@ -103,7 +100,7 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record, pid: Option<u32>, start
 
 impl Watcher {
     async fn run(mut self, mut ending: oneshot::Receiver<u64>) -> Option<u64> {
-        let mut growth = self.inner.live.growth(&self.record.id);
+        let mut news = News::new(&self.inner, &self.record.id);
         let mut shutdown = self.inner.shutdown.clone();
         let mut readable = true;
         let mut breath = Duration::ZERO;
@@ -131,7 +128,7 @@ impl Watcher {
                 () = shutdown.over() => return None,
                 until = &mut ending => return self.conclude(until.ok()?).await,
                 () = tokio::time::sleep(BETWEEN), if more => {}
-                () = self.grown(&mut growth, breath), if listens && !more => breath = BREATH,
+                () = news.beyond(&self.inner, self.seen, breath), if listens && !more => breath = BREATH,
                 () = until(wake, now), if !more => {}
             }
         }
@@ -164,26 +161,6 @@ impl Watcher {
             self.keep(None, now).await;
         }
         Ok(scanned.more)
-    }
-
-    /// Waits for news of the output. The shim gives some once each time that it is asked.
-    async fn grown(&mut self, growth: &mut Option<channel::Receiver<u64>>, breath: Duration) {
-        let (Some(growth), Some(commands)) = (growth, self.inner.live.commands(&self.record.id)) else {
-            return std::future::pending().await;
-        };
-        if !breath.is_zero() {
-            tokio::time::sleep(breath).await;
-        }
-        let told = *growth.borrow_and_update();
-        if told > self.seen.max(self.heard) {
-            self.heard = told;
-            return;
-        }
-        let _ = commands.send(Command::Watch(self.seen.max(self.heard))).await;
-        if growth.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        self.heard = self.heard.max(*growth.borrow());
     }
 
     /// Judges the rest of an output that is this long; answers how many matches are left untold.

@@ -3,6 +3,7 @@
 //! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
 //! [`store_conformance!`](crate::store_conformance) makes one named test of each.
 
+mod asking;
 mod deciding;
 mod finding;
 pub mod fixture;
@@ -10,6 +11,7 @@ mod forgetting;
 mod listing;
 mod logging;
 mod masking;
+mod nesting;
 mod seating;
 mod submitting;
 mod telling;
@@ -20,12 +22,14 @@ mod watching;
 use std::future::Future;
 use std::sync::Arc;
 
+pub use asking::*;
 pub use deciding::*;
 pub use finding::*;
 pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
 pub use masking::*;
+pub use nesting::*;
 pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
@@ -47,6 +51,8 @@ macro_rules! store_conformance_cases {
             one_request_key_stands_for_one_body_until_it_expires
             a_request_key_survives_the_end_of_a_joined_task
             p12_an_id_in_use_is_not_issued_again
+            p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may
+            p11_whether_its_caller_was_on_the_network_stays_with_a_delivery
             p1_first_finisher_wins
             p1_concurrent_finishers_agree_on_one_end
             p1_a_stale_attempt_changes_nothing
@@ -57,11 +63,13 @@ macro_rules! store_conformance_cases {
             live_tasks_are_listed_oldest_first
             several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
+            a_start_finds_notices_and_deliveries
             a_name_finds_the_live_task_then_the_newest_ended
             a_name_comes_before_an_id_that_starts_so
             at_last_is_the_newest_task_of_the_owner
             live_tasks_come_first_each_newest_first
             filters_narrow_a_list
+            a_list_within_a_task_holds_what_came_of_it_and_nothing_else
             a_strange_cursor_is_told_apart
             pages_are_complete_and_without_duplicates_while_tasks_end
             counts_follow_every_step
@@ -91,12 +99,14 @@ macro_rules! store_conformance_cases {
             a_session_is_in_the_process_that_it_was_last_seen_in
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
             p5_what_a_process_that_is_gone_was_told_is_open_again
+            p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
             sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
+            p5_what_may_not_go_out_by_now_stays_as_it_is
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             p5_what_found_a_command_busy_goes_with_the_next
             p5_a_command_is_told_the_rest_after_its_end
@@ -127,6 +137,10 @@ macro_rules! store_conformance_cases {
             p5_an_external_end_carries_its_answer_or_the_words_for_none
             a_stop_ends_an_external_task_at_once
             what_others_have_is_not_found_among_ones_own
+            p5_an_agents_end_carries_its_answer_or_the_words_for_none
+            p11_an_answer_repeats_no_secret
+            a_session_goes_on_in_one_task_at_a_time
+            a_session_is_kept_while_a_task_of_it_is
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -116,23 +116,6 @@ pub(super) fn finish(
     }
 }
 
-/// Something worth telling happened to a live task.
-pub(super) fn publish(
-    conn: &Connection,
-    task: &TaskId,
-    body: Body,
-    entropy: u64,
-    at_most: Option<When>,
-    now: Timestamp,
-) -> Result<Applied, Error> {
-    let Some(record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
-    if record.status.is_terminal() {
-        return Ok(Applied::Rejected(record));
-    }
-    notices::publish(conn, &record, body, now, told_alive(&record, at_most), entropy)?;
-    Ok(Applied::Done(record))
-}
-
 /// Who is told of what happens to a live task: nobody where the task or the operator says never.
 fn told_alive(record: &Record, at_most: Option<When>) -> Option<&Notify> {
     let most = at_most.unwrap_or(When::Always);
@@ -236,8 +219,16 @@ fn end(
     let mut outcome = ending.outcome;
     record.masks.cover_outcome(&mut outcome);
     record.outcome = Some(outcome.clone());
-    if record.kind == Kind::External {
-        record.answer = Some(Answer::at_end(status, &outcome, report.answer));
+    if matches!(record.kind, Kind::External | Kind::Agent) {
+        let mut answer = Answer::at_end(status, &outcome, report.answer);
+        record.masks.cover(&mut answer.text);
+        record.answer = Some(answer);
+    }
+    if let Some(agent) = &mut record.agent {
+        let resumed = agent.heard.session_id.take();
+        agent.heard = report.agent.unwrap_or_default();
+        agent.heard.doing = None;
+        agent.heard.session_id = agent.heard.session_id.take().or(resumed);
     }
     let outcome_text = row::json(&record.id, &outcome)?;
     if record.kind == Kind::Hook {
@@ -266,7 +257,7 @@ fn end(
     }));
     let ended_seq = match record.kind {
         Kind::Hook => events::last(conn)?,
-        Kind::Command | Kind::External => {
+        Kind::Command | Kind::Agent | Kind::External => {
             notices::publish(conn, &record, body, ending.ended_at, told, report.entropy)?
         }
     };
@@ -274,7 +265,7 @@ fn end(
         .prepare_cached(
             "UPDATE tasks SET status = ?4, started_at = ?5, ended_at = ?6, ended_seq = ?7, duration_ms = ?8, pid = ?9, \
              outcome = ?10, stop_requested_by = ?11, output_bytes = ?12, output_dropped = ?13, \
-             answer = ?14, answer_state = ?15 \
+             answer = ?14, answer_state = ?15, agent = ?16, agent_session = ?17 \
              WHERE seq = ?1 AND attempt = ?2 AND status = ?3 AND ended_at IS NULL",
         )?
         .execute(params![
@@ -293,11 +284,13 @@ fn end(
             row::signed(record.output_dropped),
             record.answer.as_ref().map(|answer| &answer.text),
             record.answer.as_ref().map(|answer| answer.state.as_str()),
+            record.agent.as_ref().map(|agent| row::json(&record.id, agent)).transpose()?,
+            record.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
         ])?;
     expect_one(changed, &record)?;
     match record.kind {
         Kind::Hook => schema::count_hooks(conn, 1)?,
-        Kind::Command | Kind::External => schema::count_finished(conn, 1, kept(&record))?,
+        Kind::Command | Kind::Agent | Kind::External => schema::count_finished(conn, 1, kept(&record))?,
     }
     Ok(record)
 }
@@ -367,6 +360,7 @@ mod tests {
         let task = NewTask {
             kind: Kind::Command,
             tracking: None,
+            agent: None,
             id: id.clone(),
             spec: Spec::default(),
             owner: "ann".into(),
@@ -376,10 +370,16 @@ mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: "here".into(),
             boot_id: "this".into(),
         };
-        submit(&conn, Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }, now).unwrap();
+        submit(
+            &conn,
+            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
+            now,
+        )
+        .unwrap();
         // No operation of this release leaves a task in the queue; a later one will.
         conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
 

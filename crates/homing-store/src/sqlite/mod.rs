@@ -11,6 +11,7 @@
 //!
 //! Nothing here wakes up by itself: both threads sleep on their channels, but for the writer's one look after it has written much.
 
+mod agents;
 mod check;
 mod cursor;
 mod deliveries;

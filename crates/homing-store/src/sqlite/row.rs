@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch, agent, network FROM tasks ",
             $rest
         )
     };
@@ -56,6 +56,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
             .unwrap_or_default(),
         parent: cells.get::<Option<String>>(7)?.map(|id| cells.parse(&id)).transpose()?,
         depth: cells.get(8)?,
+        network: cells.get(35)?,
         status: cells.parsed(9)?,
         attempt: cells.get(10)?,
         node: cells.get(11)?,
@@ -78,6 +79,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         output_dropped: cells.count(21)?,
         forgotten: cells.get(22)?,
         watch: cells.get::<Option<String>>(33)?.map(|text| cells.read(&text)).transpose()?,
+        agent: cells.get::<Option<String>>(34)?.map(|text| cells.read(&text)).transpose()?,
         progress: cells.get::<Option<String>>(23)?.map(|text| cells.read(&text)).transpose()?,
         tracking: if kind == Kind::External { cells.tracking()? } else { None },
         heard_at: cells.get::<Option<i64>>(28)?.map(Timestamp::from_millis),
@@ -128,6 +130,11 @@ impl Cells<'_> {
         let task = self.0.get(1).unwrap_or_else(|_| "(unreadable)".to_owned());
         Error::BadRow { task, why: why.to_string() }
     }
+}
+
+/// An id that this ledger wrote.
+pub(super) fn id(text: &str) -> Result<TaskId, Error> {
+    text.parse().map_err(|error: homing_model::id::Malformed| Error::Corrupt(error.to_string()))
 }
 
 /// A value as JSON text. `id` names the task if that fails, which no value of the model does.

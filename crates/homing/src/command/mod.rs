@@ -1,6 +1,7 @@
 //! The commands, one file each: its options, with help that teaches, and what it does.
 
 pub(crate) mod ack;
+pub(crate) mod ask;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -27,5 +28,6 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod token;
 pub(crate) mod track;
 pub(crate) mod wait;

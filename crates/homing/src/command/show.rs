@@ -7,7 +7,7 @@ use clap_complete::ArgValueCompleter;
 use homing_model::detail::AttemptInfo;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{Kind, Survivor, Task, TaskDetail, Timestamp};
+use homing_model::{AgentInfo, Kind, Survivor, Task, TaskDetail, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::leftover::{self, Now};
 use crate::{columns, completion, exit_code, symbol, table, wording};
 
+/// So much of a prompt is shown.
+const PROMPT_LINES: usize = 10;
 /// The columns before a value.
 const INDENT: usize = 15;
 
@@ -50,11 +52,23 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
     let (status, tint) = symbol::status(task.status, console);
     let told = symbol::sentence(task);
     let told = told.strip_prefix(task.status.as_str()).unwrap_or_default();
-    let mut out =
-        format!("{}  {}{told}\n", console.tint(Tint::Bold, task.id.as_str()), console.tint(tint, &status));
+    let width = console.width.unwrap_or(usize::MAX);
+    let head = columns::fit(&format!("{}  {status}{told}", task.id), width)
+        .replacen(task.id.as_str(), &console.tint(Tint::Bold, task.id.as_str()), 1)
+        .replacen(&status, &console.tint(tint, &status), 1);
+    let mut out = format!("{head}\n");
     let mut add = |name: &str, value: &str| {
-        out.push_str(&format!("  {}  {value}\n", console.tint(Tint::Dim, &format!("{name:<11}"))));
+        for (index, value) in columns::wrap(value, width.saturating_sub(INDENT)).iter().enumerate() {
+            let name = console.tint(Tint::Dim, &format!("{:<11}", if index == 0 { name } else { "" }));
+            out.push_str(&format!("  {name}  {value}\n"));
+        }
     };
+    if task.kind == Kind::Hook {
+        add("hook", "a command that is told of what is listed as deliveries below");
+        if let Some(owner) = detail.deliveries.first().map(|delivery| line(&delivery.owner)) {
+            add("owner", &owner);
+        }
+    }
     for (name, value) in facts(task, now) {
         add(name, &value);
     }
@@ -73,29 +87,11 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
         0 => {}
         _ if verbose => {
             let names: Vec<_> = task.env_names.iter().map(|name| line(name)).collect();
-            let room = console.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
-            for (index, names) in wrap(&names, room).iter().enumerate() {
-                add(if index == 0 { "variables" } else { "" }, names);
-            }
+            add("variables", &names.join(" "));
         }
         count => add("variables", &format!("{count} (`homing show --verbose` names them)")),
     }
     out
-}
-
-/// Words on as many lines as it takes; one that is longer than a line has its own.
-fn wrap(words: &[String], room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if columns::of(line) + 1 + columns::of(word) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_) | None => lines.push(word.clone()),
-        }
-    }
-    lines
 }
 
 /// What there is to say, in order; what is absent is not said.
@@ -107,7 +103,17 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("description", task.description.as_deref().map(line));
     add("command", Some(line(&task.command)));
     add("folder", task.cwd.as_deref().map(line));
-    add("owner", Some(line(&task.owner)));
+    if let Some(agent) = &task.agent {
+        add("agent", Some(line(&agent.name)));
+        add("session", agent.session_id.as_deref().map(line));
+        add("continues", agent.continues.as_ref().map(ToString::to_string));
+        let asked = agent.prompt.iter().flat_map(|prompt| prompt.trim().lines()).take(PROMPT_LINES);
+        for (index, text) in asked.enumerate() {
+            add(if index == 0 { "asked" } else { "" }, Some(line(text)));
+        }
+        add("spent", spent(agent));
+    }
+    add("owner", Some(line(&task.owner)).filter(|_| task.kind != Kind::Hook));
     let labels: Vec<_> = task.labels.iter().map(|(name, value)| line(&format!("{name}={value}"))).collect();
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
@@ -142,9 +148,21 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     }
     add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
-    add("tells", (!task.forgotten).then(|| told::policy(&task.notify)));
+    add("tells", (!task.forgotten && task.kind != Kind::Hook).then(|| told::policy(&task.notify)));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
+}
+
+/// What an agent took, by its own account.
+fn spent(agent: &AgentInfo) -> Option<String> {
+    let turns =
+        agent.turns.map(|turns| if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") });
+    let tokens = agent.tokens.map(|tokens| {
+        format!("{} tokens in ({} cached), {} out", tokens.input, tokens.cached, tokens.output)
+    });
+    let cost = agent.cost_usd.map(|cost| format!("{cost:.4} USD"));
+    let parts: Vec<String> = [turns, tokens, cost].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// An earlier attempt, in a line.
@@ -209,6 +227,56 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_is_shown_with_what_it_was_asked_and_what_it_took() {
+        let mut json = sample_task("succeeded");
+        json["kind"] = "agent".into();
+        json["answer"] = "Because.\nOf that.".into();
+        json["agent"] = serde_json::json!({
+            "name": "claude", "session_id": "s-1", "prompt": "why?\u{1b}[2J\nand how", "turns": 3, "cost_usd": 0.12345,
+            "tokens": { "input": 10, "cached": 4, "output": 2 }, "continue": "t-2222222222",
+        });
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(80)));
+        for part in [
+            "  agent        claude\n  session      s-1\n  continues    t-2222222222\n",
+            "               and how\n  spent        3 turns, 10 tokens in (4 cached), 2 out, 0.1235 USD\n",
+            "  answer       Because.\n               Of that.\n",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_all_of_it_on_more_lines() {
+        let mut json = sample_task("failed");
+        json["command"] = "make --with=an-argument-that-is-longer-than-a-line all".into();
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        for width in [20, 40, 80] {
+            let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(width)));
+            assert!(text.lines().all(|line| columns::of(line) <= width), "{text}");
+            let squashed: String = text.split_whitespace().collect();
+            assert!(squashed.contains("make--with=an-argument-that-is-longer-than-a-lineall"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hook_is_shown_as_one_with_whose_notices_it_was_given() {
+        let mut json = sample_task("succeeded");
+        (json["kind"], json["owner"]) = ("hook".into(), "".into());
+        json["deliveries"] = serde_json::json!([{ "id": "d-2222222222", "notice_id": "n-2222222222", "task_id": "t-2222222222",
+            "owner": "ann", "target": "exec:true", "state": "delivered", "attempts": 1, "created_at": "2026-01-01T00:00:00.000Z",
+            "next_at": null, "ended_at": null, "reason": null, "history": [] }]);
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(80)));
+        assert!(
+            text.contains("\n  hook         a command") && text.contains("\n  owner        ann\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("owner").count(), 1, "{text}");
+    }
+
+    #[test]
     fn variables_are_counted_and_named_only_on_demand_within_the_terminal() {
         let mut json = sample_task("running");
         json["env_names"] = (0..40).map(|n| format!("VARIABLE_{n}")).collect::<Vec<_>>().into();
@@ -219,6 +287,5 @@ mod tests {
         assert!(text.lines().all(|line| columns::of(line) <= 60), "{text}");
         assert!(text.contains("  variables    VARIABLE_0 VARIABLE_1 VARIABLE_2 VARIABLE_3\n"), "{text}");
         assert!(text.contains("\n               VARIABLE_4 "), "{text}");
-        assert_eq!(wrap(&["aaaa".to_owned(), "b".to_owned()], 2), ["aaaa", "b"]);
     }
 }

@@ -7,10 +7,10 @@ use homing_model::notify::SigningKey;
 use homing_model::units::millis;
 use homing_model::{Kind, Notify, Spec, Target, Task, sanitize, units};
 
+use crate::circumstances::{self, NotifyOnArg, OnDuplicateArg};
 use crate::command::run;
 use crate::context::Context;
 use crate::failure::{Failure, unless_closed};
-use crate::submission::{self, NotifyOnArg, OnDuplicateArg};
 use crate::{exit_code, variables, wording};
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     label: Vec<String>,
     /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
     /// repeated [default: inbox]
-    #[arg(long, value_name = "TARGET", value_parser = submission::target)]
+    #[arg(long, value_name = "TARGET", value_parser = circumstances::target)]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]
     #[arg(long, value_name = "WHEN")]
@@ -77,9 +77,9 @@ impl Options {
             lease_ms: self.lease.map(millis),
             pid: self.pid,
             key: self.key.clone(),
-            on_duplicate: submission::on_duplicate(self.on_duplicate),
+            on_duplicate: circumstances::on_duplicate(self.on_duplicate),
             notify: Some(Notify {
-                on: submission::when(self.notify_on),
+                on: circumstances::when(self.notify_on),
                 targets: if self.notify.is_empty() { usual.targets } else { self.notify.clone() },
                 secret: self.notify_secret.clone().map(SigningKey::new),
             }),
@@ -100,6 +100,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.block_on(async { Ok(client.submit(&spec, run::fresh_key().as_deref()).await?) })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(&submitted.task));
+    } else if let Some(less) = run::told_less(&spec, &submitted.task) {
+        context.console.note(&less);
     }
     if context.json {
         unless_closed(context.console.json(&submitted.task))?;
@@ -112,7 +114,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 fn joined(task: &Task) -> String {
     let other = match task.kind {
         Kind::External => String::new(),
-        Kind::Command | Kind::Hook => format!("; it is a command: {}", sanitize::line(&task.command)),
+        Kind::Command | Kind::Agent | Kind::Hook => {
+            format!("; it is a command: {}", sanitize::line(&task.command))
+        }
     };
     format!("homing: joined {}, which is live with this key{other}", task.id)
 }

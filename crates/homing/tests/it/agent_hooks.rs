@@ -279,10 +279,28 @@ fn p5_a_waiter_wakes_its_session_with_the_next_end_through_a_crash_of_the_daemon
 }
 
 #[test]
+fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
+    let home = super::home();
+    let options = ["--owner", "claude:s", "--notify", "inbox", "--notify", "wake:claude:s"];
+    let id = home.submit(&options, &gate("open"));
+    let waiter = waiting(&home, "s");
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!(woken.code, 2, "{}", woken.stderr);
+    assert!(woken.stderr.contains(&id));
+    wait_for("the wake to be given up", || {
+        let deliveries = home.get(&format!("/v1/deliveries?task={id}")).json();
+        let wake =
+            deliveries["items"].as_array()?.iter().find(|one| one["target"] == "wake:claude:s").cloned()?;
+        (wake["state"] == "dead" && wake["attempts"] == 0).then_some(())
+    });
+}
+
+#[test]
 fn one_waiter_waits_for_each_session_and_none_where_nothing_runs() {
     let home = super::home();
     let _ = home.submit(&[], "true");
-    silent(&hook(&home, &["claude", "rewake"], &session("s")));
+    silent(&hook(&home, &["claude", "rewake"], &session("none")));
     let id = home.submit(&["--owner", "claude:s"], &gate("open"));
     let first = waiting(&home, "s");
     silent(&hook(&home, &["claude", "rewake"], &session("s")));

@@ -60,11 +60,10 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
         Some(text) => edit.take_out(text, Some(text)).map_err(|error| refused(path, &error))? == *text,
         None => true,
     };
-    let keep = match (edit, &from) {
-        (Edit::Own(_), _) => None,
+    let keep = match &from {
         _ if !untouched => None,
-        (_, Some(text)) => Some(Before::Text(text.clone())),
-        (_, None) => Some(Before::Absent(file::missing_folders(path))),
+        Some(text) => Some(Before::Text(text.clone())),
+        None => Some(Before::Absent(file::missing_folders(path))),
     };
     Ok(Change { path: path.to_owned(), from, to: Some(to), keep, forget: false, folders: 0 })
 }
@@ -79,17 +78,6 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
     let from = file::read(path).map_err(|error| unreadable(path, &error))?;
     let mut change =
         Change { path: path.to_owned(), to: from.clone(), from, keep: None, forget: false, folders: 0 };
-    if let Edit::Own(own) = edit {
-        let ours = change
-            .from
-            .as_ref()
-            .is_some_and(|text| edit.take_out(text, None).is_ok_and(|left| left != *text));
-        if ours {
-            change.to = None;
-            change.folders = own.folders;
-        }
-        return Ok(change);
-    }
     let before = Before::load(path).map_err(|error| unreadable(&Before::place(path), &error))?;
     change.forget = before.is_some();
     let Some(text) = &change.from else { return Ok(change) };
@@ -107,6 +95,8 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
             change.folders = *folders;
             None
         }
+        // A file of ours whose backup is gone.
+        None if matches!(edit, Edit::Own(_)) && left != *text => None,
         _ => Some(left),
     };
     Ok(change)

@@ -49,17 +49,31 @@ pub(super) fn render(from: &str, to: &str, console: &Console) -> String {
 
 /// A line as it may be shown.
 fn shown_line(text: &str) -> String {
+    let (text, end) = match secret_at(text) {
+        Some(at) => (&text[..at], " (not shown)"),
+        None => (text, ""),
+    };
     let blank = text.len() - text.trim_start().len();
-    let key =
-        text.trim_start().trim_start_matches('"').split(['"', ' ', '=', ':']).next().unwrap_or_default();
-    if secret::is_likely(key) {
-        return format!("{}{} (not shown)", &text[..blank], safe(key));
-    }
     let indented = format!("{}{}", text[..blank].replace('\t', "    "), safe(&text[blank..]));
     match indented.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &indented[..at]),
-        None => indented,
+        None => indented + end,
     }
+}
+
+/// The end of the first name in a line that something follows which may be a secret.
+fn secret_at(text: &str) -> Option<usize> {
+    let is_name = |character: char| character.is_alphanumeric() || "_-.".contains(character);
+    let mut at = 0;
+    while let Some(begin) = text[at..].find(is_name).map(|found| at + found) {
+        let name = text[begin..].split(|character| !is_name(character)).next().unwrap_or_default();
+        at = begin + name.len();
+        let value = text[at..].trim_start_matches(['"', '\'', ' ']);
+        if value.starts_with([':', '=']) && secret::is_likely(name) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// From one to the other, with as much in common as can be.
@@ -128,7 +142,11 @@ mod tests {
     fn neither_secrets_nor_escapes_nor_endless_lines_are_shown() {
         let from = format!("  \"API_KEY\": \"hunter2\",\n\u{1b}[2J{}\n", "x".repeat(1_000));
         let text = render(&from, &format!("{from}new\n"), &Console::plain(None));
-        assert!(!text.contains("hunter2") && !text.contains('\u{1b}') && text.len() < 400, "{text}");
+        assert!(!text.contains("hunter2") && !text.contains('\u{1b}') && text.len() < 500, "{text}");
         assert!(text.contains("API_KEY (not shown)") && text.contains("+ new"));
+        assert_eq!(
+            shown_line("env = { A = 1, MY_TOKEN = \"hunter2\" }"),
+            "env = { A = 1, MY_TOKEN (not shown)"
+        );
     }
 }

@@ -43,8 +43,6 @@ pub(super) struct Block {
 pub(super) struct Own {
     pub(super) path: PathBuf,
     pub(super) content: &'static str,
-    /// How many folders above it are only there for it, if they are empty without it.
-    pub(super) folders: usize,
 }
 
 /// How a file of ours is known.

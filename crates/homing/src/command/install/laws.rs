@@ -114,7 +114,7 @@ proptest! {
         let with = edit().put_in(Some(&text)).unwrap();
         let mut expected = value(&with);
         prop_assert_eq!(&expected["mcpServers"]["homing"]["command"], "/a/homing");
-        prop_assert_eq!(edit().put_in(Some(&with)).unwrap(), with.clone(), "twice is once");
+        prop_assert_eq!(&edit().put_in(Some(&with)).unwrap(), &with, "twice is once");
         prop_assert!(is_within(text.replace([' ', '\t', '\r', '\n'], "").as_str(), &with), "{} in {}", text, with);
         // All but ours is what it was.
         expected["mcpServers"].as_object_mut().unwrap().remove("homing");
@@ -144,9 +144,14 @@ proptest! {
     }
 
     #[test]
-    fn a_table_is_put_in_and_taken_out_of_any_toml(lines in prop::collection::vec("[a-z]{1,4} = [0-9]{1,3} # [a-z \"\\[]{0,9}|\\[t[0-9]\\.x\\]|# [a-z ]{0,9}|", 0..8), end in any::<bool>()) {
+    fn a_table_is_put_in_and_taken_out_of_any_toml(lines in prop::collection::vec((0..4, "[a-z \"\\[]{0,9}"), 0..8), end in any::<bool>()) {
+        let lines: Vec<_> = lines.iter().enumerate().map(|(n, (kind, words))| match kind {
+            0 => format!("key{n} = {n} # {words}"),
+            1 => format!("[t{n}.x] #{words}"),
+            2 => format!("  # {words}"),
+            _ => String::new(),
+        }).collect();
         let text = lines.join("\n") + if end { "\n" } else { "" };
-        prop_assume!(toml::from_str::<toml::Table>(&text).is_ok());
         let block = Block {
             path: "config.toml".into(),
             table: &["mcp_servers", "homing"],

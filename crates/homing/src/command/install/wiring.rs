@@ -120,10 +120,9 @@ pub(super) fn wiring(agent: Agent, scope: Scope, context: &Context) -> Result<Wi
     })
 }
 
-/// The skill, in the folder of skills below this one; `alone` if that is there for nothing else of ours.
-fn skill(folder: &Path, alone: bool) -> Edit {
-    let path = folder.join("skills").join(NAME).join("SKILL.md");
-    Edit::Own(Own { path, content: SKILL, folders: if alone { 3 } else { 2 } })
+/// The skill, in the folder of skills below this one.
+fn skill(folder: &Path) -> Edit {
+    Edit::Own(Own { path: folder.join("skills").join(NAME).join("SKILL.md"), content: SKILL })
 }
 
 /// A group of hooks with one command.
@@ -164,7 +163,7 @@ fn claude(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
             members: Vec::new(),
             hooks,
         }),
-        skill(&root, false),
+        skill(&root),
     ];
     Wiring {
         edits,
@@ -202,7 +201,7 @@ fn codex(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundin
             members: Vec::new(),
             hooks,
         }),
-        skill(&skills, scope == Scope::Project),
+        skill(&skills),
     ];
     let note = "Codex asks once whether it may run new hooks (\"Hooks need review\", or `/hooks`): trust them, or it leaves them out.";
     Wiring { edits, note }
@@ -225,7 +224,7 @@ fn gemini(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
             members: vec![(&["mcpServers", NAME], json!({ "command": command, "args": args }))],
             hooks: events.map(|event| (event, handler(event))).to_vec(),
         }),
-        skill(&root, false),
+        skill(&root),
     ];
     let note = "Gemini CLI is told at the end of a turn and when a session goes on; nothing wakes it while it is idle.";
     Wiring { edits, note }
@@ -249,12 +248,8 @@ fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroun
             members: vec![(&["mcp", NAME], server)],
             hooks: Vec::new(),
         }),
-        Edit::Own(Own {
-            path: root.join("plugin").join("homing.js"),
-            content: PLUGIN,
-            folders: if scope == Scope::Project { 2 } else { 1 },
-        }),
-        skill(&root, scope == Scope::Project),
+        Edit::Own(Own { path: root.join("plugin").join("homing.js"), content: PLUGIN }),
+        skill(&root),
     ];
     let note =
         "opencode is woken through its server: start it with `--port N`, or results wait in the inbox.";

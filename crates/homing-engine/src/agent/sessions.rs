@@ -1,0 +1,197 @@
+//! What agents keep of their sessions, and how it goes when the last task of a session is forgotten.
+//!
+//! Keeps P11: only what has the session's whole id in its name (or, with one agent, in its first lines) is removed, only beneath the agent's own folder, and no link is followed. The
+//! id is the agent's own word, so one that is too short to be unique removes nothing.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+
+use homing_model::SubAgent;
+use homing_model::agent::Driver;
+use homing_store::store;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::driver::is_session;
+use crate::engine::Inner;
+
+/// The shortest id of a session by which files are removed.
+const SHORTEST: usize = 16;
+
+/// Folders beneath the agent's own in which sessions have files, and how many levels down.
+const fn places(driver: &Driver) -> &'static [(&'static str, u32)] {
+    match driver {
+        Driver::Claude => &[
+            ("projects", 2),
+            ("todos", 1),
+            ("tasks", 1),
+            ("file-history", 1),
+            ("session-env", 1),
+            ("debug", 1),
+        ],
+        Driver::Codex => &[("sessions", 4), ("archived_sessions", 1), ("shell_snapshots", 1)],
+        Driver::Gemini => &[("tmp", 3)],
+        // Its sessions are in a database of its own; what older ones kept in files goes.
+        Driver::Opencode => &[("storage", 3)],
+        Driver::Stdout | Driver::Lines { .. } => &[],
+    }
+}
+
+/// The agent whose session goes with this task, once its ledger entry is a tombstone: none if another task still has the session.
+pub(crate) async fn to_remove(
+    inner: &Inner,
+    agent: Option<SubAgent>,
+) -> Result<Option<SubAgent>, store::Error> {
+    let Some(agent) = agent else { return Ok(None) };
+    let Some(session) = agent.heard.session_id.clone() else { return Ok(None) };
+    Ok((!inner.store.session_kept(session).await?).then_some(agent))
+}
+
+/// Removes what the agent kept of the session; answers how many files and folders that were.
+pub(crate) fn remove(agent: &SubAgent) -> io::Result<usize> {
+    let session = agent.heard.session_id.as_deref().filter(|id| id.len() >= SHORTEST && is_session(id));
+    let (Some(session), Some(folder)) = (session, &agent.folder) else { return Ok(0) };
+    let root = match open(rustix::fs::CWD, Path::new(folder.as_os_str()), OFlags::empty()) {
+        Ok(root) => root,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(0),
+        Err(error) => return Err(error.into()),
+    };
+    let mut removed = 0;
+    for (place, levels) in places(&agent.driver) {
+        match open(&root, Path::new(place), OFlags::NOFOLLOW) {
+            Ok(place) => removed += sweep(&place, agent, session, *levels)?,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(removed)
+}
+
+fn open(base: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(
+        base,
+        path,
+        flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+/// Gemini CLI's files have the beginning of the id in their names, and all of it in their first lines.
+fn is_abbreviated(folder: &OwnedFd, driver: &Driver, name: &str, session: &str) -> bool {
+    let short = session.get(..8).unwrap_or(session);
+    if *driver != Driver::Gemini || !name.starts_with("session-") || !name.contains(&format!("-{short}.")) {
+        return false;
+    }
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let Ok(file) = rustix::fs::openat(folder, name, flags, Mode::empty()) else { return false };
+    let mut begin = vec![0; 4096];
+    let read = rustix::io::read(file, &mut begin[..]).unwrap_or(0);
+    let begin = begin.get(..read).unwrap_or_default();
+    begin.windows(session.len()).any(|window| window == session.as_bytes())
+}
+
+/// Removes what bears the session's name in this folder, and in those below it, so many levels down.
+fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::Result<usize> {
+    let mut removed = 0;
+    let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, _>>()?;
+    for entry in entries {
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if matches!(name, "." | "..") {
+            continue;
+        }
+        // Not every filesystem says in its listing what an entry is.
+        let Ok(found) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let kind = FileType::from_raw_mode(found.st_mode);
+        let named = name.contains(session)
+            || (kind == FileType::RegularFile && is_abbreviated(folder, &agent.driver, name, session));
+        match (kind, named) {
+            (FileType::RegularFile, true) => {
+                rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+                removed += 1;
+            }
+            (FileType::Directory, true) => {
+                std::fs::remove_dir_all(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?;
+                removed += 1;
+            }
+            (FileType::Directory, false) if levels > 1 => {
+                if let Ok(below) = open(folder, Path::new(name), OFlags::NOFOLLOW) {
+                    removed += sweep(&below, agent, session, levels - 1)?;
+                }
+            }
+            (_, _) => {}
+        }
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_model::agent::Heard;
+
+    use super::*;
+
+    const SESSION: &str = "86cdf13b-9232-4361-8416-ce03ab341f08";
+
+    fn agent(driver: Driver, folder: &Path, session: &str) -> SubAgent {
+        let heard = Heard { session_id: Some(session.into()), ..Heard::default() };
+        let folder = Some(folder.as_os_str().to_owned().into());
+        SubAgent { name: "x".into(), driver, folder, continues: None, heard }
+    }
+
+    fn put(root: &Path, path: &str) -> std::path::PathBuf {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "x").unwrap();
+        path
+    }
+
+    #[test]
+    fn p11_only_what_bears_the_sessions_name_goes_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = &dir.path().join(".claude");
+        let goes = [
+            put(root, &format!("projects/-work/{SESSION}.jsonl")),
+            put(root, &format!("projects/-work/{SESSION}/subagents/agent-1.jsonl")),
+            put(root, &format!("todos/{SESSION}-agent-{SESSION}.json")),
+        ];
+        let stays = [
+            put(root, "projects/-work/11111111-9232-4361-8416-ce03ab341f08.jsonl"),
+            put(root, &format!("projects/-work/memory/{SESSION}.md")),
+            put(root, &format!("elsewhere/{SESSION}.jsonl")),
+            put(root, "settings.json"),
+            put(dir.path(), &format!("outside/{SESSION}.jsonl")),
+        ];
+        std::os::unix::fs::symlink(dir.path().join("outside"), root.join("projects/link")).unwrap();
+        let link = root.join(format!("projects/-work/{SESSION}.link"));
+        std::os::unix::fs::symlink(&stays[4], &link).unwrap();
+        for odd in ["", ".", "..", "8", "86cdf13b", "../../outside/aaaaaaaaaaaaa", &SESSION[..15]] {
+            assert_eq!(remove(&agent(Driver::Claude, root, odd)).unwrap(), 0, "{odd}");
+        }
+        assert_eq!(remove(&agent(Driver::Claude, root, SESSION)).unwrap(), 3);
+        assert!(goes.iter().all(|path| !path.exists()) && stays.iter().all(|path| path.exists()));
+        assert!(link.symlink_metadata().is_ok());
+        assert_eq!(remove(&agent(Driver::Claude, root, SESSION)).unwrap(), 0, "once is enough");
+    }
+
+    #[test]
+    fn each_agent_has_its_own_places_and_none_is_no_trouble() {
+        let dir = tempfile::tempdir().unwrap();
+        let thread = "01a1e0e0-0f01-7141-ae73-04e100a4fc9a";
+        let rollout =
+            put(dir.path(), &format!("sessions/2026/11/15/rollout-2026-11-15T20-00-00-{thread}.jsonl"));
+        assert_eq!(remove(&agent(Driver::Claude, dir.path(), thread)).unwrap(), 0);
+        assert_eq!(remove(&agent(Driver::Codex, dir.path(), thread)).unwrap(), 1);
+        assert!(!rollout.exists());
+        let chat = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-40-01a1e0e0.jsonl");
+        let other = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-41-01a1e0e0.jsonl");
+        std::fs::write(&chat, format!("{{\"sessionId\":\"{thread}\"}}\n")).unwrap();
+        assert_eq!(remove(&agent(Driver::Gemini, dir.path(), thread)).unwrap(), 1);
+        assert!(!chat.exists() && other.exists(), "a few characters are not enough");
+        assert_eq!(remove(&agent(Driver::Stdout, dir.path(), thread)).unwrap(), 0);
+        assert_eq!(remove(&agent(Driver::Codex, &dir.path().join("none"), thread)).unwrap(), 0);
+        let mut nowhere = agent(Driver::Codex, dir.path(), thread);
+        nowhere.folder = None;
+        assert_eq!(remove(&nowhere).unwrap(), 0);
+    }
+}

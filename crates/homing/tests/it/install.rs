@@ -1,0 +1,232 @@
+//! Agents that are made to know of homing, and to forget it: their files hold ours beside everything else, and are then as they were.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use homing_testkit::{Home, Output};
+use serde_json::Value;
+
+const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
+
+/// A user's own folder, beside the home.
+fn user(home: &Home) -> PathBuf {
+    let folder = home.scratch().join("user");
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+fn install(home: &Home, words: &[&str]) -> Output {
+    let mut command = home.command();
+    // As for most people: the home is where nobody has to name it.
+    command.env_remove("HOMING_HOME").env("HOME", user(home)).current_dir(user(home));
+    for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "GEMINI_CLI_HOME"] {
+        command.env_remove(name);
+    }
+    let output = command.arg("install").args(words).output().expect("it runs");
+    Output {
+        code: output.status.code().expect("a code"),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Everything below a folder: files with what they say and who may read them, links with where they lead, folders.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+        let says = if kind.is_symlink() {
+            format!("-> {}", fs::read_link(&path).expect("a link").display())
+        } else if kind.is_dir() {
+            found.extend(tree(&path));
+            "folder".to_owned()
+        } else {
+            let mode = entry.metadata().expect("a mode").permissions().mode() & 0o777;
+            format!("{mode:o} {}", fs::read_to_string(&path).expect("a text"))
+        };
+        found.insert(path, says);
+    }
+    found
+}
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+    fs::write(path, text).expect("written");
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+}
+
+#[test]
+fn what_was_not_there_is_made_and_is_gone_afterwards() {
+    let home = super::home();
+    let user = user(&home);
+    for agent in AGENTS {
+        let shown = install(&home, &[agent, "--dry-run"]).ok();
+        assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
+        let done = install(&home, &[agent]).ok();
+        assert_eq!(done.text(), shown.text(), "{agent}: what was announced is what was done");
+        let installed = tree(&user);
+        let again = install(&home, &[agent]).ok();
+        assert_eq!((again.text().as_str(), tree(&user)), ("", installed), "{agent}: twice is once");
+        assert!(again.stderr.contains("already"), "{}", again.stderr);
+        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
+        let _ = install(&home, &[agent, "--uninstall"]).ok();
+    }
+}
+
+#[test]
+fn files_with_comments_odd_blanks_links_and_modes_are_as_they_were() {
+    let home = super::home();
+    let user = user(&home);
+    put(
+        &user.join(".claude.json"),
+        "{\"numStartups\":7,\"mcpServers\":{},\"projects\":{\"/x\":{\"a\":[ ]}}}",
+    );
+    put(
+        &user.join("dotfiles/claude.json"),
+        "{ // mine\n\t\"hooks\" : { \"Stop\": [\n\n] , \"Other\":[]},\r\n\t\"env\":{\"A_TOKEN\": \"hunter2\"}, }",
+    );
+    fs::set_permissions(user.join("dotfiles/claude.json"), fs::Permissions::from_mode(0o640))
+        .expect("a mode");
+    fs::create_dir_all(user.join(".claude/skills")).expect("a folder");
+    symlink("../dotfiles/claude.json", user.join(".claude/settings.json")).expect("a link");
+    put(
+        &user.join(".codex/config.toml"),
+        "# mine\nmodel = \"o\"   # why not\n\n[mcp_servers.other]\ncommand = 'x'",
+    );
+    put(&user.join(".codex/hooks.json"), "{}");
+    put(&user.join(".gemini/settings.json"), "");
+    put(&user.join(".config/opencode/opencode.jsonc"), "// only a comment\n");
+    let before = tree(&user);
+    for agent in AGENTS {
+        let done = install(&home, &[agent]).ok();
+        assert!(!done.text().contains("hunter2"), "{}", done.text());
+        assert_ne!(tree(&user), before, "{agent}");
+    }
+    let servers = json(&user.join(".claude.json"));
+    assert_eq!(
+        (&servers["numStartups"], &servers["mcpServers"]["homing"]["args"]),
+        (&7.into(), &serde_json::json!(["mcp"]))
+    );
+    let settings = fs::read_to_string(user.join("dotfiles/claude.json")).expect("there");
+    assert!(settings.starts_with("{ // mine\n\t\"hooks\"") && settings.contains("asyncRewake"), "{settings}");
+    let config: toml::Table =
+        toml::from_str(&fs::read_to_string(user.join(".codex/config.toml")).expect("there")).expect("TOML");
+    assert_eq!(config["mcp_servers"]["other"]["command"].as_str(), Some("x"));
+    assert!(
+        config["mcp_servers"]["homing"]["command"].as_str().is_some_and(|path| path.ends_with("/homing"))
+    );
+    for agent in AGENTS {
+        let _ = install(&home, &[agent, "--uninstall"]).ok();
+    }
+    assert_eq!(tree(&user), before);
+}
+
+#[test]
+fn what_others_wrote_meanwhile_stays_and_only_ours_goes() {
+    let home = super::home();
+    let path = user(&home).join(".claude/settings.json");
+    put(&path, "{\n  \"model\": \"x\" // mine\n}\n");
+    let _ = install(&home, &["claude"]).ok();
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace("\"model\": \"x\"", "\"model\": \"y\"")).expect("written");
+    let _ = install(&home, &["claude", "--uninstall"]).ok();
+    assert_eq!(fs::read_to_string(&path).expect("there"), "{\n  \"model\": \"y\" // mine\n}\n");
+    assert!(!path.with_file_name("settings.json.homing-backup").exists());
+}
+
+#[test]
+fn what_cannot_be_parsed_or_is_somebody_elses_stops_everything() {
+    let home = super::home();
+    let user = user(&home);
+    for (agent, path, text, says) in [
+        ("claude", ".claude/settings.json", "{\n  \"a\": 1\n  \"b\": 2 }", "line 3, column 3"),
+        ("claude", ".claude/settings.json", "{\"hooks\": []}", "`hooks` is not an object"),
+        ("claude", ".claude/skills/homing/SKILL.md", "my own", "homing did not write it"),
+        ("codex", ".codex/config.toml", "a = ", "config.toml"),
+        (
+            "codex",
+            ".codex/config.toml",
+            "[mcp_servers.homing]\ncommand = \"mine\"\n",
+            "homing did not write it",
+        ),
+        ("gemini", ".gemini/settings.json", "nonsense", "line 1, column 1"),
+        ("opencode", ".config/opencode/opencode.json", "[]", "is not an object"),
+    ] {
+        put(&user.join(path), text);
+        let before = tree(&user);
+        let refused = install(&home, &[agent]);
+        assert_eq!(refused.code, 1, "{path}: {}", refused.stderr);
+        assert!(refused.stderr.contains(says) && refused.stderr.contains("HM0066"), "{}", refused.stderr);
+        assert_eq!(tree(&user), before, "{path}");
+        fs::remove_file(user.join(path)).expect("removed");
+    }
+}
+
+#[test]
+fn a_project_gets_files_that_hold_for_everybody() {
+    let home = super::home();
+    let project = user(&home);
+    for agent in AGENTS {
+        let _ = install(&home, &[agent, "--project"]).ok();
+    }
+    assert_eq!(json(&project.join(".mcp.json"))["mcpServers"]["homing"]["command"], "homing");
+    let hooks = json(&project.join(".claude/settings.json"));
+    assert_eq!(hooks["hooks"]["Stop"][0]["hooks"][0]["command"], "homing hook claude Stop");
+    assert!(
+        project.join(".agents/skills/homing/SKILL.md").exists() && project.join("opencode.json").exists()
+    );
+    for agent in AGENTS {
+        let _ = install(&home, &[agent, "--project", "--uninstall"]).ok();
+    }
+    assert!(tree(&project).is_empty(), "{:?}", tree(&project));
+}
+
+#[test]
+fn a_chosen_home_is_written_down_and_agents_folders_are_found_by_their_variables() {
+    let home = super::home();
+    let folder = home.scratch().join("elsewhere");
+    let mut command = home.command();
+    command.env("HOME", user(&home)).env("CLAUDE_CONFIG_DIR", &folder).args(["install", "claude", "--json"]);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success());
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(answer["changes"].as_array().map(Vec::len), Some(3));
+    let servers = json(&folder.join(".claude.json"));
+    let wanted = serde_json::json!(["--home", home.path(), "mcp"]);
+    assert_eq!(servers["mcpServers"]["homing"]["args"], wanted);
+    assert!(folder.join("settings.json").exists() && tree(&user(&home)).is_empty());
+}
+
+#[test]
+fn the_doctor_tells_how_far_each_agent_is_set_up() {
+    let home = super::home();
+    let doctor = || {
+        let output =
+            home.command().env("HOME", user(&home)).args(["doctor", "--json"]).output().expect("it runs");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let lines =
+            answer["checks"].as_array().expect("a list").iter().filter(|check| check["name"] == "install");
+        lines.map(|check| check["detail"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    assert!(doctor().iter().all(|line| line.contains("not installed")), "{:?}", doctor());
+    let run = |words: &[&str]| {
+        let mut command = home.command();
+        assert!(command.env("HOME", user(&home)).args(words).status().expect("it runs").success());
+    };
+    run(&["install", "gemini"]);
+    assert!(doctor().contains(&"Gemini CLI: installed".to_owned()), "{:?}", doctor());
+    fs::write(
+        user(&home).join(".gemini/skills/homing/SKILL.md"),
+        "homing install: this file is written and taken out by it",
+    )
+    .expect("written");
+    assert!(doctor().iter().any(|line| line.starts_with("Gemini CLI: outdated")), "{:?}", doctor());
+    run(&["install", "gemini"]);
+    assert!(doctor().contains(&"Gemini CLI: installed".to_owned()), "{:?}", doctor());
+}

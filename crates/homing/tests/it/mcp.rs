@@ -1,0 +1,9 @@
+//! MCP as agents meet it: `homing mcp` on pipes and `/mcp` of the daemon, with real tasks behind them.
+
+mod bounds;
+mod crashes;
+mod http;
+mod owners;
+mod speaker;
+mod tasks;
+mod tools;
