@@ -1,4 +1,4 @@
-//! `homing mcp`: the MCP server for an agent, on stdin and stdout.
+//! `homing mcp`: the MCP server for an agent, on stdin and stdout, or on the daemon's loopback listener.
 //!
 //! Nothing is asked of the daemon before the agent asks for something, so the list of tools is there at once. The process keeps nothing: when
 //! the daemon is restarted, or killed, the next call is answered by the next daemon.
@@ -6,6 +6,7 @@
 use clap::Args;
 use homing_mcp::{Bridge, Handler, Owner};
 use homing_model::{Code, OsText, Problem, Spec, environment, session};
+use homing_server::token;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -19,16 +20,24 @@ the environment of this process; what is kept from tasks of the command line is 
 Examples:
   claude mcp add homing -- homing mcp            Claude Code
   codex mcp add homing -- homing mcp             Codex
-  homing mcp --owner ci                          every task belongs to `ci`"
+  homing mcp --owner ci                          every task belongs to `ci`
+  homing mcp --http                              the address for a client that speaks HTTP; it sends the
+                                                 header `Authorization: Bearer $(homing token show)`"
 )]
 pub(crate) struct Options {
     /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
+    /// Have the daemon serve it over HTTP on this machine, print the address and leave
+    #[arg(long, conflicts_with = "owner")]
+    http: bool,
 }
 
 /// Serves until the agent closes its end.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if options.http {
+        return over_http(context);
+    }
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
     let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
@@ -50,5 +59,23 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Failure::from(problem)
         })
     })?;
+    Ok(exit_code::DONE)
+}
+
+/// Turns the loopback listener on, which stays on, and says where it is.
+fn over_http(context: &Context) -> Result<u8, Failure> {
+    let listener = context.block_on(async { Ok(context.client().turn_listener_on(None).await?) })?;
+    let Some(address) = listener.addresses.first() else {
+        return Err(Problem::new(Code::ListenerFailed, "the listener has no address").into());
+    };
+    let (url, token) = (format!("{address}/mcp"), context.home.join(token::NAME));
+    if context.json {
+        context.console.json(&serde_json::json!({ "url": url, "token_path": token }))?;
+    } else {
+        context.console.line(&url)?;
+        context
+            .console
+            .note("each request needs `Authorization: Bearer TOKEN`; `homing token show` prints the token");
+    }
     Ok(exit_code::DONE)
 }
