@@ -32,7 +32,8 @@ pub fn service() -> Service {
 }
 
 /// How requests are served. Which ports are ours is for the listener to know.
-pub(crate) fn config() -> StreamableHttpServerConfig {
+#[must_use]
+pub fn config() -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(false)

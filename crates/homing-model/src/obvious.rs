@@ -19,7 +19,7 @@ const MOST_VALUE: usize = 2 * 1024;
 /// What was found: what it seems to be, and the value.
 pub type Obvious<'a> = (String, &'a [u8]);
 
-/// The obvious secrets of a command.
+/// The obvious secrets of a command, or of what an agent is asked.
 #[must_use]
 pub fn find(spec: &Spec) -> Vec<Obvious<'_>> {
     let mut found = Vec::new();
@@ -27,6 +27,9 @@ pub fn find(spec: &Spec) -> Vec<Obvious<'_>> {
     for argument in spec.argv.iter().map(OsText::as_bytes) {
         in_argument(argument.get(..budget).unwrap_or(argument), &mut found);
         budget = budget.saturating_sub(argument.len());
+    }
+    if let Some(prompt) = spec.prompt.as_deref().map(str::as_bytes) {
+        in_text(prompt.get(..MOST_TEXT).unwrap_or(prompt), &mut found);
     }
     let words: Vec<&[u8]> = match &spec.shell {
         Some(line) => {
@@ -198,6 +201,8 @@ mod tests {
         assert_eq!(argv(&["curl", "https://x.example/y?a=b&token=hunter2"]), one("token", "hunter2"));
         assert_eq!(shell("API_TOKEN='hunter 2' ./deploy"), one("API_TOKEN", "hunter 2"));
         assert_eq!(shell("db --password 'hunter2' | cat"), one("password", "hunter2"));
+        let asked = Spec { prompt: Some("Log in with API_TOKEN=hunter2, please.".into()), ..Spec::default() };
+        assert_eq!(seen(&asked), one("API_TOKEN", "hunter2,"));
         assert_eq!(shell("curl -H \"Authorization: token hunter2\" x"), one("Authorization", "hunter2"));
     }
 

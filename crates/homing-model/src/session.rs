@@ -115,7 +115,10 @@ pub struct Session {
     /// Its HTTP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Where programs were looked for; the agent's own is there.
+    /// The agent's own program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Where programs were looked for; the agent's own may be there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// No person sits before it: it was started for one prompt.
@@ -135,6 +138,7 @@ impl Session {
             socket: None,
             folder: None,
             url: None,
+            program: None,
             path: None,
             headless: false,
         })
@@ -166,6 +170,7 @@ pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Option<Session> {
             pid: given("CLAUDE_PID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 1),
             socket: given("CLAUDE_CODE_MESSAGING_SOCKET").filter(|path| path.starts_with('/')),
             folder: given("CLAUDE_CONFIG_DIR").or_else(|| at_home(".claude")),
+            program: given("CLAUDE_CODE_EXECPATH").filter(|program| program.starts_with('/')),
             headless: given("CLAUDE_CODE_SESSION_ATTENDED").is_some_and(|attended| attended == "0")
                 || given("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry.starts_with("sdk")),
             path,
@@ -177,7 +182,10 @@ pub fn detect(lookup: impl Fn(&str) -> Option<String>) -> Option<Session> {
             path,
             ..found
         },
-        Agent::Opencode => Session { url: given("OPENCODE_SERVER_URL"), path, ..found },
+        Agent::Opencode => {
+            let url = given("OPENCODE_SERVER_URL").map(|url| url.trim_end_matches('/').to_owned());
+            Session { url, path, ..found }
+        }
         Agent::Gemini => Session { path, ..found },
     })
 }
@@ -283,6 +291,9 @@ mod tests {
         for bad in ["--resume", "../x", "a b", "a\n", "a/b", "", &"x".repeat(129)] {
             assert_eq!(owner(&[("CLAUDE_CODE_SESSION_ID", bad)]), None, "{bad:?}");
         }
+        let opencode =
+            detect(env(&[("OPENCODE_SESSION_ID", "s"), ("OPENCODE_SERVER_URL", "http://127.0.0.1:9/")]));
+        assert_eq!(opencode.and_then(|session| session.url).as_deref(), Some("http://127.0.0.1:9"));
         let codex = detect(env(&[("CODEX_THREAD_ID", "t"), ("CODEX_HOME", "/c")])).unwrap();
         assert_eq!(codex.folder.as_deref(), Some("/c"));
     }

@@ -204,6 +204,9 @@ pub struct Spec {
     /// Whether what it runs may name targets for tasks of its own.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_nested_notify: bool,
+    /// Whether it is an agent's session: what it runs may use that session's inbox, and have it woken.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent_session: bool,
     /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
     pub watch: Vec<String>,

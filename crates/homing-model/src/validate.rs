@@ -270,8 +270,8 @@ impl Spec {
             if !session::is_id(&session.id) {
                 return wrong("session.id", "is not the id of a session");
             }
-            let (socket, folder) = (session.socket.iter(), session.folder.iter());
-            if socket.chain(folder).any(|path| !path.starts_with('/') || !is_short(path)) {
+            let paths = [&session.socket, &session.folder, &session.program].into_iter().flatten();
+            if paths.into_iter().any(|path| !path.starts_with('/') || !is_short(path)) {
                 return wrong("session", "has a path that is not absolute, or too long");
             }
             let (version, url, path) = (session.version.iter(), session.url.iter(), session.path.iter());

@@ -133,10 +133,11 @@ impl Home {
         let folder = std::fs::File::open(self.path())?;
         let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/homing.sock", folder.as_raw_fd()))?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        let mut head = format!(
-            "{method} {target} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-length: {}\r\n",
-            body.len()
-        );
+        let mut head =
+            format!("{method} {target} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head.push_str("host: homing\r\n");
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

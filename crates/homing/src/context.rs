@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use homing_client::Client;
 use homing_model::route::Address;
 use homing_model::{Code, Pane, Problem, Session, Target, Timestamp, environment, session};
+use homing_shim::process;
 
 use crate::console::{Console, Tint};
 use crate::failure::Failure;
@@ -27,6 +28,19 @@ pub(crate) struct Context {
     pub(crate) json: bool,
 }
 
+/// The program of the nearest process above this one that has this name.
+fn running(name: &str) -> Option<String> {
+    let mut pid = std::process::id();
+    while let Some(found) = process::stat(pid).filter(|found| found.pid > 1) {
+        if found.name == name {
+            let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+            return program.to_str().map(str::to_owned);
+        }
+        pid = found.parent;
+    }
+    None
+}
+
 impl Context {
     /// The owner that the environment names.
     pub(crate) fn owner(&self) -> String {
@@ -35,7 +49,10 @@ impl Context {
 
     /// The session of an agent that the environment names.
     pub(crate) fn session(&self) -> Option<Session> {
-        session::detect(|name| self.surroundings.text(name).map(str::to_owned))
+        let found = session::detect(|name| self.surroundings.text(name).map(str::to_owned))?;
+        // Its shells may have another path than the agent itself, but they are below it.
+        let program = found.program.clone().or_else(|| running(found.agent.as_str()));
+        Some(Session { program, ..found })
     }
 
     /// The pane of tmux that a target names, with what runs there now. The server is the one that we are in, else the usual one.

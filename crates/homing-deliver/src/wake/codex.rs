@@ -26,7 +26,7 @@ const TURN: Duration = Duration::from_secs(60 * 60);
 
 pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
     let path = surroundings.path_of(session);
-    let Some(program) = program::find("codex", path) else {
+    let Some(program) = program::of(session, path) else {
         return Verdict::Failed("`codex` is not where the session looked for programs".to_owned());
     };
     let version = program::version(&program, path);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
+use homing_model::Session;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -41,12 +42,18 @@ impl Ran {
 
 /// Finds a program as a shell would.
 pub(super) fn find(name: &str, path: &str) -> Option<PathBuf> {
-    path.split(':').filter(|folder| folder.starts_with('/')).map(|folder| Path::new(folder).join(name)).find(
-        |file| {
-            std::fs::metadata(file)
-                .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        },
-    )
+    let folders = path.split(':').filter(|folder| folder.starts_with('/'));
+    folders.map(|folder| Path::new(folder).join(name)).find(|file| can_run(file))
+}
+
+/// The program of a session's agent: the one that it runs, else the one on its path.
+pub(super) fn of(session: &Session, path: &str) -> Option<PathBuf> {
+    let own = session.program.as_ref().map(PathBuf::from).filter(|program| can_run(program));
+    own.or_else(|| find(session.agent.as_str(), path))
+}
+
+fn can_run(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// The version that a program says it is: the first word of its answer that looks like one.

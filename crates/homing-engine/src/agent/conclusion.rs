@@ -1,6 +1,7 @@
 //! What an agent's words mean for the end of its task. Keeps P2: the kernel's code stays what it was.
 
 use homing_model::agent::head;
+use homing_model::sanitize::{Colour, Sanitizer};
 use homing_model::{Ending, Verdict, answer};
 use homing_store::Record;
 use homing_store::outbox::Report;
@@ -21,19 +22,23 @@ pub(crate) fn conclude(said: Said, record: &Record, ending: &mut Ending, report:
         Verdict::Failed | Verdict::Stopped | Verdict::TimedOut | Verdict::StartFailed | Verdict::Lost => None,
     };
     if let Some(error) = failed {
-        // Masked before it is cut, so that no half of a secret is left.
-        let error = record.masks.text(&error);
+        let error = told(&error, record);
         ending.verdict = Verdict::Failed;
         ending.outcome.reason = Some(answer::reason(Some(&error)));
         report.answer = Some(head(error.trim(), LONGEST_ERROR).to_owned());
     } else if ending.verdict == Verdict::Succeeded {
-        report.answer = said.answer.map(|said| {
-            let mut text = said.text;
-            record.masks.cover(&mut text);
-            answer::kept(text, said.whole)
-        });
+        report.answer = said.answer.map(|said| answer::kept(told(&said.text, record), said.whole));
     }
     report.agent = Some(said.heard);
+}
+
+/// As it may be told anywhere: without what a terminal would obey, and without secrets; before it is cut, so that no half of one is left.
+fn told(text: &str, record: &Record) -> String {
+    let mut filter = Sanitizer::new(Colour::Strip);
+    let mut clean = filter.push(text.as_bytes());
+    clean.push_str(&filter.finish());
+    record.masks.cover(&mut clean);
+    clean
 }
 
 #[cfg(test)]
@@ -91,6 +96,13 @@ mod tests {
             assert_eq!(reason.as_deref(), Some("no credit"));
             assert_eq!(told.as_deref(), Some("no\ncredit"));
         }
+        let (_, reason, told) =
+            concluded(Verdict::Failed, Some(1), said(None, None, Some("\u{1b}[31mno\u{1b}[0m")));
+        assert_eq!(
+            (reason.as_deref(), told.as_deref()),
+            (Some("no"), Some("no")),
+            "nothing that a terminal obeys"
+        );
         let (verdict, ..) = concluded(Verdict::Stopped, Some(0), said(None, Some("no credit"), None));
         assert_eq!(verdict, Verdict::Stopped, "who was stopped was stopped");
     }

@@ -62,8 +62,8 @@ pub(super) fn publish(
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route, network) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             delivery,
@@ -77,6 +77,7 @@ pub(super) fn publish(
             at.as_millis(),
             task.masks.text(&target.shown()),
             route.map(|route| row::json(&task.id, &route)).transpose()?,
+            task.network,
         ])?;
     }
     Ok(seq)

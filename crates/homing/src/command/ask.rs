@@ -8,7 +8,7 @@ use clap_complete::ArgValueCompleter;
 use homing_client::{Client, Mode, Submitted};
 use homing_model::agent::LONGEST_PROMPT;
 use homing_model::sanitize::{Colour, Sanitizer};
-use homing_model::{Kind, Spec, Task, TaskId};
+use homing_model::{Kind, Spec, Task, TaskId, environment};
 
 use super::run::{conclude, submit};
 use crate::circumstances::Circumstances;
@@ -108,6 +108,13 @@ impl Options {
             if let Some(env) = &mut spec.env {
                 env.remove("PWD");
             }
+        }
+        let names = spec.env.iter().flat_map(std::collections::BTreeMap::keys);
+        if let Some(name) = names.into_iter().find(|name| environment::is_denied(name)) {
+            return Err(Failure::usage(
+                format!("{name} belongs to this session, and an agent that is asked has one of its own"),
+                "Leave it out; what else the agent needs can be set with `--env` or in its part of config.toml.",
+            ));
         }
         let owner_was_typed = self.circumstances.owner.is_some();
         spec.validate().map_err(|why| wording::invalid("ask", &why, owner_was_typed))?;
@@ -232,6 +239,8 @@ mod tests {
         assert_eq!(spec(&[]).unwrap_err(), "nothing was asked");
         assert!(spec(&[" "]).unwrap_err().contains("prompt"));
         assert!(spec(&["--agent", "a b", "x"]).unwrap_err().starts_with("`--agent`"));
+        let session = spec(&["--env-from", "CLAUDECODE", "x"]).unwrap_err();
+        assert!(session.starts_with("CLAUDECODE belongs to this session"), "{session}");
     }
 
     #[test]

@@ -229,7 +229,7 @@ fn p2_an_agent_that_hangs_or_is_stopped_or_cannot_be_started_ends_all_the_same()
     assert_eq!((&task["status"], &task["answer_state"]), (&"start_failed".into(), &"failed".into()));
     assert!(!home.path().join("tasks").join(task["id"].as_str().unwrap()).join("prompt").exists());
     let states: Vec<_> = inbox(&home).iter().map(|notice| notice["status"].clone()).collect();
-    assert_eq!(states.len() + 2, 3, "who stayed was told: {states:?}");
+    assert_eq!(states, ["stopped"], "who stayed was told");
 }
 
 #[test]
@@ -289,12 +289,21 @@ fn p11_no_secret_of_an_agent_is_told_and_its_callers_session_is_not_its_own() {
     let echo =
         "read -r prompt; printf '{\"type\":\"result\",\"result\":\"%s and %s\"}\\n' \"$prompt\" \"$KEY\"";
     fake(&home, "claude", &format!("env > variables; {echo}"));
-    let out = ask(&home, &["--secret", "KEY=hunter2", "--wait", "use hunter2"]).ok();
-    assert_eq!(out.text(), "use [secret KEY] and [secret KEY]");
+    let out =
+        ask(&home, &["--secret", "KEY=hunter2", "--env", "MY_TOKEN=swordfish", "--wait", "use swordfish"])
+            .ok();
+    assert_eq!(out.text(), "use [secret MY_TOKEN] and [secret KEY]");
     let task = home.task("@last");
-    assert_eq!(task["agent"]["prompt"], "use [secret KEY]");
+    assert_eq!(task["agent"]["prompt"], "use [secret MY_TOKEN]");
     let told = home.cli(["events"]).ok().text() + &task.to_string();
-    assert!(!told.contains("hunter2"), "{told}");
+    assert!(!told.contains("hunter2") && !told.contains("swordfish"), "{told}");
+    let written = ask(&home, &["--secret", "KEY=hunter2", "use hunter2"]);
+    assert!(
+        written.code == 125 && written.stderr.contains("name the variable instead"),
+        "{}",
+        written.stderr
+    );
+    assert!(!written.stderr.contains("hunter2"));
     // Over HTTP too, where the caller chooses the environment.
     let path = format!("{}:/usr/bin:/bin", home.scratch().join("bin").display());
     let body = json!({

@@ -1,0 +1,81 @@
+//! The daemon dies, and whoever is connected to a bridge hears the truth from the next one.
+
+use homing_testkit::{gate, wait_for};
+use serde_json::json;
+
+use super::speaker::Speaker;
+
+#[test]
+fn p3_the_daemon_is_killed_between_run_and_tasks_get() {
+    let home = crate::home();
+    let mut speaker = Speaker::modern(&mut home.command(), true);
+    let line = format!("{}; echo survived; exit 5", gate("go"));
+    let answer = speaker.ask(
+        "tools/call",
+        json!({ "name": "run", "arguments": { "command": line, "notify_on_complete": true } }),
+    );
+    let id = answer["result"]["taskId"].clone();
+    for round in 0..3 {
+        home.kill(home.daemon_pid());
+        let task = speaker.ask("tasks/get", json!({ "taskId": id }));
+        assert_eq!(task["result"]["status"], "working", "round {round}: {task}");
+    }
+    home.kill(home.daemon_pid());
+    std::fs::write(home.scratch().join("go"), "").expect("the gate opens");
+    let done = wait_for("the end", || {
+        let task = speaker.ask("tasks/get", json!({ "taskId": id }));
+        assert!(task["error"].is_null(), "{task}");
+        Some(task["result"].clone()).filter(|task| task["status"] != "working")
+    });
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(done["result"]["structuredContent"]["task"]["exit_code"], 5, "{done}");
+    assert_eq!(done["result"]["structuredContent"]["output"]["text"], "survived\n");
+}
+
+#[test]
+fn p3_waits_and_runs_go_on_when_the_daemon_is_killed_under_them() {
+    let home = crate::home();
+    let mut speaker = Speaker::of(&home);
+    let waited_for = speaker.background(&format!("{}; echo waited", gate("go")), true);
+    let daemon = home.daemon_pid();
+    let waiting = speaker.begin_to_ask(
+        "tools/call",
+        json!({ "name": "wait", "arguments": { "ids": [waited_for], "wait_ms": 60_000 } }),
+    );
+    let line = format!("{}; echo ran", gate("go"));
+    let running = speaker.begin_to_ask(
+        "tools/call",
+        json!({ "name": "run", "arguments": { "command": line, "wait_ms": 60_000 } }),
+    );
+    wait_for("both to run", || {
+        let running = home.get("/v1/tasks?status=running").json();
+        (running["items"].as_array().map(Vec::len) == Some(2)).then_some(())
+    });
+    home.kill(daemon);
+    std::fs::write(home.scratch().join("go"), "").expect("the gate opens");
+    let (mut waited, mut ran) = (None, None);
+    // Whichever comes first: answers come in any order.
+    let first = speaker.answer_any(&[waiting, running]);
+    let rest = if first["id"] == waiting { running } else { waiting };
+    let second = speaker.answer(rest);
+    for answer in [first, second] {
+        if answer["id"] == waiting { waited = Some(answer) } else { ran = Some(answer) }
+    }
+    let (waited, ran) = (waited.expect("an answer"), ran.expect("an answer"));
+    assert_eq!(waited["result"]["structuredContent"]["tasks"][0]["output"]["text"], "waited\n", "{waited}");
+    assert_eq!(ran["result"]["structuredContent"]["output"]["text"], "ran\n", "{ran}");
+}
+
+#[test]
+fn p4_a_daemon_that_was_never_there_is_started_by_the_first_call_and_a_stopped_one_by_the_next() {
+    let home = crate::home();
+    let mut speaker = Speaker::of(&home);
+    assert!(home.find_daemon().is_none());
+    let id = speaker.background("echo x", false);
+    let _ = home.ended(&id);
+    speaker.leave();
+    let _ = home.cli(["daemon", "stop"]).ok();
+    let mut next = Speaker::of(&home);
+    let seen = next.data("output", json!({ "id": id }));
+    assert_eq!(seen["output"]["text"], "x\n");
+}

@@ -1,0 +1,99 @@
+//! `/mcp` of the daemon: the same tools, without sessions, guarded.
+
+use homing_testkit::{Home, gate};
+use serde_json::{Value, json};
+
+use super::speaker::{MODERN, meta};
+
+/// One request to `/mcp`, and its answer.
+fn post(home: &Home, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+    let mut given =
+        vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    given.extend(headers);
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        given.push(("Host", "localhost"));
+    }
+    let reply = home.http("POST", "/mcp", &given, body.to_string().as_bytes()).whole();
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).rfind(|data| !data.is_empty());
+    let value = serde_json::from_str(data.unwrap_or(&text)).unwrap_or(Value::String(text));
+    (reply.status, value)
+}
+
+fn legacy(home: &Home, owner: &str, name: &str, arguments: &Value) -> Value {
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+    let headers = [("MCP-Protocol-Version", "2025-06-18"), ("Homing-Owner", owner)];
+    let (status, answer) = post(home, &headers, &call);
+    assert_eq!(status, 200, "{answer}");
+    answer["result"].clone()
+}
+
+fn modern(home: &Home, method: &str, name: &str, mut params: Value) -> Value {
+    params["_meta"] = meta(true);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let headers = [
+        ("MCP-Protocol-Version", MODERN),
+        ("Mcp-Method", method),
+        ("Mcp-Name", name),
+        ("Homing-Owner", "ann"),
+    ];
+    let (status, answer) = post(home, &headers, &call);
+    assert_eq!(status, 200, "{answer}");
+    answer["result"].clone()
+}
+
+#[test]
+fn the_same_tools_in_the_name_that_the_header_gives() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let ran = legacy(&home, "ann", "run", &json!({ "command": "echo hello; echo $HOMING_OWNER" }));
+    assert_eq!(ran["structuredContent"]["output"]["text"], "hello\nann\n", "{ran}");
+    let listed = legacy(&home, "bob", "list", &json!({}));
+    assert_eq!(listed["structuredContent"]["tasks"], json!([]));
+    let relative = legacy(&home, "ann", "run", &json!({ "command": "pwd", "cwd": "here" }));
+    assert_eq!(relative["isError"], true, "there is no folder that it could begin at");
+}
+
+#[test]
+fn p12_a_task_of_one_daemon_is_answered_by_the_next_and_no_session_is_missed() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let line = format!("{}; echo done", gate("go"));
+    let arguments = json!({ "command": line, "cwd": home.scratch(), "notify_on_complete": true });
+    let task = modern(&home, "tools/call", "run", json!({ "name": "run", "arguments": arguments }));
+    assert_eq!(task["resultType"], "task", "{task}");
+    let id = task["taskId"].as_str().expect("an id");
+    home.kill(home.daemon_pid());
+    let _ = home.daemon_pid();
+    std::fs::write(home.scratch().join("go"), "").expect("the gate opens");
+    let _ = home.ended(id);
+    let done = modern(&home, "tasks/get", id, json!({ "taskId": id }));
+    assert_eq!((&done["status"], &done["result"]["isError"]), (&json!("completed"), &json!(false)), "{done}");
+    // A client of an earlier protocol goes on without greeting the new daemon.
+    assert_eq!(
+        legacy(&home, "ann", "list", &json!({}))["structuredContent"]["tasks"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn p11_foreign_hosts_and_origins_are_refused() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
+    for headers in [
+        [("Host", "evil.example"), ("X", "y")],
+        [("Host", "localhost.evil.example"), ("X", "y")],
+        [("Host", "localhost"), ("Origin", "http://evil.example")],
+        [("Host", "localhost"), ("Origin", "null")],
+        [("Host", "localhost"), ("Origin", "https://localhost")],
+    ] {
+        let (status, answer) = post(&home, &headers, &call);
+        assert_eq!(status, 403, "{headers:?}: {answer}");
+    }
+    assert_eq!(post(&home, &[], &call).0, 200);
+    assert_eq!(post(&home, &[("Origin", "http://localhost:8080")], &call).0, 200);
+    let reply = home.http("POST", "/mcp", &[("Host", "localhost"), ("Content-Type", "text/plain")], b"{}");
+    assert_eq!(reply.status, 406);
+    assert_eq!(home.http("GET", "/mcp", &[("Host", "localhost")], b"").status, 405);
+}

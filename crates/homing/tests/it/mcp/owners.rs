@@ -1,0 +1,94 @@
+//! Whose tasks they are: in whose inbox ends land, and what one may do to another's.
+
+use homing_testkit::{Home, gate};
+use serde_json::json;
+
+use super::speaker::{Speaker, text};
+
+fn session(home: &Home, id: &str) -> Speaker {
+    Speaker::legacy(
+        home.command().env("CLAUDE_CODE_SESSION_ID", id).env("CLAUDE_CODE_MESSAGING_TOKEN", "hunter2"),
+    )
+}
+
+fn owner(home: &Home, speaker: &mut Speaker) -> String {
+    let id = speaker.background("true", false);
+    home.task(&id)["owner"].as_str().expect("an owner").to_owned()
+}
+
+#[test]
+fn the_first_owner_that_applies() {
+    let home = crate::home();
+    assert_eq!(owner(&home, &mut Speaker::of(&home)), "user");
+    assert_eq!(owner(&home, &mut session(&home, "s1")), "claude:s1");
+    let mut command = home.command();
+    command.env("CLAUDE_CODE_SESSION_ID", "s1").env("HOMING_OWNER", "ci");
+    assert_eq!(owner(&home, &mut Speaker::legacy(&mut command)), "ci");
+}
+
+#[test]
+fn p11_stop_and_input_reach_ones_own_tasks_only() {
+    let home = crate::home();
+    let (mut ann, mut bob) = (session(&home, "ann"), session(&home, "bob"));
+    let line = format!("{}; true", gate("never"));
+    let ran = ann.data("run", json!({ "command": line, "background": true, "stdin": true }));
+    let id = ran["task"]["id"].clone();
+    for (tool, arguments) in [("stop", json!({ "id": id })), ("input", json!({ "id": id, "text": "x" }))] {
+        let refused = bob.tool(tool, arguments);
+        assert_eq!(refused["isError"], true);
+        assert!(
+            text(&refused).contains("belongs to claude:ann") && text(&refused).contains("HM0055"),
+            "{refused}"
+        );
+    }
+    assert_eq!(bob.data("list", json!({}))["tasks"], json!([]), "another's are not in one's own list");
+    let seen = bob.data("list", json!({ "id": id }));
+    assert_eq!(seen["tasks"][0]["owner"], "claude:ann", "looking is open to all");
+    assert_eq!(bob.data("list", json!({ "everyone": true }))["tasks"].as_array().map(Vec::len), Some(1));
+    assert_eq!(ann.data("stop", json!({ "id": id }))["stopping"], true);
+}
+
+#[test]
+fn p6_two_sessions_in_one_folder_hear_of_their_own_tasks() {
+    let home = crate::home();
+    let (mut ann, mut bob) = (session(&home, "ann"), session(&home, "bob"));
+    let mut expected = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        for (speaker, ids) in [&mut ann, &mut bob].into_iter().zip(&mut expected) {
+            let ran = speaker
+                .data("run", json!({ "command": "true", "background": true, "notify_on_complete": true }));
+            ids.push(ran["task"]["id"].clone());
+        }
+    }
+    for id in expected.iter().flatten() {
+        let _ = home.ended(id.as_str().expect("an id"));
+    }
+    for (speaker, ids) in [&mut ann, &mut bob].into_iter().zip(&expected) {
+        let inbox = speaker.data("inbox", json!({}));
+        let mut seen: Vec<_> =
+            inbox["notices"].as_array().expect("a list").iter().map(|one| one["task_id"].clone()).collect();
+        let mut ids = ids.clone();
+        ids.sort_by_key(ToString::to_string);
+        seen.sort_by_key(ToString::to_string);
+        assert_eq!(seen, ids);
+    }
+}
+
+#[test]
+fn tasks_have_the_environment_of_the_bridge_without_what_is_kept_from_tasks() {
+    let home = crate::home();
+    let mut command = home.command();
+    command
+        .env("CLAUDE_CODE_SESSION_ID", "s")
+        .env("CLAUDE_CODE_MESSAGING_TOKEN", "hunter2")
+        .env("MINE", "yes");
+    let mut speaker = Speaker::legacy(&mut command);
+    std::fs::create_dir(home.scratch().join("below")).expect("a folder");
+    let ran = speaker.data(
+        "run",
+        json!({ "command": "echo $MINE; env | grep -c hunter2; pwd; echo $PWD", "cwd": "below" }),
+    );
+    let below = home.scratch().join("below");
+    let expected = format!("yes\n0\n{0}\n{0}\n", below.display());
+    assert_eq!(ran["output"]["text"], expected.as_str());
+}
