@@ -98,7 +98,8 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
         Some(Before::Absent(_)) | None => None,
     };
     let left = edit.take_out(text, original).map_err(|error| refused(path, &error))?;
-    check(edit, text, &left)?;
+    // What is left must make sense too.
+    check(edit, &left, &left)?;
     change.to = match &before {
         // Nothing else was touched since: then it is as it was, to the last blank.
         Some(Before::Text(original)) if edit.put_in(Some(original)).as_ref() == Ok(text) => {
