@@ -3,9 +3,8 @@
 import json
 import time
 from datetime import datetime
-from pathlib import Path
 
-from lab import AGENTS, HOMING, wait_for
+from lab import AGENTS, wait_for
 
 CHECKS = []
 FIGURES = []
@@ -25,13 +24,16 @@ def check(agent):
 
 
 class Job:
-    """A command that runs until it is let go, and then prints words that stand nowhere else: not in its own text either."""
+    """A script in the working folder that runs until it is let go, and then prints words that stand nowhere else."""
 
     def __init__(self, lab, word):
-        self.gate = lab.folder / f"let-{word}-go"
         self.word = word
         self.said = f"{word}-IS-DONE"
-        self.line = f"while [ ! -e {self.gate} ]; do sleep 0.05; done; printf '%s-IS-%s\\n' {word} DONE"
+        self.gate = lab.folder / f"let-{word}-go"
+        self.line = f"./{word.lower()}.sh"
+        script = lab.work / self.line
+        script.write_text(f"#!/bin/sh\necho compiling\nwhile [ ! -e {self.gate} ]; do sleep 0.05; done\necho {self.said}\n")
+        script.chmod(0o755)
 
     def let_go(self):
         self.gate.touch()
@@ -42,7 +44,7 @@ class Job:
 
     def task(self, lab):
         tasks = lab.homing_json("list", "--all")["items"]
-        return next((task for task in tasks if str(self.gate) in task["command"]), None)
+        return next((task for task in tasks if self.line in task["command"]), None)
 
 
 def told_once(lab, model, job, session):
@@ -54,7 +56,8 @@ def told_once(lab, model, job, session):
         raise AssertionError("\n".join([str(error), *known])) from None
     time.sleep(QUIET)
     requests = model.told(job.said)
-    assert len(requests) == 1, f"told {len(requests)} times:\n" + "\n----\n".join(request.told[-800:] for request in requests)
+    times = sum(each.told.count(job.said) for each in requests)
+    assert times == 1, f"told {times} times in {len(requests)} turns:\n" + "\n----\n".join(each.told[-1500:] for each in requests)
     assert request.session == session, f"told in {request.session}, asked for in {session}"
     return request
 
@@ -73,9 +76,11 @@ def figure(name, lab, job, request):
     FIGURES.append((name, (request.at - ended) * 1000))
 
 
-def record(name, *parts):
-    """Keeps what was seen, for the pages in docs/agents."""
+def record(name, lab, *parts):
+    """Keeps what was seen, for the pages in docs/agents: without the lab's folder, and without empty lines in a row."""
     folder = AGENTS / "transcripts"
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(part.strip() for part in parts) + "\n"
-    (folder / f"{name}.txt").write_text(text)
+    text = "\n\n".join(part.strip() for part in parts).replace(str(lab.home), "~").replace(str(lab.folder), "~")
+    lines = [line.rstrip() for line in text.splitlines()]
+    kept = [line for before, line in zip([None, *lines], lines) if line or before]
+    (folder / f"{name}.txt").write_text("\n".join(kept) + "\n")

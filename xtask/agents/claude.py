@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-from check import HOMING, Job, check, figure, nothing_left, record, told_once
+from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
 from mock import Call, Model, Say
 
@@ -53,6 +53,9 @@ class Claude:
         pid = terminal.pid()
         wait_for("an idle session", lambda: any(each["pid"] == pid and each["status"] == "idle" for each in self.sessions()))
 
+    def say(self, terminal, text):
+        terminal.say(text, lambda: self.model.told(text))
+
     def __enter__(self):
         return self
 
@@ -66,8 +69,7 @@ def run_by_mcp(job):
 
 
 def run_by_shell(job, *options):
-    quoted = job.line.replace("'", "'\\''")
-    return Call("Bash", {"command": f"{HOMING} run {' '.join(options)} -c '{quoted}'", "description": "a job in the background"})
+    return Call("Bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
 
 
 @check("claude")
@@ -77,7 +79,7 @@ def an_mcp_task_starts_a_new_turn_with_the_result():
         claude.model.when("Build it", run_by_mcp(job))
         claude.model.when(job.said, Say("The build is done."))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -85,7 +87,7 @@ def an_mcp_task_starts_a_new_turn_with_the_result():
         request = told_once(claude.lab, claude.model, job, session)
         figure("Claude Code, MCP task", claude.lab, job, request)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-mcp", terminal.screen(), "What the model was told:", request.told)
+        record("claude-mcp", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -94,17 +96,17 @@ def an_mcp_task_outlives_kill_9_and_is_told_after_continue():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_mcp(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
         os.kill(terminal.pid(), signal.SIGKILL)
         again = claude.start("again", "--continue")
-        assert claude.session(again) == session
+        wait_for("the same session", lambda: claude.session(again) == session)
         job.let_go()
         request = told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-continue", again.screen(), "What the model was told:", request.told)
+        record("claude-continue", claude.lab, again.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -113,7 +115,7 @@ def an_mcp_task_that_ends_while_nobody_is_there_is_told_after_continue():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_mcp(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -131,7 +133,7 @@ def a_command_of_the_shell_wakes_an_idle_session():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_shell(job, "--notify", "wake"))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -139,7 +141,7 @@ def a_command_of_the_shell_wakes_an_idle_session():
         request = told_once(claude.lab, claude.model, job, session)
         figure("Claude Code, `run --notify wake`", claude.lab, job, request)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-wake", terminal.screen(), "What the model was told:", request.told)
+        record("claude-wake", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -147,15 +149,14 @@ def what_ends_within_a_turn_is_told_at_its_end():
     with Claude("stop") as claude:
         job = Job(claude.lab, "BUILD")
         job.let_go()
-        quoted = job.line.replace("'", "'\\''")
-        claude.model.when("Build it", Call("Bash", {"command": f"{HOMING} run -c '{quoted}'; sleep 2", "description": "d"}))
+        claude.model.when("Build it", Call("Bash", {"command": f"homing run -- {job.line}; sleep 2", "description": "d"}))
         terminal = claude.start()
-        terminal.say("Build it.")
+        claude.say(terminal, "Build it.")
         job.started(claude.lab)
         session = claude.session(terminal)
         request = told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
-        record("claude-stop", terminal.screen(), "What the model was told:", request.told)
+        record("claude-stop", claude.lab, terminal.screen(), "What the model was told:", request.told)
 
 
 @check("claude")
@@ -164,7 +165,7 @@ def what_ended_while_nobody_was_there_is_told_with_the_next_prompt():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_shell(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -172,7 +173,7 @@ def what_ended_while_nobody_was_there_is_told_with_the_next_prompt():
         job.let_go()
         wait_for("the end of the task", lambda: job.task(claude.lab)["ended_at"])
         again = claude.start("again", "--continue")
-        again.say("How did it go?")
+        claude.say(again, "How did it go?")
         told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
 
@@ -185,7 +186,7 @@ def two_sessions_in_one_folder_get_their_own_results():
         claude.model.when("Start BLUE", run_by_shell(jobs[1], "--notify", "wake"))
         terminals = [claude.start("red"), claude.start("blue")]
         for terminal, job in zip(terminals, jobs):
-            terminal.say(f"Start {job.word} now.")
+            claude.say(terminal, f"Start {job.word} now.")
             job.started(claude.lab)
         for terminal in terminals:
             claude.idle(terminal)
@@ -205,7 +206,7 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
         claude.model.when("Start FIRST", run_by_shell(first, "--notify", "wake"))
         claude.model.when("Start SECOND", Call("mcp__homing__run", {"command": second.line, "background": True, "notify_on_complete": True}))
         terminal = claude.start()
-        terminal.say("Start FIRST now.")
+        claude.say(terminal, "Start FIRST now.")
         first.started(claude.lab)
         claude.idle(terminal)
         before = claude.session(terminal)
@@ -214,7 +215,7 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
         after = claude.session(terminal)
         first.let_go()
         wait_for("the end of the task", lambda: first.task(claude.lab)["ended_at"])
-        terminal.say("Start SECOND now.")
+        claude.say(terminal, "Start SECOND now.")
         task = second.started(claude.lab)
         assert task["owner"] == f"claude:{after}", f"an MCP call after /clear is {task['owner']}'s, not claude:{after}'s"
         claude.idle(terminal)
@@ -233,7 +234,6 @@ def model_told_in(model, text, session):
 def ask_gives_the_answer_of_a_sub_agent():
     with Claude("ask") as claude:
         claude.model.when("What is six times seven", Say("Forty-two."))
-        claude.lab.env["PATH"] = claude.lab.env["PATH"]
         done = claude.lab.homing("ask", "--agent", "claude", "--wait", "What is six times seven?")
         assert done.stdout.strip() == "Forty-two.", done.stdout
-        record("claude-ask", f"$ homing ask --agent claude --wait 'What is six times seven?'\n{done.stdout}")
+        record("claude-ask", claude.lab, f"$ homing ask --agent claude --wait 'What is six times seven?'\n{done.stdout}")

@@ -2,10 +2,9 @@
 
 import json
 import socket
-import time
 import urllib.request
 
-from check import HOMING, Job, check, figure, nothing_left, record, told_once
+from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
 from mock import Call, Model, Say
 
@@ -40,14 +39,15 @@ class Opencode:
 
     def healthy(self):
         try:
-            return self.http("GET", "/global/health")
+            # One that arrives too early is never answered.
+            return self.http("GET", "/global/health", timeout=2)
         except OSError:
             return None
 
-    def http(self, method, path, body=None):
+    def http(self, method, path, body=None, timeout=120):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, method=method, data=data, headers={"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
             text = answer.read()
             return json.loads(text) if text else None
 
@@ -79,8 +79,7 @@ class Opencode:
 
 
 def run_by_shell(job, *options):
-    quoted = job.line.replace("'", "'\\''")
-    return Call("bash", {"command": f"{HOMING} run {' '.join(options)} -c '{quoted}'", "description": "a job in the background"})
+    return Call("bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
 
 
 @check("opencode")
@@ -99,7 +98,7 @@ def its_http_api_wakes_an_idle_session():
         request = told_once(opencode.lab, opencode.model, job, session)
         figure("opencode, `run --notify wake` by its HTTP API", opencode.lab, job, request)
         nothing_left(opencode.lab, f"opencode:{session}")
-        record("opencode-wake", opencode.conversation(session))
+        record("opencode-wake", opencode.lab, opencode.conversation(session))
 
 
 @check("opencode")

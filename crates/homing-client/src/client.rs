@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +25,7 @@ use tokio::time::sleep;
 use crate::call::{Answer, Call};
 use crate::error::Error;
 use crate::socket;
+use crate::tcp::Tcp;
 
 /// Whether the daemon was not there from the start, or went away in the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,8 @@ enum Way {
     Socket { home: PathBuf, revive: Option<Revive> },
     /// It is in this process.
     Within(Connect),
+    /// By its loopback listener.
+    Tcp(Tcp),
 }
 
 struct Inner {
@@ -76,7 +80,7 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let home = match &self.inner.way {
             Way::Socket { home, .. } => Some(home),
-            Way::Within(_) => None,
+            Way::Within(_) | Way::Tcp(_) => None,
         };
         f.debug_struct("Client").field("home", &home).field("owner", &self.owner).finish_non_exhaustive()
     }
@@ -99,6 +103,12 @@ impl Client {
     #[must_use]
     pub fn within(connect: Connect, owner: &str) -> Self {
         Self::build(Way::Within(connect), owner)
+    }
+
+    /// A client of a daemon's loopback listener, for whoever cannot reach the socket. Nothing is opened yet.
+    #[must_use]
+    pub fn over_tcp(address: SocketAddr, token: &str, owner: &str) -> Self {
+        Self::build(Way::Tcp(Tcp::new(address, token)), owner)
     }
 
     fn build(way: Way, owner: &str) -> Self {
@@ -176,7 +186,13 @@ impl Client {
     }
 
     async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
-        let request = || call.request(self.owner.as_ref());
+        let request = || {
+            let mut request = call.request(self.owner.as_ref())?;
+            if let Way::Tcp(tcp) = &self.inner.way {
+                tcp.dress(&mut request);
+            }
+            Ok::<_, Error>(request)
+        };
         while let Some(mut sender) = self.take_idle() {
             if sender.ready().await.is_err() {
                 continue;
@@ -196,6 +212,7 @@ impl Client {
     async fn connect(&self) -> Result<Sender, Error> {
         let sender = match &self.inner.way {
             Way::Within(connect) => begin(connect()).await?,
+            Way::Tcp(tcp) => begin(tcp.connect().await?).await?,
             Way::Socket { home, revive } => match (socket::connect(home).await, revive) {
                 (Err(error), Some(revive)) if error.is_nobody_there() => {
                     begin(self.connect_revived(home, revive).await?).await?

@@ -8,22 +8,33 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::query::Target;
 
+/// Which deliveries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DeliveryQuery {
+    /// In this state.
+    pub state: Option<DeliveryState>,
+    /// Of this task.
+    pub task: Option<String>,
+    /// Of this owner.
+    pub owner: Option<String>,
+    /// At most so many, and no more than 1,000; 100 if absent.
+    pub limit: Option<u32>,
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+}
+
 impl Client {
     /// A page of deliveries, newest first.
     ///
     /// # Errors
     /// If it was refused, or nobody answered.
-    pub async fn deliveries(
-        &self,
-        state: Option<DeliveryState>,
-        task: Option<&str>,
-        cursor: Option<&str>,
-    ) -> Result<Page<Delivery>, Error> {
+    pub async fn deliveries(&self, query: &DeliveryQuery) -> Result<Page<Delivery>, Error> {
         let target = Target::new("/v1/deliveries")
-            .maybe("state", state)
-            .maybe("task", task)
-            .maybe("limit", cursor.map(|_| 1_000))
-            .maybe("cursor", cursor);
+            .maybe("state", query.state)
+            .maybe("task", query.task.as_deref())
+            .maybe("owner", query.owner.as_deref())
+            .maybe("limit", query.limit)
+            .maybe("cursor", query.cursor.as_deref());
         self.persist(&Call::get(target)).await?.json()
     }
 

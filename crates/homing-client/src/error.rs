@@ -1,6 +1,7 @@
 //! What can go wrong between asking and understanding the answer.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use homing_model::{Code, Problem};
@@ -13,6 +14,14 @@ pub enum Error {
     Unreachable {
         /// Which socket.
         socket: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Nobody listens at the address of a loopback listener. Nothing was sent.
+    #[error("cannot connect to {address}")]
+    NoListener {
+        /// Where.
+        address: SocketAddr,
         /// What the kernel said.
         source: io::Error,
     },
@@ -47,7 +56,7 @@ impl Error {
     /// Whether the daemon went away, so that asking again may help.
     #[must_use]
     pub fn is_disconnect(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Broken(_))
+        matches!(self, Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_))
     }
 
     /// Whether nobody listens: no socket, one that its daemon left behind, no folder where one could be, or a daemon that died with our
@@ -56,7 +65,7 @@ impl Error {
     pub fn is_nobody_there(&self) -> bool {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotADirectory, NotFound};
         let absent = [NotFound, ConnectionRefused, NotADirectory, ConnectionReset, ConnectionAborted];
-        matches!(self, Self::Unreachable { source, .. } if absent.contains(&source.kind()))
+        matches!(self, Self::Unreachable { source, .. } | Self::NoListener { source, .. } if absent.contains(&source.kind()))
     }
 
     /// The kind of problem that the daemon named.
@@ -77,7 +86,7 @@ impl Error {
         };
         match self {
             Self::Problem(problem) => *problem,
-            Self::Unreachable { .. } | Self::Broken(_) | Self::NoAnswer => {
+            Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_) | Self::NoAnswer => {
                 Problem::new(Code::DaemonUnreachable, chain(&self))
             }
             Self::Protocol { .. } | Self::Json { .. } => Problem::new(Code::VersionMismatch, chain(&self)),

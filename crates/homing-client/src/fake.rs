@@ -276,6 +276,6 @@ pub fn sample_task(status: &str) -> serde_json::Value {
         "started_at": "2026-01-01T00:00:00.010Z", "ended_at": ended.then_some("2026-01-01T00:00:01.010Z"),
         "duration_ms": ended.then_some(1000), "outcome": outcome,
         "output": { "bytes": 9, "dropped": 0, "path": "/h/tasks/t-bcdfghjkmn/output.log" }, "agent": null,
-        "answer": null, "answer_state": null, "notify": { "on": "never", "targets": [] }, "parent": null, "depth": 0
+        "answer": null, "answer_state": null, "notify": { "on": "always", "targets": ["inbox"] }, "parent": null, "depth": 0
     })
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
-use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::schedule::{Tries, Verdict};
 use homing_model::{Route, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
 use serde::Deserialize;
@@ -288,7 +288,7 @@ impl Dispatcher {
 
     async fn post(&self, url: &str, claim: &Claimed, now: Timestamp) -> Attempt {
         let policy = self.webhooks.policy();
-        let endpoint = match Endpoint::parse(url, Caller::Local, &policy) {
+        let endpoint = match Endpoint::parse(url, Caller::of(!claim.network), &policy) {
             Ok(endpoint) => endpoint,
             Err(refusal) => return failed(refusal.to_string()),
         };
@@ -340,18 +340,7 @@ fn failed(why: String) -> Attempt {
 
 /// What the ledger is told of an attempt.
 fn settled(claim: &Claimed, attempt: Attempt, at: Timestamp, now: Timestamp, entropy: u64) -> Settled {
-    let busy = attempt.verdict == Verdict::Busy;
-    let tries = Tries {
-        attempts: claim.attempts.saturating_add(u32::from(!busy)),
-        busy: if busy { claim.busy.saturating_add(1) } else { 0 },
-    };
-    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
-    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
-    let next = match schedule::after(tries, &attempt.verdict, now, chance) {
-        schedule::Next::Delivered => Next::Delivered,
-        schedule::Next::At(at) => Next::At(at),
-        schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
-    };
+    let before = Tries { attempts: claim.attempts, busy: claim.busy };
     let tried = Tried { at, took_ms: attempt.took_ms, status: attempt.status, result: attempt.detail };
-    Settled { tried: (!busy).then_some(tried), next }
+    Settled::after(before, &attempt.verdict, tried, entropy, now)
 }

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use homing_model::Target;
 use homing_model::notify::TOKEN;
 use homing_model::secret::SHORTEST_GIVEN;
 use http::Uri;
@@ -25,6 +26,14 @@ pub enum Caller {
     Local,
     /// Over a network listener: this machine's ports are closed to it unless the configuration opens them.
     Network,
+}
+
+impl Caller {
+    /// Who a caller is that is, or is not, on the Unix socket.
+    #[must_use]
+    pub const fn of(local: bool) -> Self {
+        if local { Self::Local } else { Self::Network }
+    }
 }
 
 /// The other end of a webhook.
@@ -250,11 +259,9 @@ fn placed(host: &str) -> Option<(String, Place)> {
 /// What may be shown: no query, and no part of the path that could be a token.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", if self.tls { "https" } else { "http" }, self.authority())?;
-        for part in self.target.path().split('/').skip(1) {
-            write!(f, "/{}", if part.len() < TOKEN { part } else { "…" })?;
-        }
-        f.write_str(if self.target.query().is_some() { "?…" } else { "" })
+        let scheme = if self.tls { "https" } else { "http" };
+        let address = format!("{scheme}://{}{}", self.authority(), self.target);
+        f.write_str(&Target::Webhook(address).shown())
     }
 }
 

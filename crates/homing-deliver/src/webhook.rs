@@ -7,7 +7,6 @@ use bytes::Bytes;
 use homing_model::schedule::Verdict;
 use homing_model::{Timestamp, retry_after, sanitize};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Serialize;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::Instant;
 
@@ -32,31 +31,13 @@ pub enum Malformed {
     /// An id that cannot stand in a header, or that would make what is signed ambiguous.
     #[error("`{0}` cannot be a webhook's id: visible ASCII without a dot can")]
     Id(String),
-    /// A notice that is no JSON.
-    #[error("the notice could not be written as JSON")]
-    Notice(#[source] serde_json::Error),
     /// A kept body that is not text.
     #[error("the kept body is not UTF-8")]
     Body(#[source] std::str::Utf8Error),
 }
 
 impl Message {
-    /// Wraps a notice: `{"type","timestamp","data"}`.
-    ///
-    /// # Errors
-    /// If the id or the notice cannot be sent.
-    pub fn new(id: &str, kind: &str, at: Timestamp, notice: &impl Serialize) -> Result<Self, Malformed> {
-        #[derive(Serialize)]
-        struct Body<'a, T> {
-            r#type: &'a str,
-            timestamp: Timestamp,
-            data: &'a T,
-        }
-        let body = Body { r#type: kind, timestamp: at, data: notice };
-        Self::kept(id, serde_json::to_vec(&body).map_err(Malformed::Notice)?.into())
-    }
-
-    /// A body that was made before.
+    /// A body that was made before: `{"type","timestamp","data"}`.
     ///
     /// # Errors
     /// If id or body cannot be sent.

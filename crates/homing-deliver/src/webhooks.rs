@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct Webhooks {
     home: PathBuf,
     config: std::sync::RwLock<Webhook>,
+    /// Where our own API listens.
+    own: std::sync::RwLock<Option<SocketAddr>>,
     waker: Option<Vec<OsText>>,
     surroundings: Surroundings,
 }
@@ -62,6 +65,7 @@ impl Webhooks {
         Self {
             home: home.to_owned(),
             config: config.into(),
+            own: None.into(),
             waker: None,
             surroundings: Surroundings::default(),
         }
@@ -88,13 +92,19 @@ impl Webhooks {
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = config;
     }
 
+    /// Our own API listens there: nobody makes us talk to ourselves.
+    pub fn listening(&self, at: Option<SocketAddr>) {
+        *self.own.write().unwrap_or_else(std::sync::PoisonError::into_inner) = at;
+    }
+
     fn config(&self) -> Webhook {
         self.config.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// Which addresses are open. A configuration that was put in force was checked before.
     pub(crate) fn policy(&self) -> Policy {
-        policy(&self.config()).unwrap_or_default()
+        let own = *self.own.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Policy { own, ..policy(&self.config()).unwrap_or_default() }
     }
 
     /// What one attempt may take.
@@ -145,11 +155,11 @@ fn own_key(path: &Path) -> io::Result<String> {
 }
 
 impl Routes for Webhooks {
-    fn check(&self, target: &Target, notify: &Notify) -> Result<(), String> {
+    fn check(&self, target: &Target, notify: &Notify, local: bool) -> Result<(), String> {
         match target {
             Target::Inbox | Target::Exec(_) => Ok(()),
             Target::Webhook(url) => {
-                Endpoint::parse(url, Caller::Local, &self.policy()).map_err(|error| error.to_string())?;
+                Endpoint::parse(url, Caller::of(local), &self.policy()).map_err(|error| error.to_string())?;
                 self.keys(notify.secret.as_ref()).map(drop)
             }
             Target::Wake(_) | Target::Desktop if self.waker.is_none() => Err(format!(
@@ -163,7 +173,7 @@ impl Routes for Webhooks {
             Target::Desktop => Ok(()),
             Target::Wake(whom) => match whom.as_deref().map(str::parse) {
                 Some(Ok(Address::Opencode { url, .. })) => {
-                    Endpoint::parse(&url, Caller::Local, &Policy::default())
+                    Endpoint::parse(&url, Caller::of(local), &Policy::default())
                         .map(drop)
                         .map_err(|error| error.to_string())
                 }
@@ -217,7 +227,7 @@ mod tests {
         let nowhere = Surroundings { path: home.path().display().to_string(), ..Surroundings::default() };
         let webhooks =
             Webhooks::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
         for target in
             ["wake:claude:s1", "wake:codex:t1", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:4096#s"]
         {
@@ -232,7 +242,7 @@ mod tests {
     fn private_addresses_are_refused_at_submit_unless_they_are_allowed() {
         let home = tempfile::tempdir().unwrap();
         let webhooks = Webhooks::new(home.path(), Webhook::default());
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
         assert_eq!(check("inbox"), Ok(()));
         assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
         assert_eq!(check("https://hooks.example/x"), Ok(()));
@@ -243,5 +253,23 @@ mod tests {
         }
         webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], ..Webhook::default() });
         assert_eq!(check("https://10.0.0.1/x"), Ok(()));
+    }
+
+    #[test]
+    fn p11_this_machine_is_closed_to_callers_from_the_network_unless_it_is_allowed() {
+        let home = tempfile::tempdir().unwrap();
+        let webhooks = Webhooks::new(home.path(), Webhook::default());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), false);
+        for target in ["http://127.0.0.1:9/x", "http://localhost:9/x", "https://[::1]/x"] {
+            assert!(check(target).unwrap_err().contains("[webhook]"), "{target}");
+        }
+        assert_eq!(check("https://hooks.example/x"), Ok(()));
+        webhooks.listening(Some("127.0.0.1:9".parse().unwrap()));
+        let local = webhooks.check(&"http://127.0.0.1:9/x".parse().unwrap(), &Notify::usual(), true);
+        assert!(local.unwrap_err().contains("own listener"));
+        webhooks.listening(None);
+        assert_eq!(check("exec:true"), Ok(()), "who has the token is the user");
+        webhooks.configure(Webhook { allow: vec!["127.0.0.1:9".into()], ..Webhook::default() });
+        assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
     }
 }

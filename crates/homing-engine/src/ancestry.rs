@@ -1,48 +1,91 @@
-//! Which task a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
+//! Which tasks a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
 //!
 //! A shim that this engine attends has said who it is. One that it does not attend (its task ended under an earlier daemon and left
 //! children, or its first words are still on their way) is known by the folder that it holds open.
+//!
+//! It is looked at once, when a process connects, and kept with the connection: the process may end, and its pid be another's, before the
+//! first request is read. A look that finds an ancestor gone begins anew, since its children have another parent by then; a process
+//! that is gone itself stands nowhere, and is not served.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use homing_model::{Kind, TaskId};
+use homing_model::TaskId;
 use homing_shim::home;
 use homing_shim::process::{self, Process};
-use homing_store::{Record, store};
 
-use crate::engine::Inner;
+use crate::engine::{Engine, Inner};
 
 /// What the kernel shows as the name of a shim.
 pub(crate) const SHIM: &str = "homing-shim";
 /// No process is nested deeper than this in others; a longer chain is a race with their ends.
 pub(crate) const ANCESTORS: usize = 1_000;
+/// Ancestors end while they are looked at; so many times in a row they do not by chance.
+const LOOKS: usize = 100;
 
-/// The task that a process runs in, if any. A process may call itself a shim, but it cannot get out of the one that it is in: of
-/// several the deepest counts.
-pub(crate) async fn enclosing(inner: &Inner, pid: u32) -> Result<Option<Record>, store::Error> {
-    let mut found: Option<Record> = None;
-    let mut pid = pid;
+/// The tasks of this home that a process runs in. Empty for one that runs in none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ancestry(Arc<[TaskId]>);
+
+impl Ancestry {
+    /// The tasks, innermost first as far as the processes tell.
+    pub(crate) fn tasks(&self) -> &[TaskId] {
+        &self.0
+    }
+}
+
+impl Engine {
+    /// Which tasks a process runs in; none if the process is gone.
+    #[must_use]
+    pub fn ancestry(&self, pid: u32) -> Option<Ancestry> {
+        of(&self.inner, pid)
+    }
+}
+
+fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
+    let shims = (0..LOOKS).find_map(|_| match climb(pid, process::stat) {
+        Climb::Top(shims) => Some(Some(shims)),
+        Climb::Gone => Some(None),
+        Climb::Torn => None,
+    })??;
+    let task = |shim: &Process| match inner.live.by_shim(shim) {
+        Some(record) => Some(record.id),
+        None => task_of(inner.home.path(), shim),
+    };
+    Some(Ancestry(shims.iter().filter_map(task).collect()))
+}
+
+/// What a look at all ancestors came to.
+#[derive(Debug, PartialEq, Eq)]
+enum Climb {
+    /// These of them call themselves shims.
+    Top(Vec<Process>),
+    /// The process itself is gone.
+    Gone,
+    /// One of them ended meanwhile.
+    Torn,
+}
+
+fn climb(pid: u32, look: impl Fn(u32) -> Option<Process>) -> Climb {
+    let Some(mut process) = look(pid) else { return Climb::Gone };
+    let mut shims = Vec::new();
     for _ in 0..ANCESTORS {
-        let Some(process) = process::stat(pid) else { break };
+        let parent = process.parent;
+        let started = process.start;
         if process.name == SHIM {
-            let record = match inner.live.by_shim(&process) {
-                Some(record) => Some(record),
-                None => match task_of(inner.home.path(), &process) {
-                    Some(id) => inner.store.get(id).await?,
-                    None => None,
-                },
-            };
-            // Whoever calls from inside a hook is nobody's child.
-            let record = record.filter(|record| record.kind != Kind::Hook);
-            found = found.into_iter().chain(record).max_by_key(|record| record.depth);
+            shims.push(process);
         }
-        pid = process.parent;
-        if pid <= 1 {
-            break;
+        if parent <= 1 {
+            return Climb::Top(shims);
+        }
+        match look(parent) {
+            // One that is younger than its child only has the pid of the parent.
+            Some(found) if found.start <= started => process = found,
+            Some(_) | None => return Climb::Torn,
         }
     }
-    Ok(found)
+    Climb::Torn
 }
 
 /// The process of that pid, if it is a shim.
@@ -82,5 +125,40 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         assert_eq!(task_of(other.path(), &me), None, "it is of another home");
         drop(held);
+    }
+
+    fn process(pid: u32, parent: u32, start: u64, name: &str) -> Process {
+        Process { pid, parent, start, name: name.into(), zombie: false, frozen: false }
+    }
+
+    #[test]
+    fn p11_a_look_during_which_an_ancestor_ends_is_no_look() {
+        let tree = [
+            process(50, 40, 9, "sh"),
+            process(40, 30, 8, "sh"),
+            process(30, 20, 7, SHIM),
+            process(20, 1, 3, "homing-keeper"),
+        ];
+        let without = |missing: u32| {
+            let tree = tree.clone();
+            move |pid| tree.iter().find(|one| one.pid == pid && pid != missing).cloned()
+        };
+        assert_eq!(climb(50, without(0)), Climb::Top(vec![tree[2].clone()]));
+        assert_eq!(climb(20, without(0)), Climb::Top(Vec::new()));
+        assert_eq!(climb(50, without(50)), Climb::Gone);
+        for missing in [40, 30, 20] {
+            assert_eq!(climb(50, without(missing)), Climb::Torn, "{missing}");
+        }
+    }
+
+    #[test]
+    fn p11_a_stranger_with_the_pid_of_a_parent_is_none() {
+        let reused = [process(50, 40, 9, "sh"), process(40, 1, 10, "sh")];
+        assert_eq!(climb(50, |pid| reused.iter().find(|one| one.pid == pid).cloned()), Climb::Torn);
+    }
+
+    #[test]
+    fn a_chain_without_an_end_is_given_up() {
+        assert_eq!(climb(5, |pid| Some(process(pid, 5, 1, "sh"))), Climb::Torn);
     }
 }

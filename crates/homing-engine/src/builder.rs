@@ -22,6 +22,7 @@ use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
 use crate::shutdown::Shutdown;
@@ -191,6 +192,7 @@ impl Builder {
             orphans: Orphans::default(),
             roll: Roll::default(),
             told: Mutex::new(told),
+            told_inside: ToldInside::default(),
             takers: Takers::default(),
             routes: self.routes,
             outgoing: watch::channel(0).0,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read as _};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use crate::agent::{Agents, Entry as AgentEntry};
+use crate::misconfigured;
 
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,11 +208,13 @@ impl Default for Output {
 pub struct Nested {
     /// How deep.
     pub depth: u32,
+    /// How many live ones a task may have of its own.
+    pub children: u32,
 }
 
 impl Default for Nested {
     fn default() -> Self {
-        Self { depth: 3 }
+        Self { depth: 3, children: 8 }
     }
 }
 
@@ -220,6 +224,27 @@ impl Default for Nested {
 pub struct Confined {
     /// Serve them all the same. A task then runs outside their sandbox.
     pub allow: bool,
+}
+
+/// `[listener]`: the same API over TCP on this machine, for callers with the token.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Listener {
+    /// Whether it is open from the start.
+    pub enabled: bool,
+    /// Where; 0 takes any port that is free, and keeps it.
+    pub port: u16,
+    /// An address beyond this machine to listen at as well. Whoever sees the traffic there has the token, and with it the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dangerously_bind: Option<String>,
+}
+
+impl Listener {
+    /// Where else to listen. What is in force was checked when it was read.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<IpAddr> {
+        self.dangerously_bind.as_ref().and_then(|text| text.parse().ok())
+    }
 }
 
 /// `[stop]`.
@@ -252,6 +277,8 @@ pub struct Config {
     pub nested: Nested,
     /// Sandboxed callers.
     pub confined: Confined,
+    /// The loopback listener.
+    pub listener: Listener,
     /// Webhooks.
     pub webhook: Webhook,
     /// What notices may do, whatever a task asks for.
@@ -316,10 +343,9 @@ impl Config {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Parse {
-            path: path.to_owned(),
-            line: error.span().map(|span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1),
-            message: error.message().to_owned(),
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let (line, message) = misconfigured::told(text, &error);
+            ConfigError::Parse { path: path.to_owned(), line, message }
         })?;
         let wrong = |message: &str| ConfigError::Parse {
             path: path.to_owned(),
@@ -331,6 +357,9 @@ impl Config {
         }
         if config.reconcile.max_tasks == 0 {
             return Err(wrong("reconcile.max_tasks must be at least 1"));
+        }
+        if config.listener.dangerously_bind.is_some() && config.listener.elsewhere().is_none() {
+            return Err(wrong("listener.dangerously_bind must be an IP address, such as \"0.0.0.0\""));
         }
         if config.output.max.0 < homing_model::validate::MIN_OUTPUT_BYTES {
             return Err(wrong("output.max must be at least 64KiB"));

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use homing_model::api::{Page, RedeliverAnswer};
+use homing_model::api::{NotRedelivered, Page, RedeliverAnswer};
+use homing_model::operator::Policy;
 use homing_model::{Delivery, DeliveryId, DeliveryState, Route, TaskId, Timestamp, wake};
-use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Settled, Terms};
+use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Redelivered, Settled, Terms};
 use tokio::sync::watch;
 
 use crate::engine::Engine;
 use crate::entropy;
-use crate::error::Error;
+use crate::error::{Error, only};
 
 /// Deliveries given at once, where the caller does not say.
 const PAGE: u32 = 100;
@@ -42,8 +43,14 @@ impl Engine {
         let before = query.cursor.map(|cursor| cursor.parse()).transpose().map_err(|_| {
             Error::BadParameter("`cursor` is not one that a list has answered with".to_owned())
         })?;
-        let filter =
-            DeliveryFilter { state: query.state, task: query.task, owner: query.owner, limit, before };
+        let filter = DeliveryFilter {
+            state: query.state,
+            task: query.task,
+            owner: query.owner,
+            hook: None,
+            limit,
+            before,
+        };
         let page = self.inner.store.deliveries(filter).await?;
         Ok(Page { items: page.items, next_cursor: page.next.map(|place| place.to_string()) })
     }
@@ -151,23 +158,47 @@ impl Engine {
         entropy::draw()
     }
 
-    /// Sends again: a delivery by its id, all of a task, or all in a state.
+    /// The only delivery whose id begins so.
+    async fn delivery_like(&self, text: &str, start: String) -> Result<DeliveryId, Error> {
+        let found = self.inner.store.find_deliveries(start).await?;
+        only(found, text, "deliveries")?.ok_or_else(|| Error::UnknownDelivery(text.to_owned()))
+    }
+
+    /// Sends again: a delivery by its id or a unique start of it, all of a task, or all in a state.
     ///
     /// # Errors
-    /// If there is no such delivery or task, or the ledger cannot be written.
+    /// If there is no such delivery or task, if none of them may go out by now, or if the ledger cannot be written.
     pub async fn redeliver(&self, text: &str, owner: &str) -> Result<RedeliverAnswer, Error> {
         let which = match (text.parse::<DeliveryId>(), text.parse::<DeliveryState>()) {
             (Ok(id), _) => Redeliver::Delivery(id),
             (_, Ok(state)) => Redeliver::State(state),
-            (Err(_), Err(_)) => Redeliver::Task(self.resolve(text, owner).await?),
+            // A task may be called like the start of a delivery; who means that can always write more of it.
+            (Err(_), Err(_)) => match (self.resolve(text, owner).await, DeliveryId::start(text)) {
+                (Err(Error::Unknown(_)), Some(start)) => {
+                    Redeliver::Delivery(self.delivery_like(text, start).await?)
+                }
+                (task, _) => Redeliver::Task(task?),
+            },
         };
         let named = matches!(which, Redeliver::Delivery(_));
-        let redelivered = self.inner.store.redeliver(which, self.inner.now()).await?;
-        if named && redelivered.is_empty() {
-            return Err(Error::UnknownDelivery(text.to_owned()));
+        let closed = self.inner.config().notify.closed();
+        let Redelivered { due, closed } = self.inner.store.redeliver(which, closed, self.inner.now()).await?;
+        let refused: Vec<_> = closed
+            .into_iter()
+            .map(|(id, kind)| NotRedelivered { id, reason: Policy::closes(kind) })
+            .collect();
+        if due.is_empty() {
+            if let Some(NotRedelivered { id, reason }) = refused.first() {
+                return Err(Error::Forbidden(format!(
+                    "{id} is not sent again, and stays as it is: {reason}"
+                )));
+            }
+            if named {
+                return Err(Error::UnknownDelivery(text.to_owned()));
+            }
         }
         self.inner.bump();
         self.inner.outgoing.send_modify(|count| *count += 1);
-        Ok(RedeliverAnswer { redelivered })
+        Ok(RedeliverAnswer { redelivered: due, refused })
     }
 }

@@ -23,6 +23,7 @@ use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
 use crate::shutdown::Shutdown;
@@ -63,6 +64,8 @@ pub(crate) struct Inner {
     /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
     /// has to look there.
     pub(crate) told: Mutex<HashMap<String, Timestamp>>,
+    /// The same for callers inside tasks.
+    pub(crate) told_inside: ToldInside,
     /// Who waits to take something out of an inbox, by owner.
     pub(crate) takers: Takers,
     /// Judges where notices may go.

@@ -1,5 +1,6 @@
 //! What can go wrong in an operation, and how users are told.
 
+use homing_model::nesting::Rule;
 use homing_model::{Code, Problem, TaskId, validate};
 use homing_store::store;
 
@@ -15,6 +16,19 @@ pub enum Error {
     /// No delivery by that id.
     #[error("there is no delivery `{0}`")]
     UnknownDelivery(String),
+    /// No notice by that start.
+    #[error("there is no notice `{0}`")]
+    UnknownNotice(String),
+    /// Several notices or deliveries by that start.
+    #[error("`{reference}` fits several {what}: {}", few(candidates))]
+    AmbiguousId {
+        /// What was given.
+        reference: String,
+        /// What they are.
+        what: &'static str,
+        /// Some of them.
+        candidates: Vec<String>,
+    },
     /// Several by that start or name.
     #[error("`{reference}` fits several tasks: {}", few(candidates))]
     Ambiguous {
@@ -32,6 +46,15 @@ pub enum Error {
     /// Notices cannot go there.
     #[error("{0}")]
     Target(String),
+    /// The operator lets nothing go there.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What must never be written down is part of a target.
+    #[error(
+        "the target contains the value of the secret `{0}`: a target is kept for as long as something is on its way, and that value \
+         is never written down"
+    )]
+    SecretInTarget(String),
     /// Nobody can be woken there.
     #[error("{0}")]
     NobodyToWake(#[from] homing_model::NoRoute),
@@ -92,14 +115,29 @@ pub enum Error {
     #[error("task {0} is live and has this key")]
     Duplicate(TaskId),
     /// Too deep.
-    #[error("a task inside {depth} tasks is one too many")]
+    #[error("a task inside {depth} tasks is deeper than `[nested] depth` allows")]
     TooDeep {
         /// How deep it would be.
         depth: u32,
     },
-    /// A command inside a task named a target, or wanted others to be able to.
-    #[error("{0} may not be set from inside task {1}")]
-    NestedNotify(String, TaskId),
+    /// A parent has as many live children as it may have.
+    #[error("task {parent} has {most} live tasks of its own, and may have no more")]
+    TooManyChildren {
+        /// Whose they are.
+        parent: TaskId,
+        /// How many it may have.
+        most: u32,
+    },
+    /// A caller inside a task asked for what only those outside may have.
+    #[error("{what} is not for callers inside a task (rule `{}`; this one is inside task {task})", rule.code().slug())]
+    Nested {
+        /// Which rule.
+        rule: Rule,
+        /// What was asked for.
+        what: String,
+        /// The task that it is in.
+        task: TaskId,
+    },
     /// No agent was named, and none stands out.
     #[error("{0}")]
     NoAgent(String),
@@ -155,9 +193,11 @@ impl Error {
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } | Self::Process { .. } => {
                 Code::InvalidRequest
             }
-            Self::Target(_) => Code::BadTarget,
+            Self::Target(_) | Self::Forbidden(_) | Self::SecretInTarget(_) => Code::BadTarget,
             Self::NobodyToWake(_) => Code::NobodyToWake,
             Self::UnknownDelivery(_) => Code::UnknownDelivery,
+            Self::UnknownNotice(_) => Code::UnknownNotice,
+            Self::AmbiguousId { .. } => Code::AmbiguousId,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
             Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
@@ -166,11 +206,11 @@ impl Error {
             Self::OutputGone(_) => Code::OutputGone,
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,
-            Self::TooDeep { .. } => Code::NestedLimit,
+            Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
+            Self::Nested { rule, .. } => rule.code(),
             Self::NoAgent(_) => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,
-            Self::NestedNotify(..) => Code::NestedNotify,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
@@ -199,6 +239,12 @@ impl From<Error> for Problem {
             Error::Process { .. } => {
                 problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
             }
+            Error::Forbidden(_) => {
+                problem.advice = "`[notify]` in config.toml says which kinds of targets are open; `homing config` shows it.".to_owned();
+            }
+            Error::SecretInTarget(_) => {
+                problem.advice = "Leave the value out: `--notify-secret` signs a webhook, and an `exec:` command can read a file.".to_owned();
+            }
             _ => {}
         }
         if let Error::Ambiguous { reference, candidates } = &error
@@ -212,11 +258,24 @@ impl From<Error> for Problem {
     }
 }
 
-/// How many of several tasks are named.
+/// The one that fits, or none; several are an error.
+pub(crate) fn only<Id: ToString>(
+    mut found: Vec<Id>,
+    reference: &str,
+    what: &'static str,
+) -> Result<Option<Id>, Error> {
+    if found.len() > 1 {
+        let candidates = found.iter().map(ToString::to_string).collect();
+        return Err(Error::AmbiguousId { reference: reference.to_owned(), what, candidates });
+    }
+    Ok(found.pop())
+}
+
+/// How many of several are named.
 const NAMED: usize = 5;
 
-fn few(candidates: &[TaskId]) -> String {
-    let named: Vec<_> = candidates.iter().take(NAMED).map(TaskId::as_str).collect();
+fn few(candidates: &[impl ToString]) -> String {
+    let named: Vec<_> = candidates.iter().take(NAMED).map(ToString::to_string).collect();
     let more = if candidates.len() > NAMED { " and more" } else { "" };
     named.join(", ") + more
 }

@@ -102,6 +102,7 @@ impl Engine {
             masks: Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };

@@ -11,12 +11,12 @@ use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{Error, only};
 
 /// Entries given at once, where the caller does not say.
 const MOST: u32 = 100;
 /// How long a taker may think, where it does not say.
-const LEASE_MS: u64 = 60_000;
+pub(crate) const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
 
@@ -63,20 +63,34 @@ impl Engine {
         self.once_there(owner, limit, wait, Some(lease)).await
     }
 
-    /// Removes entries for good: by the notice's id, or all of a task's.
+    /// Removes entries for good: by the notice's id or a unique start of it, or all of a task's.
     ///
     /// # Errors
     /// If an id is none, or the ledger cannot be written.
     pub async fn acknowledge(&self, owner: &str, ids: &[String]) -> Result<AckAnswer, Error> {
         let (mut notices, mut tasks) = (Vec::new(), Vec::new());
         for id in ids {
-            match id.parse::<NoticeId>() {
-                Ok(notice) => notices.push(notice),
-                Err(_) => tasks.push(self.resolve(id, owner).await?),
+            if let Ok(notice) = id.parse::<NoticeId>() {
+                notices.push(notice);
+                continue;
+            }
+            // A task may be called like the start of a notice; who means that can always write more of it.
+            match (self.resolve(id, owner).await, NoticeId::start(id)) {
+                (Err(Error::Unknown(_)), Some(start)) => {
+                    notices.push(self.notice_like(id, start, owner).await?);
+                }
+                (task, _) => tasks.push(task?),
             }
         }
         let acknowledged = self.inner.store.acknowledge(owner.to_owned(), notices, tasks).await?;
         Ok(AckAnswer { acknowledged })
+    }
+
+    /// The only notice whose id begins so.
+    async fn notice_like(&self, text: &str, start: String, owner: &str) -> Result<NoticeId, Error> {
+        let unknown = || Error::UnknownNotice(text.to_owned());
+        let found = self.inner.store.find_notices(start, owner.to_owned()).await?;
+        only(found, text, "notices")?.ok_or_else(unknown)
     }
 
     /// The owner was handed the ends of these tasks: their entries are held for a while, and gone when it calls again.

@@ -193,6 +193,7 @@ pub(crate) mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             status,
             attempt: 1,
             node: "here".into(),

@@ -47,7 +47,10 @@ impl Engine {
     pub async fn detail(&self, id: &TaskId) -> Result<TaskDetail, Error> {
         let task = self.task(id).await?;
         let notices = self.inner.store.notices(id.clone(), SHOWN, self.inner.now()).await?;
-        let filter = DeliveryFilter { task: Some(id.clone()), limit: SHOWN, ..DeliveryFilter::default() };
+        // Nothing is told of a hook: it is what tells.
+        let (task_id, hook) =
+            if task.kind == Kind::Hook { (None, Some(id.clone())) } else { (Some(id.clone()), None) };
+        let filter = DeliveryFilter { task: task_id, hook, limit: SHOWN, ..DeliveryFilter::default() };
         let mut deliveries = self.inner.store.deliveries(filter).await?.items;
         deliveries.reverse();
         Ok(TaskDetail { attempts: vec![AttemptInfo::from(&task)], notices, deliveries, task })
@@ -119,6 +122,7 @@ impl Engine {
             reconcile,
             deliveries: inner.store.delivery_counts().await?,
             configuration: None,
+            listener: None,
         })
     }
 

@@ -66,6 +66,11 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
         }
         Err(error) => tracing::error!(%error, "the ledger cannot be read"),
     }
+    match inner.store.release_unending().await {
+        Ok(0) => {}
+        Ok(_) => inner.outgoing.send_modify(|count| *count += 1),
+        Err(error) => tracing::error!(%error, "commands that can never end could not be looked for"),
+    }
     inner.ends.prune();
     if let Err(error) = retention::pass(inner).await {
         tracing::warn!(%error, "retention could not go on");

@@ -13,6 +13,8 @@ use crate::entropy;
 
 /// Read at first: as many characters as are told, were each of them four bytes long.
 const FIRST: u64 = 4 * TAIL as u64;
+/// Read before a window: no sequence that matters is longer.
+const BEFORE: u64 = 4_096;
 /// Read at most, where most of it is nothing that is told.
 const MOST: u64 = 64 * FIRST;
 
@@ -40,12 +42,24 @@ fn tail(inner: &Inner, record: &Record) -> io::Result<(String, bool)> {
     let mut window = FIRST;
     loop {
         let begin = end.saturating_sub(window);
-        let (text, truncated) = notice::tail(&masked(&folder, record, begin, end)?, begin > 0, &record.masks);
+        let before = before(&folder, begin)?;
+        let bytes = masked(&folder, record, begin, end)?;
+        let (text, truncated) = notice::tail(before.as_deref(), &bytes, &record.masks);
         if begin == 0 || text.chars().count() >= TAIL || window >= MOST {
             return Ok((text, truncated));
         }
         window *= 4;
     }
+}
+
+/// What came right before a window, on the same line: a window may begin in a character or in a sequence. None at the beginning.
+pub(crate) fn before(folder: &std::os::fd::OwnedFd, begin: u64) -> io::Result<Option<Vec<u8>>> {
+    if begin == 0 {
+        return Ok(None);
+    }
+    let mut bytes = stretch(folder, begin.saturating_sub(BEFORE), begin)?;
+    let line = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    Ok(Some(bytes.split_off(line)))
 }
 
 /// The bytes from `begin` to `end` with markers for secrets, also for one that began before.

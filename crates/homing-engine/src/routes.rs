@@ -4,11 +4,11 @@ use homing_model::{Notify, Target};
 
 /// Judges targets when a task is submitted. The route is fixed then: what is refused is refused before anything runs.
 pub trait Routes: Send + Sync + 'static {
-    /// Whether notices can go there, and why not.
+    /// Whether notices of a task can go there, and why not. Whoever submits it is `local`, on this machine as this user, or is not.
     ///
     /// # Errors
     /// A sentence that says what to do instead.
-    fn check(&self, target: &Target, notify: &Notify) -> Result<(), String>;
+    fn check(&self, target: &Target, notify: &Notify, local: bool) -> Result<(), String>;
 }
 
 /// Nothing delivers: an engine of its own, whose inbox is all there is.
@@ -16,7 +16,7 @@ pub trait Routes: Send + Sync + 'static {
 pub struct InboxOnly;
 
 impl Routes for InboxOnly {
-    fn check(&self, target: &Target, _: &Notify) -> Result<(), String> {
+    fn check(&self, target: &Target, _: &Notify, _: bool) -> Result<(), String> {
         match target {
             Target::Inbox => Ok(()),
             Target::Webhook(_) | Target::Exec(_) | Target::Wake(_) | Target::Desktop => {

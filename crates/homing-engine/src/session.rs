@@ -59,7 +59,10 @@ impl Engine {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
             let alone = one_at_a_time(request.agent);
-            inner.store.bind(Bind { binding: binding.clone(), alone, gives_back }).await?;
+            inner
+                .store
+                .bind(Bind { binding: binding.clone(), alone, gives_back, polls: request.polls })
+                .await?;
             if gives_back {
                 inner.bump();
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
+use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::{
     Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
@@ -18,13 +19,15 @@ use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
 use crate::agent;
-use crate::ancestry;
+use crate::agent::plan::Plan;
+use crate::ancestry::Ancestry;
 use crate::attend::{self, Begin};
 use crate::engine::{Engine, Inner};
 use crate::entropy;
 use crate::error::Error;
 use crate::external::{self, Asked};
 use crate::launch::{self, Values};
+use crate::nesting::{self, Inside};
 use crate::view;
 
 /// An idempotency key stands for its body this long.
@@ -35,8 +38,8 @@ const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
 pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
-    /// The calling process, to tell whether it is inside a task.
-    pub pid: Option<u32>,
+    /// The tasks that the calling process runs in.
+    pub ancestry: Ancestry,
     /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
     pub local: bool,
 }
@@ -44,7 +47,7 @@ pub struct Caller {
 /// Whoever has the engine itself: this process.
 impl Default for Caller {
     fn default() -> Self {
-        Self { owner: None, pid: None, local: true }
+        Self { owner: None, ancestry: Ancestry::default(), local: true }
     }
 }
 
@@ -79,7 +82,8 @@ impl Engine {
     ) -> Result<Submission, Error> {
         let inner = Arc::clone(&self.inner);
         // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
-        let accepting = tokio::spawn(async move { submit(&inner, spec, caller, idempotency).await });
+        let accepting =
+            tokio::spawn(async move { Box::pin(submit(&inner, spec, caller, idempotency)).await });
         let (record, joined) = accepting.await.map_err(|_| Error::Closed)??;
         Ok(Submission { task: view::task(&self.inner, record), joined })
     }
@@ -92,8 +96,14 @@ async fn submit(
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
     spec.validate()?;
-    let owner = spec.owner.take().or(caller.owner).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
+    let owner =
+        spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
+    if !caller.local {
+        // Over a network nobody says by which socket, program or terminal of this machine a session is reached.
+        spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
+        spec.pane = None;
+    }
     // Who speaks for a session is told where it is, though no more is known of the way there.
     let session = spec.session.clone().or_else(|| Session::of_owner(&owner));
     spec.session.clone_from(&session);
@@ -104,32 +114,20 @@ async fn submit(
     // Told twice is not told better.
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
-    for target in &notify.targets {
-        policy.check(target.into()).map_err(Error::Target)?;
-        // The way of a wake is found now or never.
-        let route = Route::of(target, session.as_ref(), pane.as_ref())?;
-        let named = route.map_or_else(|| target.clone(), |route| route.target());
-        inner.routes.check(&named, notify).map_err(Error::Target)?;
-    }
-    // Where nobody can be woken after all, the notice is still there.
-    if notify.targets.iter().any(|target| matches!(target, Target::Wake(_))) && named.insert(Target::Inbox) {
-        notify.targets.push(Target::Inbox);
-    }
-    let parent = match caller.pid {
-        Some(pid) => ancestry::enclosing(inner, pid).await?,
-        None => None,
-    };
-    let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
-    if depth > inner.config().nested.depth {
-        return Err(Error::TooDeep { depth });
-    }
-    if let Some(parent) = parent.as_ref().filter(|parent| !parent.spec.allow_nested_notify) {
-        let target =
-            spec.notify.iter().flat_map(|notify| &notify.targets).find(|target| **target != Target::Inbox);
-        let asked = target.map(|target| format!("the target `{}`", target.shown()));
-        let granted = spec.allow_nested_notify.then(|| "`allow_nested_notify`".to_owned());
-        if let Some(what) = asked.or(granted) {
-            return Err(Error::NestedNotify(what, parent.id.clone()));
+    let nest = nest(inner, &spec, &caller).await?;
+    if let Some(notify) = &mut spec.notify {
+        for target in &notify.targets {
+            policy.check(target.into()).map_err(Error::Forbidden)?;
+            // The way of a wake is found now or never.
+            let route = Route::of(target, session.as_ref(), pane.as_ref())?;
+            let named = route.map_or_else(|| target.clone(), |route| route.target());
+            inner.routes.check(&named, notify, caller.local).map_err(Error::Target)?;
+        }
+        // Where nobody can be woken after all, the notice is still there.
+        if notify.targets.iter().any(|target| matches!(target, Target::Wake(_)))
+            && named.insert(Target::Inbox)
+        {
+            notify.targets.push(Target::Inbox);
         }
     }
     let now = inner.now();
@@ -139,11 +137,11 @@ async fn submit(
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
     if spec.kind == Kind::External {
-        let parent = parent.map(|parent| parent.id);
-        return external::track(inner, Asked { spec, owner, parent, depth, idempotency, now }).await;
+        let asked = Asked { spec, owner, nest, network: !caller.local, idempotency, now };
+        return external::track(inner, asked).await;
     }
     let plan = match spec.kind {
-        Kind::Agent => Some(agent::plan::plan(inner, &mut spec, &owner).await?),
+        Kind::Agent => Some(nest.checked(inner, agent::plan::plan(inner, &mut spec, &owner).await?).await?),
         Kind::Command | Kind::External | Kind::Hook => None,
     };
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
@@ -153,10 +151,7 @@ async fn submit(
     let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
         if let Some(name) = masks.given_in(&target.to_string()) {
-            return Err(Error::Target(format!(
-                "the target contains the value of the secret `{name}`: a target is kept for as long as something is on its way, and that value \
-                 is never written down"
-            )));
+            return Err(Error::SecretInTarget(name.to_owned()));
         }
     }
     if let Some(name) = spec.watch.iter().find_map(|pattern| masks.given_in(pattern)) {
@@ -204,12 +199,18 @@ async fn submit(
             env_names: names.iter().cloned().collect(),
             volatile_secrets: volatile_secrets.clone(),
             masks: masks.clone(),
-            parent: parent.as_ref().map(|parent| parent.id.clone()),
-            depth,
+            parent: nest.parent(),
+            depth: nest.depth,
+            network: !caller.local,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
-        let submit = Submit { task, on_duplicate: spec.on_duplicate, idempotency: idempotency.clone() };
+        let submit = Submit {
+            task,
+            on_duplicate: spec.on_duplicate,
+            children: nest.children,
+            idempotency: idempotency.clone(),
+        };
         inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;
         if !matches!(submitted, Ok(Submitted::Created(_))) {
@@ -234,7 +235,8 @@ async fn submit(
                 }
                 return Ok((record, false));
             }
-            Ok(Submitted::Joined(record)) => return Ok((record, true)),
+            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
             Ok(Submitted::SessionGone(task)) => {
@@ -249,6 +251,73 @@ async fn submit(
             }
         }
     }
+}
+
+/// Where a submit stands among tasks, checked.
+pub(crate) struct Nest {
+    inside: Option<Inside>,
+    /// How many tasks the new one will be in.
+    pub(crate) depth: u32,
+    /// How many live ones its parent may have.
+    pub(crate) children: u32,
+}
+
+impl Nest {
+    /// The task that it is submitted from.
+    pub(crate) fn parent(&self) -> Option<TaskId> {
+        self.inside.as_ref().map(|inside| inside.task.clone())
+    }
+
+    /// There is no room for another.
+    pub(crate) fn full(&self) -> Error {
+        match self.parent() {
+            Some(parent) => Error::TooManyChildren { parent, most: self.children },
+            None => Error::TooDeep { depth: self.depth },
+        }
+    }
+
+    /// It turned out to be a task that was there before: that one must be the caller's to see.
+    pub(crate) async fn joined(&self, inner: &Inner, record: Record) -> Result<(Record, bool), Error> {
+        self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
+        Ok((record, true))
+    }
+
+    /// Whoever goes on with the session of a task speaks to it: that one must be the caller's too.
+    async fn checked(&self, inner: &Inner, plan: Plan) -> Result<Plan, Error> {
+        if let Some(earlier) = &plan.agent.continues {
+            let owner = inner.record(earlier).await?.owner;
+            self.check(inner, Act::Steer, "continue", &owner, earlier).await?;
+        }
+        Ok(plan)
+    }
+
+    async fn check(
+        &self,
+        inner: &Inner,
+        act: Act,
+        what: &str,
+        owner: &str,
+        task: &TaskId,
+    ) -> Result<(), Error> {
+        let Some(inside) = &self.inside else { return Ok(()) };
+        let relation = nesting::relation(inner, inside, owner, task).await?;
+        let refused = |rule| inside.refused(rule, format!("`{what}` of task {task}"));
+        judge(inside.place, Deed::To(act, relation)).map_err(refused)
+    }
+}
+
+async fn nest(inner: &Inner, spec: &Spec, caller: &Caller) -> Result<Nest, Error> {
+    let standing = nesting::standing(inner, &caller.ancestry).await?;
+    let limits = &inner.config().nested;
+    let inside = standing.inside().cloned();
+    let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
+    if depth > limits.depth {
+        return Err(Error::TooDeep { depth });
+    }
+    if let Some(inside) = &inside {
+        judge_spec(inside.place, spec).map_err(|(rule, what)| inside.refused(rule, what))?;
+    }
+    Ok(Nest { inside, depth, children: limits.children })
 }
 
 /// Values for the launch: all of them, and those that may be written to the attempt's folder.

@@ -161,10 +161,22 @@ pub struct AckAnswer {
 }
 
 /// Answer of a redelivery.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RedeliverAnswer {
     /// What goes out again.
     pub redelivered: Vec<DeliveryId>,
+    /// What stays as it is, because nothing may go to its target by now.
+    #[serde(default)]
+    pub refused: Vec<NotRedelivered>,
+}
+
+/// A delivery that does not go out again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotRedelivered {
+    /// Its id.
+    pub id: DeliveryId,
+    /// Why.
+    pub reason: String,
 }
 
 /// Who serves.
@@ -285,6 +297,44 @@ pub struct StatusAnswer {
     /// The configuration; absent from an engine that was given one by its program.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub configuration: Option<ConfigurationInfo>,
+    /// The loopback listener; absent from an engine that no server serves.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub listener: Option<ListenerInfo>,
+}
+
+/// Body of `POST /v1/listener`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListenerRequest {
+    /// The port to listen at: any if it is 0; the one it has, or had, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// The loopback listener.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ListenerInfo {
+    /// Whether it is open.
+    pub enabled: bool,
+    /// Its port, while it is open.
+    pub port: Option<u16>,
+    /// Where it listens: `http://127.0.0.1:PORT`, `http://[::1]:PORT`.
+    pub addresses: Vec<String>,
+    /// Why it is not open, though it should be.
+    pub problem: Option<String>,
+    /// Connections now.
+    pub connections: u64,
+    /// Requests since the daemon's start that were not let in.
+    pub refused: u64,
+    /// Of those, requests without the token.
+    pub failed_auth: u64,
+}
+
+/// Answer of `POST /v1/token/rotate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RotateAnswer {
+    /// Always true: the old token is worth nothing.
+    pub rotated: bool,
 }
 
 /// Answer of `POST /v1/gc`.

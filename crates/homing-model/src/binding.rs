@@ -20,7 +20,13 @@ pub struct BindRequest {
     /// At the end of a turn: whether that turn was itself the going on after an end that was put off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continued: Option<bool>,
+    /// Whether the agent polls for the ends of MCP tasks that it has begun, also after a restart: those are then held for it for a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub polls: bool,
 }
+
+/// How long the end of a task is held for the client that polls for it; one that does not come in this time is not there.
+pub const POLLED_MS: i64 = 30_000;
 
 /// A session, and where it is. Answer of `GET /v1/session` (or `null`), `POST /v1/sessions` and `GET /v1/sessions/{owner}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

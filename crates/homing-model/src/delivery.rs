@@ -79,6 +79,9 @@ pub struct Delivery {
     pub id: DeliveryId,
     /// Which notice.
     pub notice_id: NoticeId,
+    /// What that is about: `task.completed`. Absent where its text is gone or damaged.
+    #[serde(default)]
+    pub notice_type: Option<String>,
     /// Of which task.
     pub task_id: TaskId,
     /// Whose.
@@ -87,7 +90,7 @@ pub struct Delivery {
     pub target: String,
     /// Where it is.
     pub state: DeliveryState,
-    /// Attempts that count; a busy target spends none.
+    /// Attempts that count, those before it was sent again included; a busy target spends none.
     pub attempts: u32,
     /// When it was made.
     pub created_at: Timestamp,

@@ -56,10 +56,16 @@ pub fn is_agent_session(owner: &str) -> bool {
 /// Whose a task is that nobody claims.
 pub const DEFAULT_OWNER: &str = "user";
 
+/// The owner that `HOMING_OWNER` names. Inside a task homing sets it to the task's owner, and an agent that was started there speaks for its
+/// own session instead: no variables of a session come in from outside.
+pub fn named_owner(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let named = lookup("HOMING_OWNER").filter(|owner| !owner.trim().is_empty())?;
+    (lookup("HOMING_TASK_ID").is_none() || session::detect(lookup).is_none()).then_some(named)
+}
+
 /// The owner that an environment names: `HOMING_OWNER`, else the agent session, else `user`.
 pub fn owner(lookup: impl Fn(&str) -> Option<String>) -> String {
-    lookup("HOMING_OWNER")
-        .filter(|owner| !owner.trim().is_empty())
+    named_owner(&lookup)
         .or_else(|| session::detect(lookup).map(|session| session.owner()))
         .unwrap_or_else(|| DEFAULT_OWNER.to_owned())
 }
@@ -84,5 +90,8 @@ mod tests {
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9")])), "codex:9");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", "me")])), "me");
         assert_eq!(owner(env(&[("CODEX_THREAD_ID", "9"), ("HOMING_OWNER", " ")])), "codex:9");
+        assert_eq!(owner(env(&[("HOMING_TASK_ID", "t-1"), ("HOMING_OWNER", "codex:1")])), "codex:1");
+        let nested = env(&[("CODEX_THREAD_ID", "9"), ("HOMING_TASK_ID", "t-1"), ("HOMING_OWNER", "codex:1")]);
+        assert_eq!(owner(nested), "codex:9", "an agent inside a task has a session of its own");
     }
 }

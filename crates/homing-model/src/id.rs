@@ -41,6 +41,14 @@ fn is_spelled(prefix: &str, text: &str) -> bool {
     body.len() == LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte))
 }
 
+/// What a person wrote, with or without the prefix and in any case, as the start of an id; none if no id starts so.
+fn start(prefix: &str, text: &str) -> Option<String> {
+    let lower = text.to_ascii_lowercase();
+    let body = lower.strip_prefix(prefix).unwrap_or(&lower);
+    let fits = !body.is_empty() && body.len() <= LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte));
+    fits.then(|| format!("{prefix}{body}"))
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal, $what:literal) => {
         $(#[$doc])*
@@ -53,6 +61,13 @@ macro_rules! id {
             #[must_use]
             pub fn from_entropy(bits: u64) -> Self {
                 Self(spell($prefix, bits))
+            }
+
+            /// The text as the start of such an id, where it has the prefix and can be one.
+            #[must_use]
+            pub fn start(text: &str) -> Option<String> {
+                let has_prefix = text.get(..$prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case($prefix));
+                start($prefix, text).filter(|_| has_prefix)
             }
 
             /// The id as text; safe as a file name.
@@ -151,11 +166,7 @@ impl Reference {
         if let Ok(id) = text.parse() {
             return Self::Id(id);
         }
-        let lower = text.to_ascii_lowercase();
-        let body = lower.strip_prefix(PREFIX).unwrap_or(&lower);
-        let fits =
-            !body.is_empty() && body.len() <= LENGTH && body.bytes().all(|byte| ALPHABET.contains(&byte));
-        Self::PrefixOrName { prefix: fits.then(|| format!("{PREFIX}{body}")), name: text.to_owned() }
+        Self::PrefixOrName { prefix: start(PREFIX, text), name: text.to_owned() }
     }
 }
 
@@ -182,6 +193,15 @@ mod tests {
     fn path_tricks_are_not_ids() {
         for text in ["t-../../etc", "t-", "", "t-aaaaaaaaaa", "t-2222222222/", "T-2222222222"] {
             assert!(text.parse::<TaskId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_notice_or_a_delivery_has_its_letter() {
+        assert_eq!(NoticeId::start("N-7hQ").as_deref(), Some("n-7hq"));
+        assert_eq!(DeliveryId::start("d-7hqk29wxyz").as_deref(), Some("d-7hqk29wxyz"));
+        for text in ["7hq", "d-7hq", "n-", "n-a", "n-7hqk29wxyzz", "é", ""] {
+            assert_eq!(NoticeId::start(text), None, "{text}");
         }
     }
 

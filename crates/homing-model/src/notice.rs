@@ -138,11 +138,15 @@ impl Body {
 }
 
 /// The end of an output: the last [`TAIL`] characters, with nothing that a terminal would obey, and whether there was more. Secrets are masked
-/// before it is cut, also those that escapes ran through.
+/// before it is cut, also those that escapes ran through. `before` is what came right before the bytes, if they are not the beginning: they
+/// may begin in the middle of a character or of an escape, and nothing of either is told.
 #[must_use]
-pub fn tail(bytes: &[u8], cut: bool, masks: &Masks) -> (String, bool) {
-    let bytes = if cut { whole_characters(bytes) } else { bytes };
+pub fn tail(before: Option<&[u8]>, bytes: &[u8], masks: &Masks) -> (String, bool) {
+    let cut = before.is_some();
     let mut filter = Sanitizer::new(Colour::Strip);
+    // Of characters only what belongs to these bytes is told; of what came before them only whether it was an escape counts.
+    let _ = filter.push(before.unwrap_or_default());
+    let bytes = if cut && !filter.is_inside() { whole_characters(bytes) } else { bytes };
     let mut text = filter.push(bytes);
     text.push_str(&filter.finish());
     masks.cover(&mut text);
@@ -166,13 +170,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_tail_is_never_longer_than_it_may_be_and_never_half_a_character(bytes: Vec<u8>, cut: bool) {
-            let (text, _) = tail(&bytes.repeat(40), cut, &Masks::default());
+            let (text, _) = tail(cut.then_some(&[][..]), &bytes.repeat(40), &Masks::default());
             prop_assert!(text.chars().count() <= TAIL);
         }
 
         #[test]
         fn the_tail_of_plain_text_is_its_end(text in "[a-zäöü€😀\n]{0,3000}") {
-            let (got, truncated) = tail(text.as_bytes(), false, &Masks::default());
+            let (got, truncated) = tail(None, text.as_bytes(), &Masks::default());
             let all: Vec<char> = text.chars().collect();
             let want: String = all[all.len().saturating_sub(TAIL)..].iter().collect();
             prop_assert_eq!((got, truncated), (want, all.len() > TAIL));
@@ -183,13 +187,25 @@ mod tests {
     fn a_character_that_was_cut_in_two_is_left_out_whole() {
         let euro = "€".as_bytes();
         for cut in 1..3 {
-            assert_eq!(tail(&[&euro[cut..], b"x"].concat(), true, &Masks::default()), ("x".to_owned(), true));
+            assert_eq!(
+                tail(Some(&euro[..cut]), &[&euro[cut..], b"x"].concat(), &Masks::default()),
+                ("x".to_owned(), true)
+            );
+        }
+    }
+
+    #[test]
+    fn a_tail_that_begins_in_an_escape_tells_nothing_of_it() {
+        let output = "\x1b[38;5;196mä\x1b]0;a title\x07b\x1b[0m".as_bytes();
+        for cut in 0..=output.len() {
+            let (text, truncated) = tail(Some(&output[..cut]), &output[cut..], &Masks::default());
+            assert!(["äb", "b", ""].contains(&text.as_str()) && truncated, "{cut}: {text:?}");
         }
     }
 
     #[test]
     fn escapes_are_gone_from_a_tail() {
-        assert_eq!(tail(b"\x1b[31mred\x1b[0m\x1b]0;title\x07!", false, &Masks::default()).0, "red!");
+        assert_eq!(tail(None, b"\x1b[31mred\x1b[0m\x1b]0;title\x07!", &Masks::default()).0, "red!");
     }
 
     #[test]
@@ -198,7 +214,7 @@ mod tests {
         let masks = Masks::new(1, &values, |_| true);
         for rest in TAIL - 8..=TAIL {
             let output = format!("hun\x1b[1mter2{}", "x".repeat(rest));
-            let (text, truncated) = tail(output.as_bytes(), false, &masks);
+            let (text, truncated) = tail(None, output.as_bytes(), &masks);
             assert!(truncated && !text.contains("r2") && !text.contains("hunter"), "{rest}");
         }
     }

@@ -99,10 +99,13 @@ impl Policy {
         }
         let open: Vec<_> = TargetKind::ALL.into_iter().filter(|kind| self.permits(*kind)).collect();
         let open: Vec<_> = open.iter().map(|kind| format!("`{kind}`")).collect();
-        Err(format!(
-            "the operator's configuration forbids targets of the kind `{kind}` ([notify] in config.toml): use {}",
-            open.join(", ")
-        ))
+        Err(format!("{}: use {}", Self::closes(kind), open.join(", ")))
+    }
+
+    /// Why nothing goes to targets of a kind that is closed.
+    #[must_use]
+    pub fn closes(kind: TargetKind) -> String {
+        format!("the operator's configuration forbids targets of the kind `{kind}` ([notify] in config.toml)")
     }
 
     fn permits(&self, kind: TargetKind) -> bool {

@@ -133,13 +133,13 @@ catalogue! {
         "One home has one engine: use its daemon, or choose another home.";
     /// Too deep or too many.
     NestedLimit = "HM0033", "nested_limit", 403, "too many tasks inside tasks",
-        "`[nested] depth` in config.toml sets how deep they may go.";
+        "`[nested]` in config.toml sets how deep they may go (`depth`) and how many one of them may have at once (`children`); wait for some of them to end.";
     /// The database was deleted or replaced under the daemon.
     LedgerMoved = "HM0034", "ledger_moved", 503, "the database was taken away under the running daemon",
         "One that was deleted is put back by itself: try again in a moment. Where another file lies in its place, `homing daemon restart` goes on with that one; what the daemon knew is kept beside it, in homing.db.displaced.";
     /// Notices cannot go there.
     BadTarget = "HM0035", "bad_target", 422, "notices cannot be sent there",
-        "Name another target: `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine, `exec:COMMAND LINE`, `wake` or `desktop`. `[webhook] allow` in config.toml opens private addresses; `[notify]` there says which kinds of targets are open at all.";
+        "Targets are `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine, `exec:COMMAND LINE`, `wake` and `desktop`; `[webhook] allow` in config.toml opens private addresses.";
     /// A delivery that does not exist.
     UnknownDelivery = "HM0036", "unknown_delivery", 404, "there is no such delivery",
         "`homing deliveries` lists them.";
@@ -149,9 +149,33 @@ catalogue! {
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
         "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+    /// A start of an id that no notice has.
+    UnknownNotice = "HM0045", "unknown_notice", 404, "there is no such notice",
+        "`homing inbox` shows what waits, with its ids; `homing show ID` has all that was told of a task.";
+    /// A start of an id that several notices or deliveries have.
+    AmbiguousId = "HM0046", "ambiguous_id", 409, "several ids begin like that",
+        "Give more characters of the id.";
+    /// No token, or another.
+    Unauthorized = "HM0050", "unauthorized", 401, "the token is missing or wrong",
+        "Send `Authorization: Bearer TOKEN` with what `homing token show` prints; after `homing token rotate` the old one is worth nothing.";
+    /// A request that a page of somebody else's may have made.
+    ForeignSite = "HM0051", "foreign_site", 403, "the request came by another name than ours, or from another site",
+        "Use http://127.0.0.1:PORT, http://[::1]:PORT or http://localhost:PORT exactly as `homing status` shows them; pages of other sites are never served.";
+    /// The listener cannot be had.
+    ListenerFailed = "HM0052", "listener_failed", 503, "the loopback listener cannot be opened",
+        "Another program may have the port: end it, or choose another with `port` under [listener] in config.toml (0 takes any).";
+    /// Inside a task: somebody else's.
+    NestedForeign = "HM0053", "nested_foreign", 403, "a command inside a task reaches what it started, and nothing else",
+        "Ask from outside of the task, or submit the outer task with `--allow-nested-notify`.";
+    /// Inside a task: everybody's.
+    NestedConfiguration = "HM0054", "nested_configuration", 403, "a command inside a task changes nothing for everybody",
+        "Ask from outside of the task, or submit the outer task with `--allow-nested-notify`.";
     /// An agent reaches for a task of another owner.
     ForeignTask = "HM0055", "foreign_task", 403, "the task belongs to another owner",
         "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
+    /// A wake has nobody to go to.
+    NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
+        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:URL#SESSION`, `wake:tmux:%PANE`. `homing doctor` says what can be woken here.";
     /// A session of an agent is spoken for by a process that the agent did not start.
     NoAncestor = "HM0065", "no_ancestor", 403, "the agent did not start this process",
         "Only a hook that the agent itself runs can say which session it is in: `homing install AGENT` sets them up.";
@@ -161,9 +185,6 @@ catalogue! {
     /// The configuration of an agent could not be read or written.
     AgentFiles = "HM0067", "agent_files", 500, "the agent's files cannot be read or written",
         "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
-    /// A wake has nobody to go to.
-    NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
-        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:URL#SESSION`, `wake:tmux:%PANE`. `homing doctor` says what can be woken here.";
     /// Nobody to ask.
     NoAgent = "HM0070", "no_agent", 422, "no agent was named",
         "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";

@@ -86,6 +86,15 @@ impl Sanitizer {
         out
     }
 
+    /// Whether the stream is in the middle of a sequence; a character of which only a part came is forgotten.
+    pub(crate) fn is_inside(&mut self) -> bool {
+        let inside = self.state != State::Text;
+        if !inside {
+            let _ = self.finish();
+        }
+        inside
+    }
+
     /// What was held back at the end of the stream.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();

@@ -204,6 +204,9 @@ pub struct Spec {
     /// Whether what it runs may name targets for tasks of its own.
     #[serde(skip_serializing_if = "is_default")]
     pub allow_nested_notify: bool,
+    /// Whether it is an agent's session: what it runs may use that session's inbox, and have it woken.
+    #[serde(skip_serializing_if = "is_default")]
+    pub agent_session: bool,
     /// Regular expressions: a line of output that matches one is told. A single one may be given as a string.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "watch::one_or_many")]
     pub watch: Vec<String>,
@@ -213,6 +216,9 @@ pub struct Spec {
     /// What is new in the output is told this often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
+    /// Whoever asks polls for the end (an MCP task): its entry in the inbox is held for them for a while, so that nobody is told twice.
+    #[serde(skip_serializing_if = "is_default")]
+    pub polled: bool,
     /// The agent's session that asks: `wake` goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

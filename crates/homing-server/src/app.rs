@@ -8,6 +8,7 @@ use homing_model::Code;
 use tokio::sync::Notify;
 
 use crate::leaving::Leaving;
+use crate::listener::Listener;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 
@@ -18,6 +19,8 @@ pub(crate) struct App {
     /// Rung when a caller asks for the daemon's end.
     pub(crate) asked: Arc<Notify>,
     pub(crate) leaving: Leaving,
+    /// The listener on TCP.
+    pub(crate) listener: Listener,
     /// Where the engine's configuration comes from, if it is from a file.
     pub(crate) settings: Option<Arc<Settings>>,
 }

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
-use homing_model::Code;
+use homing_model::{Code, Problem};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use tokio::time::timeout;
 
+use crate::gate::media_type;
 use crate::refusal::Refusal;
+use crate::route::Content;
 
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,6 +50,17 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
         return Err(Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes")));
     }
     Ok(whole.freeze())
+}
+
+/// Whether a body is said to be what the route takes. Asked of callers on the network alone: no form of a page sends these kinds.
+pub(crate) fn check_kind(headers: &HeaderMap, taken: &[Content]) -> Result<(), Refusal> {
+    let given = media_type(headers);
+    if taken.iter().any(|content| given.as_deref() == Some(content.media_type())) {
+        return Ok(());
+    }
+    let kinds: Vec<_> = taken.iter().map(|content| content.media_type()).collect();
+    let detail = format!("the body must be `Content-Type: {}`", kinds.join("` or `"));
+    Err(Problem { status: 415, ..Problem::new(Code::MalformedBody, detail) }.into())
 }
 
 /// Reads a JSON object. Broken JSON and JSON that makes no sense are told apart.

@@ -2,8 +2,9 @@
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
-use homing_engine::Caller;
+use homing_engine::{Ancestry, Caller, Standing};
 use homing_model::environment::DEFAULT_OWNER;
+use homing_model::nesting::Act;
 use homing_model::{Code, TaskId};
 use serde::de::DeserializeOwned;
 
@@ -43,6 +44,12 @@ pub(crate) const LAST_EVENT_ID: Parameter = Parameter::new(
 pub(crate) struct Call {
     pub(crate) app: App,
     pub(crate) peer: Peer,
+    /// The route that serves it, for messages.
+    pub(crate) name: &'static str,
+    /// The tasks that the caller's process runs in.
+    pub(crate) ancestry: Ancestry,
+    /// What that lets it do.
+    pub(crate) standing: Standing,
     /// What the path names (`{ref}`, `{owner}`, `{id}`), decoded.
     pub(crate) reference: Option<String>,
     pub(crate) query: Query,
@@ -66,8 +73,8 @@ impl Call {
     pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
         let owner = self.header(OWNER.name)?.map(str::to_owned);
         Ok(match self.peer {
-            Peer::Local { pid } => Caller { owner, pid, local: true },
-            Peer::Network => Caller { owner, pid: None, local: false },
+            Peer::Local { .. } => Caller { owner, ancestry: self.ancestry.clone(), local: true },
+            Peer::Network => Caller { owner, local: false, ..Caller::default() },
         })
     }
 
@@ -76,20 +83,45 @@ impl Call {
         Ok(self.header(OWNER.name)?.unwrap_or(DEFAULT_OWNER))
     }
 
-    /// The task that the path names.
-    pub(crate) async fn task(&self) -> Result<TaskId, Refusal> {
-        let Some(reference) = &self.reference else {
-            return Err(Refusal::new(Code::Internal, "this address names no task"));
-        };
-        self.resolve(reference).await
+    /// The task that the path names, if the caller may do this with it.
+    pub(crate) async fn task(&self, act: Act) -> Result<TaskId, Refusal> {
+        self.resolve(self.named()?, act).await
     }
 
-    /// The task that a text names. A whole id needs no look: whatever is asked of it says if there is none.
-    pub(crate) async fn resolve(&self, reference: &str) -> Result<TaskId, Refusal> {
-        match reference.parse() {
-            Ok(id) => Ok(id),
-            Err(_) => Ok(self.app.engine.resolve(reference, self.owner()?).await?),
+    /// What the path names.
+    pub(crate) fn named(&self) -> Result<&str, Refusal> {
+        self.reference.as_deref().ok_or_else(|| Refusal::new(Code::Internal, "this address names no task"))
+    }
+
+    /// The task that a text names, if the caller may do this with it. A whole id needs no look: whatever is asked of it says if there is
+    /// none.
+    pub(crate) async fn resolve(&self, reference: &str, act: Act) -> Result<TaskId, Refusal> {
+        let id = match reference.parse() {
+            Ok(id) => id,
+            Err(_) => self.app.engine.resolve(reference, self.owner()?).await?,
+        };
+        self.permit(act, &id).await?;
+        Ok(id)
+    }
+
+    /// What the path names, where that is an external task of this owner; inside a task, one that the caller may steer.
+    pub(crate) async fn own_external(&self, owner: &str) -> Result<String, Refusal> {
+        let reference = self.named()?;
+        if self.standing.limited_to().is_some() {
+            let id = self.app.engine.external_task(reference, owner).await?;
+            self.permit(Act::Steer, &id).await?;
         }
+        Ok(reference.to_owned())
+    }
+
+    /// Whether the caller may do this with a task.
+    pub(crate) async fn permit(&self, act: Act, task: &TaskId) -> Result<(), Refusal> {
+        Ok(self.app.engine.permit(&self.standing, self.owner()?, act, self.name, task).await?)
+    }
+
+    /// Whether the caller may change what concerns everybody.
+    pub(crate) fn may_configure(&self) -> Result<(), Refusal> {
+        Ok(self.standing.may_configure(self.name)?)
     }
 
     /// The body as a JSON object.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONNECTION, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
+use homing_engine::{Ancestry, Engine};
 use homing_model::{Code, Problem};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,12 +22,16 @@ use tokio::net::UnixStream;
 
 use crate::call::Peer;
 use crate::caught::caught;
+use crate::gate::Gate;
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use homing_shim::confine::Confinement;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// The same on the listener, where anybody on this machine can connect.
+const STRANGER_TIME: Duration = Duration::from_secs(10);
 
 /// The largest request head: an address of the longest kind (64 KiB) and its headers.
 const HEAD_SIZE: usize = 96 * 1024;
@@ -42,13 +48,15 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 /// Whether a connection is served.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    Welcome(Peer),
+    Welcome(Peer, Ancestry),
+    /// Every request has to show that it may come in.
+    Gated(Gate),
     /// Every request is answered with this.
     Refused(Problem),
 }
 
 /// Looks at who connected: the same user, and no more confined than we are (P11).
-pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool) -> Admission {
+pub(crate) fn admit(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Admission {
     let refused = |code, detail: String| Admission::Refused(Problem::new(code, detail));
     let peer = match stream.peer_cred() {
         Ok(peer) => peer,
@@ -59,19 +67,28 @@ pub(crate) fn admit(stream: &UnixStream, own: &Confinement, allow_confined: bool
     }
     // A pid that means nothing here is that of a process in another pid namespace.
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-    if allow_confined {
-        return Admission::Welcome(Peer::Local { pid });
-    }
+    // Looked at now: by the first request the process may be gone, and its pid another's.
+    let welcome = |pid: u32| match engine.ancestry(pid) {
+        Some(ancestry) => Admission::Welcome(Peer::Local { pid: Some(pid) }, ancestry),
+        None => refused(Code::Forbidden, format!("the caller (pid {pid}) is gone")),
+    };
+    let allow_confined = engine.config().confined.allow;
     let Some(known) = pid else {
+        if allow_confined {
+            return Admission::Welcome(Peer::Local { pid: None }, Ancestry::default());
+        }
         return refused(
             Code::Confined,
             "the caller is refused: it is in another pid namespace than the daemon".into(),
         );
     };
+    if allow_confined {
+        return welcome(known);
+    }
     match Confinement::of(known) {
         Ok(theirs) => match theirs.beyond(own) {
             Some(reason) => refused(Code::Confined, format!("the caller (pid {known}) is refused: {reason}")),
-            None => Admission::Welcome(Peer::Local { pid }),
+            None => welcome(known),
         },
         // Our own want, not the caller's doing.
         Err(error) if is_shortage(&error) => refused(
@@ -92,12 +109,13 @@ struct CutOff;
 
 async fn answer(
     router: TowerToHyperService<Router>,
-    peer: Peer,
+    (peer, ancestry): (Peer, Ancestry),
     mut request: Request<Body>,
     mut leaving: Leaving,
 ) -> Result<Response, CutOff> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(ancestry);
     let answered = caught(router.call(request));
     let result = if method == Method::GET || method == Method::HEAD {
         tokio::select! {
@@ -120,6 +138,25 @@ async fn answer(
     Ok(response)
 }
 
+/// What is answered over TCP is for the caller alone: no browser keeps it, guesses at it, or shows it to another site.
+fn fenced(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    );
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Who was refused begins anew, with a new connection.
+fn closing(response: Response) -> Response {
+    let mut response = fenced(response);
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
@@ -129,21 +166,31 @@ pub(crate) async fn serve(
 ) {
     let mut over = leaving.clone();
     let mut http = http1::Builder::new();
+    let head_time = match admission {
+        Admission::Gated(_) => STRANGER_TIME,
+        Admission::Welcome(..) | Admission::Refused(_) => HEAD_TIME,
+    };
     http.timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(head_time)
         .max_header_size(HEAD_SIZE)
         .max_buf_size(BUFFER);
-    http.keep_alive(matches!(admission, Admission::Welcome(_)));
+    http.keep_alive(!matches!(admission, Admission::Refused(_)));
+    let admission = &admission;
     let service = service_fn(|request: Request<Incoming>| {
         let (router, leaving) = (router.clone(), leaving.clone());
-        let admitted = match &admission {
-            Admission::Welcome(peer) => Ok(*peer),
-            Admission::Refused(problem) => Err(Refusal::from(problem.clone())),
-        };
         async move {
-            match admitted {
-                Ok(peer) => answer(router, peer, request.map(Body::new), leaving).await,
-                Err(refusal) => Ok(refusal.into_response()),
+            match admission {
+                Admission::Welcome(peer, ancestry) => {
+                    answer(router, (*peer, ancestry.clone()), request.map(Body::new), leaving).await
+                }
+                Admission::Refused(problem) => Ok(Refusal::from(problem.clone()).into_response()),
+                Admission::Gated(gate) => match gate.admit(&request).await {
+                    Ok(()) => {
+                        let peer = (Peer::Network, Ancestry::default());
+                        answer(router, peer, request.map(Body::new), leaving).await.map(fenced)
+                    }
+                    Err(refusal) => Ok(closing(refusal)),
+                },
             }
         }
     });
@@ -178,7 +225,8 @@ mod tests {
             .route("/wait", get(std::future::pending::<()>))
             .route("/change", post(|| async { tokio::task::yield_now().await }));
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-        answer(TowerToHyperService::new(router), Peer::Local { pid: None }, request, leaving).await
+        let peer = (Peer::Local { pid: None }, Ancestry::default());
+        answer(TowerToHyperService::new(router), peer, request, leaving).await
     }
 
     #[tokio::test]

@@ -123,7 +123,9 @@ async fn serve(options: &Options) -> Result<(), StartError> {
         let _ = std::fs::remove_file(options.home.join(home::STOPPED));
     }
     tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
-    let server = Server::bind(engine.clone())?.with_settings(Arc::clone(&settings));
+    let server = Server::bind(engine.clone())?
+        .with_settings(Arc::clone(&settings))
+        .with_webhooks(Arc::clone(&webhooks));
     // A stop that found nobody, since this one was still on its way, left a mark. One that comes now finds the socket.
     if home::is_stopped(&options.home) {
         tracing::info!("stopped while it started; tasks run on");

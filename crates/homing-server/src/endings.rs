@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homing_model::api::OutputChunk;
+use homing_model::utf8::unfinished;
 
 /// Bytes of a character that has begun and not ended, held back until the rest of it comes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,16 +37,6 @@ impl Held {
     pub(crate) fn finish(&mut self) -> Option<OutputChunk> {
         chunk(self.offset, std::mem::take(&mut self.bytes))
     }
-}
-
-/// How many bytes at the end are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
-    let begins = |tail: &[u8]| {
-        std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    };
-    (1..=3)
-        .find(|len| bytes.len().checked_sub(*len).and_then(|at| bytes.get(at..)).is_some_and(begins))
-        .unwrap_or(0)
 }
 
 fn chunk(offset: u64, bytes: Vec<u8>) -> Option<OutputChunk> {
@@ -115,20 +106,6 @@ mod tests {
             for size in 1..=bytes.len() {
                 assert_eq!(joined(&cut(bytes, size)), bytes, "{bytes:?} by {size}");
             }
-        }
-    }
-
-    #[test]
-    fn only_what_may_still_become_a_character_is_held() {
-        for (bytes, expected) in [
-            (&b"abc"[..], 0),
-            (b"\xc3", 1),
-            (b"\xe2\x82", 2),
-            (b"\xf0\x9f\x98", 3),
-            (b"\xc3\xa9", 0),
-            (b"\xff", 0),
-        ] {
-            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
         }
     }
 }

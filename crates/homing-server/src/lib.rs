@@ -6,6 +6,7 @@
 //! socket   binds homing.sock in a home that was checked
 //! server   accepts, and serves one connection per task
 //! connection decides, once per connection, whether the caller may come in (P11)
+//! listener the same over TCP on this machine, if it is turned on; gate decides there, at every request
 //! router   one table of routes becomes the axum router; openapi makes the document of the same table
 //! resource one file per address: reads the call, asks the engine, answers
 //! mcp      `/mcp`: calls of tools, carried out by calls of the same routes
@@ -23,12 +24,15 @@ mod caught;
 mod connection;
 pub mod daemon;
 mod endings;
+mod gate;
 mod leaving;
+mod listener;
 mod log;
 mod mcp;
 mod openapi;
 mod query;
 mod refusal;
+mod remembered;
 mod resource;
 mod route;
 mod router;
@@ -38,6 +42,7 @@ mod settings;
 pub mod socket;
 mod sse;
 mod stream;
+pub mod token;
 
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;

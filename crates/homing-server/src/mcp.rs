@@ -10,6 +10,7 @@ use axum::Router;
 use axum::extract::{Extension, Request};
 use axum::routing::any;
 use homing_client::{Client, Connect};
+use homing_engine::Ancestry;
 use homing_model::environment::DEFAULT_OWNER;
 use hyper_util::service::TowerToHyperService;
 
@@ -27,8 +28,10 @@ const PIPE: usize = 64 * 1024;
 pub(crate) fn mount(api: Router, leaving: Leaving) -> Router {
     let service = homing_mcp::service();
     let inner = TowerToHyperService::new(api.clone());
-    let serve = move |Extension(peer): Extension<Peer>, mut request: Request| {
-        let (service, client) = (service.clone(), client(inner.clone(), peer, leaving.clone()));
+    let serve = move |Extension(peer): Extension<Peer>,
+                      Extension(ancestry): Extension<Ancestry>,
+                      mut request: Request| {
+        let (service, client) = (service.clone(), client(inner.clone(), (peer, ancestry), leaving.clone()));
         request.extensions_mut().insert(client);
         async move { service.handle(request).await }
     };
@@ -36,10 +39,15 @@ pub(crate) fn mount(api: Router, leaving: Leaving) -> Router {
 }
 
 /// A client of the API in the name of this peer.
-fn client(api: TowerToHyperService<Router>, peer: Peer, leaving: Leaving) -> Client {
+fn client(api: TowerToHyperService<Router>, (peer, ancestry): (Peer, Ancestry), leaving: Leaving) -> Client {
     let connect: Connect = Arc::new(move || {
         let (ours, theirs) = tokio::io::duplex(PIPE);
-        let serving = connection::serve(theirs, Admission::Welcome(peer), api.clone(), leaving.clone());
+        let serving = connection::serve(
+            theirs,
+            Admission::Welcome(peer, ancestry.clone()),
+            api.clone(),
+            leaving.clone(),
+        );
         // It ends with its client, which drops the other end of the pipe; on a panic that end is closed.
         drop(tokio::spawn(serving));
         ours

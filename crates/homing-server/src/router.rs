@@ -8,6 +8,7 @@ use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
+use homing_engine::Ancestry;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -58,9 +59,11 @@ fn endpoint(route: &'static Route) -> MethodRouter<App> {
 async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
     let answer: Answer = async {
         let call = read(route, app, peer, path, request).await?;
-        // Whoever calls again has heard what it was told.
-        if let Some(owner) = call.header(OWNER.name)? {
-            call.app.engine.confirm(owner).await?;
+        // Whoever calls again has heard what it was told: from inside a task, what was told inside of it.
+        match (call.standing.limited_to(), call.header(OWNER.name)?) {
+            (Some(task), _) => call.app.engine.confirm_inside(task).await?,
+            (None, Some(owner)) => call.app.engine.confirm(owner).await?,
+            (None, None) => {}
         }
         (route.handler)(call).await
     }
@@ -77,11 +80,29 @@ async fn read(
 ) -> Result<Call, Refusal> {
     let path = path.map_err(|error| Refusal::invalid(format!("the path cannot be read: {error}")))?;
     let reference = path.iter().next().map(|(_, value)| value.to_owned());
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let ancestry: Ancestry = head.extensions.remove().unwrap_or_default();
+    let standing = app.engine.standing(&ancestry).await?;
     let query = Query::parse(&head.uri, route.query)?;
     let body = match &route.takes {
-        Some(taken) => body::read(body, taken.limit).await?,
+        Some(taken) => {
+            let body = body::read(body, taken.limit).await?;
+            if peer == Peer::Network && !body.is_empty() {
+                body::check_kind(&head.headers, taken.contents)?;
+            }
+            body
+        }
         None => Bytes::new(),
     };
-    Ok(Call { app, peer, reference, query, headers: head.headers, body })
+    Ok(Call {
+        app,
+        peer,
+        name: route.name,
+        ancestry,
+        standing,
+        reference,
+        query,
+        headers: head.headers,
+        body,
+    })
 }

@@ -2,8 +2,9 @@
 
 use homing_model::api::{
     AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
-    InboxAnswer, InboxOwner, InputAnswer, InputRequest, OutputChunk, OutputGap, Page, ProgressRequest,
-    RedeliverAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
+    InboxAnswer, InboxOwner, InputAnswer, InputRequest, ListenerInfo, ListenerRequest, OutputChunk,
+    OutputGap, Page, ProgressRequest, RedeliverAnswer, RotateAnswer, SignalRequest, StatusAnswer, StopAnswer,
+    StopRequest, TakeRequest, WaitAnswer,
 };
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
 use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
@@ -11,8 +12,8 @@ use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, openapi, output,
-    output_index, progress, session, signal, status, stop, task, tasks, wait,
+    complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, listener,
+    openapi, output, output_index, progress, session, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -20,6 +21,7 @@ const TASK: &[Content] = &[Content::Json(schema::<Task>)];
 const INBOX: &[Content] = &[Content::Json(schema::<InboxAnswer>)];
 const SESSION: &[Content] = &[Content::Json(schema::<SessionInfo>)];
 const WAITED: &[Content] = &[Content::Json(schema::<WaitAnswer>)];
+const LISTENER: &[Given] = &[Given::new(200, "How it is now.", &[Content::Json(schema::<ListenerInfo>)])];
 /// Bodies of a few fields.
 const SMALL: usize = 64 * 1024;
 
@@ -407,6 +409,51 @@ pub(crate) static ROUTES: &[Route] = &[
         headers: &[],
         gives: &[Given::new(200, "How it is.", &[Content::Json(schema::<StatusAnswer>)])],
         ..route(Verb::Get, "/v1/status", "status", "How the daemon is", |call| Box::pin(status::show(call)))
+    },
+    Route {
+        headers: &[],
+        gives: LISTENER,
+        ..route(Verb::Get, "/v1/listener", "listener", "How the loopback listener is", |call| {
+            Box::pin(listener::show(call))
+        })
+    },
+    Route {
+        headers: &[],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<ListenerRequest>)],
+            required: false,
+            limit: SMALL,
+        }),
+        gives: LISTENER,
+        ..route(
+            Verb::Post,
+            "/v1/listener",
+            "listener_on",
+            "Turn the loopback listener on; remembered, and only for callers on the socket",
+            |call| Box::pin(listener::on(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: LISTENER,
+        ..route(
+            Verb::Delete,
+            "/v1/listener",
+            "listener_off",
+            "Turn the loopback listener off and cut its connections; only for callers on the socket",
+            |call| Box::pin(listener::off(call)),
+        )
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(200, "The old one is worth nothing.", &[Content::Json(schema::<RotateAnswer>)])],
+        ..route(
+            Verb::Post,
+            "/v1/token/rotate",
+            "token_rotate",
+            "Make another token and cut whoever came in by the old one; only for callers on the socket",
+            |call| Box::pin(listener::rotate(call)),
+        )
     },
     Route {
         headers: &[],

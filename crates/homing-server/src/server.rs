@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_deliver::Webhooks;
 use homing_engine::Engine;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{UnixListener, UnixStream};
@@ -15,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
 use crate::leaving::switch;
+use crate::listener;
 use crate::router::router;
 use crate::settings::Settings;
 use crate::socket::{self, BindError};
@@ -49,6 +51,7 @@ pub struct Server {
     bound: Option<Identity>,
     own: Confinement,
     settings: Option<Arc<Settings>>,
+    webhooks: Option<Arc<Webhooks>>,
 }
 
 impl Server {
@@ -60,12 +63,18 @@ impl Server {
         let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
         let own = Confinement::own().map_err(failed)?;
         let (listener, bound) = listen(&engine)?;
-        Ok(Self { engine, listener, bound, own, settings: None })
+        Ok(Self { engine, listener, bound, own, settings: None, webhooks: None })
     }
 
     /// Tells of the configuration in its status.
     pub(crate) fn with_settings(self, settings: Arc<Settings>) -> Self {
         Self { settings: Some(settings), ..self }
+    }
+
+    /// Tells what posts webhooks which port is our own.
+    #[must_use]
+    pub fn with_webhooks(self, webhooks: Arc<Webhooks>) -> Self {
+        Self { webhooks: Some(webhooks), ..self }
     }
 
     /// Makes the socket again if somebody has removed or replaced it. The engine holds the home's lock, so it is ours to make.
@@ -87,13 +96,17 @@ impl Server {
     pub async fn serve(mut self, told: impl Future<Output = ()>) -> Ended {
         let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
+        let (listener, service) = listener::service(self.engine.clone(), self.webhooks.take());
         let app = App {
             engine: self.engine.clone(),
+            listener,
             asked: Arc::clone(&asked),
             leaving: leaving.clone(),
             settings: self.settings.clone(),
         };
         let router = TowerToHyperService::new(router(app));
+        // On cancel it is dropped with its connections; on a panic the socket serves on without it.
+        let listening = tokio::spawn(service.run(router.clone(), leaving.clone()));
         let mut told = pin!(told);
         // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.
         let mut connections = JoinSet::new();
@@ -130,7 +143,10 @@ impl Server {
         };
         drop(self.listener);
         leave.begin();
-        let all = async { while connections.join_next().await.is_some() {} };
+        let all = async {
+            while connections.join_next().await.is_some() {}
+            let _ = listening.await;
+        };
         if timeout(GRACE, all).await.is_err() {
             tracing::warn!(connections = connections.len(), "requests were cut off");
         }
@@ -138,7 +154,7 @@ impl Server {
     }
 
     fn admit(&self, stream: &UnixStream) -> Admission {
-        let admission = connection::admit(stream, &self.own, self.engine.config().confined.allow);
+        let admission = connection::admit(stream, &self.own, &self.engine);
         if let Admission::Refused(problem) = &admission {
             tracing::info!(code = problem.code, reason = problem.detail, "a caller was refused");
         }

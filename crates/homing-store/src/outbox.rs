@@ -2,6 +2,8 @@
 
 use homing_model::agent::Heard;
 use homing_model::notify::{SigningKey, When};
+use homing_model::operator::TargetKind;
+use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::wake::Budget;
 use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
 
@@ -56,7 +58,9 @@ pub struct Claimed {
     pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
-    /// Attempts that were made and count.
+    /// Whether whoever submitted the task came over the network, not by the socket.
+    pub network: bool,
+    /// Attempts that were made and count, since it was last asked for.
     pub attempts: u32,
     /// Times in a row that the target was busy.
     pub busy: u32,
@@ -95,6 +99,26 @@ pub struct Settled {
     pub next: Next,
 }
 
+impl Settled {
+    /// What the schedule makes of an attempt, after those before it. `entropy` are random bits.
+    #[must_use]
+    pub fn after(before: Tries, verdict: &Verdict, tried: Tried, entropy: u64, now: Timestamp) -> Self {
+        let busy = *verdict == Verdict::Busy;
+        let tries = Tries {
+            attempts: before.attempts.saturating_add(u32::from(!busy)),
+            busy: if busy { before.busy.saturating_add(1) } else { 0 },
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
+        let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
+        let next = match schedule::after(tries, verdict, now, chance) {
+            schedule::Next::Delivered => Next::Delivered,
+            schedule::Next::At(at) => Next::At(at),
+            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
+        };
+        Self { tried: (!busy).then_some(tried), next }
+    }
+}
+
 /// What follows an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
@@ -115,6 +139,8 @@ pub struct DeliveryFilter {
     pub task: Option<TaskId>,
     /// Of this owner.
     pub owner: Option<String>,
+    /// In the hands of this command, now or last.
+    pub hook: Option<TaskId>,
     /// At most so many.
     pub limit: u32,
     /// Made before this one, where the last page ended.
@@ -139,4 +165,13 @@ pub enum Redeliver {
     Task(TaskId),
     /// All in this state.
     State(DeliveryState),
+}
+
+/// What begins anew, and what may not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redelivered {
+    /// What is due.
+    pub due: Vec<DeliveryId>,
+    /// What stays as it is, because nothing goes to targets of its kind.
+    pub closed: Vec<(DeliveryId, TargetKind)>,
 }

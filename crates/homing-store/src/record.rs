@@ -58,6 +58,8 @@ pub struct NewTask {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
+    /// Whether whoever submitted it came over the network, not by the socket.
+    pub network: bool,
     /// Which machine.
     pub node: String,
     /// Which boot of it.
@@ -115,6 +117,8 @@ pub struct Record {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
+    /// Whether whoever submitted it came over the network, not by the socket.
+    pub network: bool,
     /// Where it is in its life.
     pub status: Status,
     /// Which try.

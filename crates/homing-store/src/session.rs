@@ -42,4 +42,6 @@ pub struct Bind {
     pub alone: bool,
     /// The process that it was in before is gone: what that was told, and nobody confirmed, is open again.
     pub gives_back: bool,
+    /// The agent polls for ends that it was promised, also in its new process: those are then held for it for a while.
+    pub polls: bool,
 }

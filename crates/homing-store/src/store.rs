@@ -16,7 +16,7 @@ use homing_model::{
 };
 
 use crate::outbox::{
-    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
@@ -83,6 +83,8 @@ pub struct Submit {
     pub task: NewTask,
     /// What a live task with the same owner and `spec.key` means.
     pub on_duplicate: OnDuplicate,
+    /// Its parent may have at most so many live children, this one included.
+    pub children: u32,
     /// The request's own key, if it had one.
     pub idempotency: Option<Idempotency>,
 }
@@ -111,6 +113,8 @@ pub enum Submitted {
     Duplicate(TaskId),
     /// The id was used before; draw another.
     IdTaken,
+    /// Its parent has as many live children as it may have.
+    TooManyChildren,
     /// The task whose session it was to continue is forgotten.
     SessionGone(TaskId),
     /// Another live task is in the session that it was to continue.
@@ -152,6 +156,8 @@ pub struct Filter {
     pub statuses: Vec<Status>,
     /// With all these labels.
     pub labels: BTreeMap<String, String>,
+    /// Submitted from inside this task, or from inside one that was.
+    pub within: Option<TaskId>,
     /// At most so many (1..=1000).
     pub limit: u32,
     /// Where the last page ended.
@@ -216,8 +222,8 @@ pub struct Trimmed {
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
-    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task. An external
-    /// task runs from the start, with `task.started` too.
+    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task, and however many
+    /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
     /// The attempt's command was executed: records pid and time, with `task.started`.
@@ -240,20 +246,10 @@ pub trait Store: Send + Sync + 'static {
     /// An external task and an agent get their answer, or the words that stand for it. The first finisher wins; a later one is `Rejected` with the record of the first.
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied>;
 
-    /// Tells of a live task: the notice in the log, and inbox and deliveries unless its policy, or the most that is told, is `never`.
-    /// `Rejected` once it has ended.
-    fn publish(
-        &self,
-        task: TaskId,
-        body: Body,
-        entropy: u64,
-        at_most: Option<When>,
-        now: Timestamp,
-    ) -> Op<Applied>;
-
-    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it, as by [`publish`](Store::publish), in
-    /// one transaction: whoever goes on from the kept state tells nothing twice and leaves nothing out. `Rejected` once it has ended,
-    /// and where `state` does not follow the one that is kept (by its `turn`, from 1).
+    /// The output of a live attempt was watched up to where `state` says, and `body` is told of it: the notice in the log, and inbox and
+    /// deliveries unless its policy, or the most that is told, is `never`; in one transaction, so that whoever goes on from the kept state
+    /// tells nothing twice and leaves nothing out. `Rejected` once it has ended, and where `state` does not follow the one that is kept (by
+    /// its `turn`, from 1).
     fn watched(
         &self,
         attempt: Attempt,
@@ -346,6 +342,10 @@ pub trait Store: Send + Sync + 'static {
     /// Whoever claimed deliveries before is known to be gone: they are due again. The fence refuses what it may still say.
     fn release_claims(&self) -> Op<()>;
 
+    /// Commands whose row is damaged or gone never end: what they were given is due again. Answers how many there were; writes nothing where
+    /// there is none.
+    fn release_unending(&self) -> Op<u64>;
+
     /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
 
@@ -358,8 +358,9 @@ pub trait Store: Send + Sync + 'static {
     /// How many deliveries are pending, and how many were given up.
     fn delivery_counts(&self) -> Op<DeliveryCounts>;
 
-    /// Makes deliveries pending and due, with no attempt made; answers with their ids.
-    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>>;
+    /// Makes deliveries pending and due, and their schedule begin anew; attempts and history are counted on. Nothing is changed of those to
+    /// targets of the kinds in `closed`.
+    fn redeliver(&self, which: Redeliver, closed: Vec<TargetKind>, now: Timestamp) -> Op<Redelivered>;
 
     /// Every task that has not ended, oldest first. A damaged row is reported beside the rest, never instead of them.
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)>;
@@ -373,6 +374,12 @@ pub trait Store: Send + Sync + 'static {
     /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
     /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;
+
+    /// Notices whose id begins so, a few of them: of those that wait for the owner, or else of all that are kept.
+    fn find_notices(&self, start: String, owner: String) -> Op<Vec<NoticeId>>;
+
+    /// Deliveries whose id begins so, a few of them.
+    fn find_deliveries(&self, start: String) -> Op<Vec<DeliveryId>>;
 
     /// The same among the tasks of this owner alone: what others have is as if it were not there.
     fn find_own(&self, reference: Reference, owner: String) -> Op<Found>;

@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use crate::command::{
     ack, ask, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
     heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
-    stop, track, wait,
+    stop, token, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -122,6 +122,9 @@ enum Command {
     /// Show or check the configuration
     #[command(hide = true)]
     Config(config::Options),
+    /// Show or replace what opens the loopback listener
+    #[command(hide = true)]
+    Token(token::Options),
     /// Explain a code such as HM0012
     #[command(hide = true)]
     Explain(explain::Options),
@@ -135,7 +138,7 @@ enum Command {
 
 /// Everything that can be typed. A plain parse builds only the command that was called, which is much of what a short call costs.
 pub(crate) fn grammar() -> clap::Command {
-    let mut command = Cli::command();
+    let mut command = usage::flowing(Cli::command());
     command.build();
     command
 }
@@ -147,7 +150,7 @@ pub(crate) fn run() -> ExitCode {
     let console = Console::of_this_process(&surroundings);
     let manner = Manner::of_command(usage::command_name(&arguments).unwrap_or_default());
     if usage::wants_all_help(&arguments) {
-        return usage::closing(&console.data(help::overview().as_bytes()));
+        return usage::closing(&console.data(help::overview(console.width).as_bytes()));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -223,6 +226,7 @@ impl Command {
             Self::Daemon(options) => daemon::run(&options, context),
             Self::Doctor(options) => doctor::run(&options, context),
             Self::Config(options) => config::run(&options, context),
+            Self::Token(options) => token::run(&options, context),
             Self::Explain(options) => explain::run(&options, context),
             Self::Completions(options) => completions::run(&options, context),
             Self::Help(options) => help::run(&options, context),

@@ -86,6 +86,44 @@ pub(crate) fn fit(text: &str, limit: usize) -> String {
     out
 }
 
+/// Three parts on a line, the middle of it cut to fit; where that is not enough, the line is.
+pub(crate) fn squeeze(before: &str, middle: &str, after: &str, limit: usize) -> String {
+    let room = limit.saturating_sub(of(before) + of(after));
+    fit(&format!("{before}{}{after}", fit(middle, room)), limit)
+}
+
+/// The text on as many lines as it takes, broken between words; one that is longer than a line goes on in the next.
+pub(crate) fn wrap(text: &str, limit: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if of(line).saturating_add(1 + of(word)) <= limit => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) | None => lines.extend(broken(word, limit)),
+        }
+    }
+    lines
+}
+
+/// A word in pieces that fit; each has a character at least.
+fn broken(word: &str, limit: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for c in word.chars() {
+        used += of_char(c);
+        match pieces.last_mut() {
+            Some(piece) if used <= limit || piece.is_empty() => piece.push(c),
+            Some(_) | None => {
+                pieces.push(c.to_string());
+                used = of_char(c);
+            }
+        }
+    }
+    pieces
+}
+
 /// The text, with spaces up to a number of columns.
 pub(crate) fn pad(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(of(text))))
@@ -113,6 +151,29 @@ mod tests {
         assert_eq!(fit("abcdef", 4), "abc…");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(pad("日", 4), "日  ");
+    }
+
+    #[test]
+    fn only_the_middle_is_cut_while_that_is_enough() {
+        assert_eq!(squeeze("id  ", "a long command", "  (1m ago)", 40), "id  a long command  (1m ago)");
+        assert_eq!(squeeze("id  ", "a long command", "  (1m ago)", 20), "id  a lon…  (1m ago)");
+        assert_eq!(squeeze("id  ", "a long command", "  (1m ago)", 8), "id    (…");
+    }
+
+    #[test]
+    fn wrapped_text_is_all_there_and_never_takes_more() {
+        for text in ["", "a b", "a  b", "日本語のテスト and more", "a-word-that-is-longer-than-a-line b"]
+        {
+            for limit in 2..40 {
+                let lines = wrap(text, limit);
+                assert!(lines.iter().all(|line| of(line) <= limit), "{lines:?} {limit}");
+                let squashed = |text: &str| text.replace(' ', "");
+                assert_eq!(squashed(&lines.concat()), squashed(text));
+            }
+            assert_eq!(wrap(text, usize::MAX), [text]);
+            assert!(wrap(text, 0).len() <= text.chars().count().max(1), "it ends");
+        }
+        assert_eq!(wrap("aaaa b c", 3), ["aaa", "a b", "c"]);
     }
 
     #[test]

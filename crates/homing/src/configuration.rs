@@ -102,10 +102,17 @@ pub(crate) fn origins(in_force: &Config, file: &Path, interval_is_set: bool) -> 
     values(in_force).into_iter().map(|(key, value)| (key.clone(), origin(&key, &value))).collect()
 }
 
-/// The configuration as TOML, each value with its origin behind it.
-pub(crate) fn render(in_force: &Config, origins: &BTreeMap<String, String>) -> String {
+/// The configuration as TOML, each value with its origin behind it, or above it where the terminal is too narrow for both.
+pub(crate) fn render(
+    in_force: &Config,
+    origins: &BTreeMap<String, String>,
+    terminal: Option<usize>,
+) -> String {
     let text = toml::to_string(in_force).unwrap_or_default();
-    let width = text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+    let behind = origins.values().map(|origin| origin.chars().count() + 4).max().unwrap_or_default();
+    let room = terminal.unwrap_or(usize::MAX).saturating_sub(behind);
+    let fitting = text.lines().map(|line| line.chars().count()).filter(|length| *length <= room);
+    let width = fitting.max().unwrap_or_default();
     let mut section = "";
     let mut out = String::new();
     for line in text.lines() {
@@ -114,6 +121,7 @@ pub(crate) fn render(in_force: &Config, origins: &BTreeMap<String, String>) -> S
         }
         let origin = line.split_once(" = ").and_then(|(key, _)| origins.get(&format!("{section}.{key}")));
         match origin {
+            Some(origin) if line.chars().count() > room => out.push_str(&format!("# {origin}:\n{line}\n")),
             Some(origin) => out.push_str(&format!("{line:<width$}  # {origin}\n")),
             None => out.push_str(&format!("{line}\n")),
         }
@@ -149,7 +157,7 @@ mod tests {
         config.nested.depth = 7;
         config.reconcile.interval = Period(Duration::from_secs(2));
         let origins = origins(&config, &file, true);
-        let text = render(&config, &origins);
+        let text = render(&config, &origins, None);
         for (line, origin) in [
             ("grace = \"1s\"", "config.toml"),
             ("depth = 7", "an earlier config.toml"),
@@ -161,6 +169,12 @@ mod tests {
         }
         let parsed: Config = toml::from_str(&text).unwrap();
         assert_eq!(parsed, config, "it is still a configuration");
+        for terminal in [40, 80] {
+            let text = render(&config, &origins, Some(terminal));
+            let long = |line: &&str| line.chars().count() > terminal;
+            assert!(!text.lines().filter(long).any(|line| line.contains("  # ")), "{text}");
+            assert_eq!(toml::from_str::<Config>(&text).unwrap(), config);
+        }
     }
 
     #[test]

@@ -93,7 +93,10 @@ pub(crate) fn of_any(answer: &WaitAnswer) -> u8 {
 pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
     match (manner, problem.known()) {
         (Manner::Task, _) => HOMING_FAILED,
-        (Manner::Plain, Some(Code::UnknownTask | Code::RecordExpired)) => NO_SUCH_TASK,
+        (
+            Manner::Plain,
+            Some(Code::UnknownTask | Code::RecordExpired | Code::UnknownNotice | Code::UnknownDelivery),
+        ) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
         (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
         (Manner::Plain | Manner::Hook, _) => FAILED,

@@ -19,6 +19,7 @@ mod entry;
 mod exit_code;
 mod failure;
 mod foreground;
+mod grid;
 mod habit;
 mod home;
 mod keyboard;

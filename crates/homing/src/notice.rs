@@ -1,15 +1,15 @@
-//! A notice as people see it: what happened to which task, how long ago, and the last line it printed.
+//! A notice as people see it: what happened to which task, how long ago; then its id and the last line that was printed.
 
 use homing_model::notice::{Body, Completed};
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
 use homing_model::{Notice, Timestamp};
 
-use crate::columns::fit;
+use crate::columns::{fit, squeeze};
 use crate::console::{Console, Tint};
 use crate::symbol;
 
-/// One notice, on a line or two.
+/// One notice, on two lines.
 pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> String {
     let (what, tint, more) = match &notice.body {
         Body::Completed(completed) => {
@@ -35,10 +35,12 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
     let task = notice.task.name.as_deref().unwrap_or(&notice.task.command);
     let age = show_duration(now.millis_since(notice.at));
     let width = console.width.unwrap_or(usize::MAX);
-    let head = format!("{}  {what}  {}  ({age} ago)", notice.task.id, line(task));
-    let head = fit(&head, width).replacen(what.as_str(), &console.tint(tint, &what), 1);
-    let more = more.map(|more| format!("{}\n", console.tint(Tint::Dim, &fit(&format!("  {more}"), width))));
-    format!("{head}\n{}", more.unwrap_or_default())
+    let before = format!("{}  {what}  ", notice.task.id);
+    let head = squeeze(&before, &line(task), &format!("  ({age} ago)"), width);
+    let head = head.replacen(what.as_str(), &console.tint(tint, &what), 1);
+    let more = more.map(|more| format!("  {more}"));
+    let more = fit(&format!("  {}{}", notice.id, more.unwrap_or_default()), width);
+    format!("{head}\n{}\n", console.tint(Tint::Dim, &more))
 }
 
 fn ending(completed: &Completed) -> String {
@@ -91,7 +93,9 @@ mod tests {
         let text = render(&notice, at, &Console::plain(None));
         assert!(text.starts_with("t-2222222222  "), "{text}");
         assert!(
-            text.contains("failed, exit 2 after 1.5s, 4 more matched  make  (1m 00s ago)\n  two"),
+            text.contains(
+                "failed, exit 2 after 1.5s, 4 more matched  make  (1m 00s ago)\n  n-2222222222  two"
+            ),
             "{text}"
         );
         assert!(!text.contains('\u{1b}'));

@@ -26,6 +26,9 @@ pub(crate) struct Submission {
     /// Give it a terminal, of 80 columns and 24 lines
     #[arg(long)]
     pty: bool,
+    /// It is an agent's session: what it runs may use that session's inbox and have it woken
+    #[arg(long)]
+    agent_session: bool,
     /// Program and arguments
     #[arg(trailing_var_arg = true, value_name = "ARGV", value_hint = ValueHint::AnyPath)]
     argv: Vec<OsString>,
@@ -53,6 +56,7 @@ impl Submission {
             shell: self.shell.clone().map(OsText::from),
             stdin: self.input(),
             pty: self.pty,
+            agent_session: self.agent_session,
             ..self.circumstances.spec(context)?
         };
         if spec.pty && matches!(spec.stdin, Stdin::File(_)) {

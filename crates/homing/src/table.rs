@@ -2,16 +2,11 @@
 
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
-use homing_model::{Task, Timestamp};
+use homing_model::{Kind, Task, Timestamp};
 
-use crate::columns::{fit, of, pad};
-use crate::console::{Console, Tint};
-use crate::{leftover, symbol};
-
-/// Below this many columns the exit goes too.
-const NARROW: usize = 50;
-/// Below this many the times go.
-const MEDIUM: usize = 72;
+use crate::console::Console;
+use crate::grid::{Cell, MEDIUM, NARROW};
+use crate::{grid, leftover, symbol};
 
 /// The table, one line per task below a line of headings.
 pub(crate) fn render(tasks: &[Task], now: Timestamp, console: &Console) -> String {
@@ -25,38 +20,11 @@ pub(crate) fn render(tasks: &[Task], now: Timestamp, console: &Console) -> Strin
     }
     heads.push("TASK");
 
-    let rows: Vec<Vec<(String, Option<Tint>)>> =
-        tasks.iter().map(|task| row(task, now, width, console)).collect();
-    let mut widths: Vec<usize> = heads.iter().map(|head| of(head)).collect();
-    for row in &rows {
-        for (column, (text, _)) in row.iter().enumerate() {
-            widths[column] = widths[column].max(of(text));
-        }
-    }
-    let last = heads.len() - 1;
-    let before: usize = widths[..last].iter().map(|width| width + 2).sum();
-    let room = width.saturating_sub(before);
-
-    let cells = |texts: &mut dyn Iterator<Item = (String, Option<Tint>)>| {
-        let mut out = String::new();
-        for (column, (text, tint)) in texts.enumerate() {
-            let text = if column == last { fit(&text, room) } else { pad(&text, widths[column] + 2) };
-            out.push_str(&tint.map_or_else(|| text.clone(), |tint| console.tint(tint, &text)));
-        }
-        format!("{}\n", if width == usize::MAX { out.as_str() } else { out.trim_end() })
-    };
-    let mut out = cells(&mut heads.iter().map(|head| ((*head).to_owned(), Some(Tint::Dim))));
-    for row in rows {
-        out.push_str(&cells(&mut row.into_iter()));
-    }
-    if width == usize::MAX {
-        return out;
-    }
-    // Whatever happens, no line is longer than the terminal; colours take no room, so only plain lines are cut.
-    if console.colour { out } else { out.lines().map(|line| fit(line, width) + "\n").collect() }
+    let rows = tasks.iter().map(|task| row(task, now, width, console)).collect();
+    grid::lines(&heads, rows, console).into_iter().map(|line| line + "\n").collect()
 }
 
-fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(String, Option<Tint>)> {
+fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<Cell> {
     let (mut status, tint) = symbol::status(task.status, console);
     let percent = task.progress.as_ref().and_then(|progress| progress.percent);
     if let Some(percent) = percent.filter(|_| !task.status.is_terminal()) {
@@ -81,11 +49,15 @@ fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<(Str
     cells
 }
 
-/// Name and command on one line.
+/// Name and command on one line. What others run has no command: what it is for stands in its place.
 pub(crate) fn title(task: &Task) -> String {
+    let what = match &task.description {
+        Some(description) if task.kind == Kind::External => description,
+        Some(_) | None => &task.command,
+    };
     match &task.name {
-        Some(name) => format!("{}: {}", line(name), line(&task.command)),
-        None => line(&task.command),
+        Some(name) if name != what => format!("{}: {}", line(name), line(what)),
+        Some(_) | None => line(what),
     }
 }
 
@@ -98,7 +70,7 @@ pub(crate) fn running_time(task: &Task, now: Timestamp) -> Option<u64> {
 }
 
 /// One unit is enough for an age.
-fn show_age(millis: u64) -> String {
+pub(crate) fn show_age(millis: u64) -> String {
     match millis / 1000 {
         seconds @ 0..=59 => format!("{seconds}s"),
         seconds @ 60..=3_599 => format!("{}m", seconds / 60),
@@ -112,6 +84,7 @@ mod tests {
     use homing_client::fake::sample_task;
 
     use super::*;
+    use crate::columns::of;
 
     fn tasks() -> Vec<Task> {
         let mut long = sample_task("running");
@@ -177,6 +150,18 @@ mod tests {
                 .is_some_and(|line| line.starts_with("t-bcdfghjkmn  ● running    build: carg")),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_others_run_is_told_by_its_description() {
+        let mut json = sample_task("running");
+        (json["kind"], json["name"], json["command"]) = ("external".into(), "review".into(), "review".into());
+        let title = |json: &serde_json::Value| title(&serde_json::from_value(json.clone()).unwrap());
+        assert_eq!(title(&json), "review");
+        json["description"] = "the diff of today".into();
+        assert_eq!(title(&json), "review: the diff of today");
+        (json["kind"], json["command"]) = ("command".into(), "make".into());
+        assert_eq!(title(&json), "review: make");
     }
 
     #[test]

@@ -39,6 +39,33 @@ pub(crate) fn closing(written: &Result<(), Failure>) -> ExitCode {
     }
 }
 
+/// The same command, with the prose of its help as paragraphs: how wide the terminal is, is known only where it is shown.
+pub(crate) fn flowing(command: clap::Command) -> clap::Command {
+    let prose = command.get_after_help().map(|text| paragraphs(&text.to_string()));
+    let command = match prose {
+        Some(prose) => command.after_help(prose),
+        None => command,
+    };
+    command.mut_subcommands(flowing)
+}
+
+/// Lines of prose that follow each other become one; what is indented, and what ends with a colon, stays a line.
+fn paragraphs(text: &str) -> String {
+    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
+    let mut out = String::new();
+    let mut before = "";
+    for line in text.lines() {
+        if is_prose(line) && is_prose(before) && !before.ends_with(':') {
+            out.push(' ');
+        } else if !out.is_empty() || !before.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(line);
+        before = line;
+    }
+    out
+}
+
 /// Answers a line that was not parsed: with help where it asks for that, else with what is wrong.
 pub(crate) fn refuse(
     error: &clap::Error,
@@ -46,6 +73,10 @@ pub(crate) fn refuse(
     arguments: &[OsString],
     console: &Console,
 ) -> ExitCode {
+    let asked =
+        matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+    let flowing = asked.then(|| cli::grammar().try_get_matches_from(arguments).err()).flatten();
+    let error = flowing.as_ref().unwrap_or(error);
     let text = |colour| if colour { error.render().ansi().to_string() } else { error.render().to_string() };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -262,6 +293,13 @@ mod tests {
         {
             assert!(told(line).contains("is not a duration: write 500ms"), "{}", told(line));
         }
+    }
+
+    #[test]
+    fn prose_becomes_paragraphs_and_examples_stay_lines() {
+        let text = "One\ntwo.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c";
+        assert_eq!(paragraphs(text), "One two.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c");
+        assert_eq!(paragraphs(""), "");
     }
 
     #[test]

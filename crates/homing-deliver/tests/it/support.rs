@@ -21,12 +21,13 @@ pub(crate) fn now() -> Timestamp {
 
 /// A completion with everything in it that is awkward in transit.
 pub(crate) fn message() -> Message {
-    let at = "2026-11-15T12:00:00.123Z".parse().unwrap();
+    let at = "2026-11-15T12:00:00.123Z";
     let notice = json!({
         "id": "ntc_1", "type": "task.completed", "at": at,
         "task": { "id": "t1", "command": "printf '\u{1}\"\\'" }, "output_tail": "grün 🌲\n\u{1b}[31m…\u{2028}",
     });
-    Message::new("ntc_1", "task.completed", at, &notice).unwrap()
+    let body = json!({ "type": "task.completed", "timestamp": at, "data": notice });
+    Message::kept("ntc_1", body.to_string().into()).unwrap()
 }
 
 pub(crate) fn secret() -> Secret {

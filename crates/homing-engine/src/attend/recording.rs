@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use homing_model::{Ending, Kind, Timestamp};
 use homing_shim::folder;
@@ -14,11 +13,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
+use crate::insist::Insist;
 use crate::{agent, ending, report, watch};
-
-/// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
-const RECORD_RETRY: Duration = Duration::from_millis(500);
-const RECORD_RETRY_MOST: Duration = Duration::from_secs(10);
 
 impl Attendant {
     /// Records the start without waiting for it: the ledger takes operations in order, so the end comes after it and may share its commit.
@@ -113,9 +109,7 @@ impl Attendant {
     /// engine ends first.
     pub(super) async fn finish(&mut self, mut ending: Ending) -> bool {
         self.values = None;
-        let mut shutdown = self.inner.shutdown.clone();
-        let mut pause = RECORD_RETRY;
-        let mut troubled = false;
+        let mut insist = Insist::default();
         let Some(held_back) = self.conclude_watch(&ending).await else { return false };
         let mut report = report::report(&self.inner, &self.record, &ending);
         report.held_back = held_back;
@@ -127,10 +121,7 @@ impl Attendant {
         loop {
             match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
                 Ok(Applied::Done(record)) => {
-                    // Only what this end has said: new tasks may be refused for a disk on which there is room for ends.
-                    if troubled {
-                        self.inner.set_degraded(None);
-                    }
+                    insist.done(&self.inner);
                     self.inner.announce(&record);
                     self.record = record;
                     return true;
@@ -151,16 +142,11 @@ impl Attendant {
                     return false;
                 }
                 Err(error) => {
-                    tracing::error!(task = %self.record.id, %error, "an end could not be recorded; trying again");
-                    self.inner.set_degraded(Some(error.to_string()));
-                    troubled = true;
                     // Others are served meanwhile: whoever waits for the start must not wait for the disk.
                     self.settle();
-                    tokio::select! {
-                        () = shutdown.over() => return false,
-                        () = tokio::time::sleep(pause) => {}
+                    if !insist.again(&self.inner, &self.record.id, &error).await {
+                        return false;
                     }
-                    pause = (pause * 2).min(RECORD_RETRY_MOST);
                 }
             }
         }

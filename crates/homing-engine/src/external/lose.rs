@@ -1,7 +1,6 @@
 //! The end of a task that nobody told of.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use homing_model::Ending;
 use homing_model::units::millis;
@@ -11,27 +10,20 @@ use homing_store::{Record, store};
 use tokio::time::Instant;
 
 use crate::engine::Inner;
+use crate::insist::Insist;
 use crate::{entropy, reconcile};
-
-/// Between two tries to record an end that the ledger would not take: longer each time, up to the second.
-const RETRY: Duration = Duration::from_millis(500);
-const RETRY_MOST: Duration = Duration::from_secs(10);
 
 /// Records that a task is lost, however long that takes, unless somebody ended it before. On cancel (shutdown) the next engine looks again.
 pub(super) async fn lose(inner: Arc<Inner>, record: Record, reason: String) {
-    let mut shutdown = inner.shutdown.clone();
     let mut ending = Ending::lost(reason, Vec::new(), inner.now());
     ending.duration_ms = inner.roll.age(&record.id, Instant::now()).map(millis);
     let at_most = Some(inner.config().notify.on);
     let report = Report { entropy: entropy::draw(), at_most, ..Report::default() };
-    let mut pause = RETRY;
-    let mut troubled = false;
+    let mut insist = Insist::default();
     loop {
         match inner.store.finish(record.attempt(), ending.clone(), report.clone()).await {
             Ok(applied) => {
-                if troubled {
-                    inner.set_degraded(None);
-                }
+                insist.done(&inner);
                 inner.roll.leave(&record.id);
                 if let Applied::Done(record) = applied {
                     inner.announce(&record);
@@ -46,14 +38,9 @@ pub(super) async fn lose(inner: Arc<Inner>, record: Record, reason: String) {
                 return;
             }
             Err(error) => {
-                tracing::error!(task = %record.id, %error, "an end could not be recorded; trying again");
-                inner.set_degraded(Some(error.to_string()));
-                troubled = true;
-                tokio::select! {
-                    () = shutdown.over() => return,
-                    () = tokio::time::sleep(pause) => {}
+                if !insist.again(&inner, &record.id, &error).await {
+                    return;
                 }
-                pause = (pause * 2).min(RETRY_MOST);
             }
         }
     }

@@ -14,6 +14,7 @@ use super::foreign::{self, Absent, Foreign};
 use crate::engine::Inner;
 use crate::entropy;
 use crate::error::Error;
+use crate::submit::Nest;
 
 /// The lease where neither one nor a process is named: so long that nobody who lives misses it, and no task is left for ever.
 const LEASE_MS: u64 = 24 * 3_600 * 1_000;
@@ -22,15 +23,15 @@ const LEASE_MS: u64 = 24 * 3_600 * 1_000;
 pub(crate) struct Asked {
     pub(crate) spec: Spec,
     pub(crate) owner: String,
-    pub(crate) parent: Option<TaskId>,
-    pub(crate) depth: u32,
+    pub(crate) nest: Nest,
+    pub(crate) network: bool,
     pub(crate) idempotency: Option<Idempotency>,
     pub(crate) now: Timestamp,
 }
 
 /// Accepts one; answers with the task, and whether it was there before.
 pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, bool), Error> {
-    let Asked { spec, owner, parent, depth, idempotency, now } = asked;
+    let Asked { spec, owner, nest, network, idempotency, now } = asked;
     let (foreign, absent) = match spec.pid.map(foreign::open) {
         Some(Ok(foreign)) => (Some(foreign), None),
         Some(Err(why)) => (None, Some(why)),
@@ -59,12 +60,18 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
             env_names: Vec::new(),
             volatile_secrets: Vec::new(),
             masks: Masks::default(),
-            parent: parent.clone(),
-            depth,
+            parent: nest.parent(),
+            depth: nest.depth,
+            network,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
-        let submit = Submit { task, on_duplicate: spec.on_duplicate, idempotency: idempotency.clone() };
+        let submit = Submit {
+            task,
+            on_duplicate: spec.on_duplicate,
+            children: nest.children,
+            idempotency: idempotency.clone(),
+        };
         inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;
         if !matches!(submitted, Ok(Submitted::Created(_))) {
@@ -78,7 +85,8 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
                 inner.live.expect_no_more(&id);
                 break id;
             }
-            Ok(Submitted::Joined(record)) => return Ok((record, true)),
+            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
             // No agent is asked.

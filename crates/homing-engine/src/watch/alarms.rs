@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use homing_model::Timestamp;
 use homing_model::notice::{self, Body, TAIL};
+use homing_model::utf8::unfinished;
 use homing_model::watch::{self, Beat, Quiet};
 use homing_shim::output::{self, Extent};
 
@@ -112,8 +113,9 @@ impl Watcher {
         let open = unfinished(&report::stretch(&folder, begin.max(end.saturating_sub(3)), end)?) as u64;
         // A single character that never ends is told as it is.
         let end = if open < end - begin { end - open } else { end };
+        let before = report::before(&folder, begin)?;
         let bytes = report::masked(&folder, &self.record, begin, end)?;
-        Ok((notice::tail(&bytes, begin > 0, &self.record.masks).0, end))
+        Ok((notice::tail(before.as_deref(), &bytes, &self.record.masks).0, end))
     }
 
     /// Up to where no secret can be half printed: the last end of a line, or as far back as the longest one reaches.
@@ -127,43 +129,5 @@ impl Watcher {
 
     pub(super) fn folder(&self) -> io::Result<OwnedFd> {
         self.inner.home.open_attempt(&self.record.attempt())
-    }
-}
-
-/// How many bytes at the end are the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
-    let begin = bytes.len().saturating_sub(3);
-    let tail = bytes.get(begin..).unwrap_or_default();
-    for (back, byte) in tail.iter().rev().enumerate() {
-        let length = match byte {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            0x80..=0xbf => continue,
-            _ => return 0,
-        };
-        return if back + 1 < length { back + 1 } else { 0 };
-    }
-    0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_character_that_has_not_come_whole_waits_for_the_next_heartbeat() {
-        for (bytes, open) in [
-            (&b"abc"[..], 0),
-            ("ä€😀".as_bytes(), 0),
-            (b"a\xe2\x82", 2),
-            (b"\xf0\x9f\x98", 3),
-            (b"\xc3", 1),
-            (b"\x80\x80\x80\x80", 0),
-            (b"\xff", 0),
-            (b"", 0),
-        ] {
-            assert_eq!(unfinished(bytes), open, "{bytes:?}");
-        }
     }
 }

@@ -6,20 +6,20 @@ mod input;
 mod list;
 mod output;
 mod run;
+mod schema;
 mod stop;
 mod wait;
 
 use std::sync::{Arc, OnceLock};
 
 use homing_model::{Code, Problem, Task, sanitize};
-use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
+use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
 };
 use rmcp::service::RequestContext;
-use rmcp::{RoleServer, schemars};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::access::Access;
 use crate::refusal::Refusal;
@@ -28,33 +28,14 @@ use crate::summary::{self, clip};
 pub(crate) use run::ended;
 
 /// A description of a tool that takes `I` and gives `O`.
-fn tool<I: schemars::JsonSchema + 'static, O: schemars::JsonSchema + 'static>(
+fn tool<I: JsonSchema, O: JsonSchema>(
     name: &'static str,
     description: &'static str,
     annotations: ToolAnnotations,
 ) -> Tool {
-    // Every type of parameters is an object, which is all that could be wrong with one; a test looks at each.
-    let input: Arc<JsonObject> = schema_for_input::<I>().unwrap_or_default();
-    let mut output = schema_for_output::<O>();
-    shorten(Arc::make_mut(&mut output));
-    Tool::new(name, description, input).with_raw_output_schema(output).with_annotations(annotations)
-}
-
-/// What a tool takes is explained to the model; what it gives explains itself, and the list of tools is paid for in every conversation.
-fn shorten(schema: &mut JsonObject) {
-    // A field may have these names, and its schema is an object; what is explained in a text is not.
-    schema.retain(|name, value| !(matches!(name.as_str(), "description" | "title") && value.is_string()));
-    for value in schema.values_mut() {
-        shorten_within(value);
-    }
-}
-
-fn shorten_within(value: &mut Value) {
-    match value {
-        Value::Object(object) => shorten(object),
-        Value::Array(items) => items.iter_mut().for_each(shorten_within),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+    Tool::new(name, description, schema::of_input::<I>())
+        .with_raw_output_schema(Arc::new(schema::of_output::<O>()))
+        .with_annotations(annotations)
 }
 
 /// Every tool, in the order in which a model should think of them. Made once.
@@ -137,6 +118,12 @@ mod tests {
                 assert!(field.get("description").is_some(), "{}.{name} is not described", tool.name);
             }
             assert_eq!(tool.input_schema["additionalProperties"], false, "{}", tool.name);
+            let text = serde_json::to_string(tool).unwrap_or_default();
+            assert!(!text.contains("uint") && !text.contains("\"default\":null"), "{text}");
+            assert!(
+                !serde_json::to_string(&tool.input_schema).unwrap_or_default().contains("\"null\""),
+                "{text}"
+            );
             let gives = tool.output_schema.as_deref().and_then(schema).unwrap_or_default();
             assert!(!gives.is_empty(), "{}", tool.name);
             assert!(tool.annotations.is_some(), "{}", tool.name);

@@ -206,6 +206,7 @@ async fn submit(
         (false, false) => When::Never,
     };
     spec.owner = Some(access.owner.clone());
+    spec.polled = as_task;
     let mut targets = if told { vec![Target::Inbox] } else { Vec::new() };
     // A client that polls an MCP task is told by that, and need not be woken as well.
     if told && spec.session.is_some() && !as_task {

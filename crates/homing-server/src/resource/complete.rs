@@ -1,12 +1,10 @@
 //! `POST /v1/tasks/{ref}/complete`: somebody says how an external task ended.
 
-use homing_model::Code;
 use homing_model::api::CompleteRequest;
 
 use crate::answer::{Answer, json};
 use crate::app::to_the_end;
 use crate::call::Call;
-use crate::refusal::Refusal;
 
 /// The largest body: the longest answer, were each of its bytes escaped.
 pub(crate) const LIMIT: usize = 2 << 20;
@@ -22,8 +20,7 @@ pub(crate) async fn complete(call: Call) -> Answer {
         Some(owner) => owner,
         None => call.owner()?.to_owned(),
     };
-    let reference = call.reference.clone();
-    let reference = reference.ok_or_else(|| Refusal::new(Code::Internal, "this address names no task"))?;
+    let reference = call.own_external(&owner).await?;
     let engine = call.app.engine.clone();
     json(&to_the_end(async move { engine.complete(&reference, &owner, request).await }).await?)
 }

@@ -16,6 +16,7 @@ pub(crate) struct DaemonStopAnswer {
 
 /// Serves it.
 pub(crate) async fn stop(call: Call) -> Answer {
+    call.may_configure()?;
     call.app.asked.notify_one();
     json_with(StatusCode::ACCEPTED, &DaemonStopAnswer { stopping: true })
 }

@@ -1,6 +1,7 @@
 //! `/v1/deliveries`: what went out, and sending it again.
 
 use homing_engine::DeliveryQuery;
+use homing_model::nesting::Act;
 
 use crate::answer::{Answer, json};
 use crate::app::to_the_end;
@@ -24,8 +25,11 @@ pub(crate) const QUERY: &[Parameter] = &[
 /// `GET /v1/deliveries`.
 pub(crate) async fn list(call: Call) -> Answer {
     let task = match call.query.text("task") {
-        Some(reference) => Some(call.resolve(reference).await?),
-        None => None,
+        Some(reference) => Some(call.resolve(reference, Act::Look).await?),
+        None => {
+            call.standing.may_look_around("deliveries")?;
+            None
+        }
     };
     let state = call.query.text("state").and_then(|state| state.parse().ok());
     let query = DeliveryQuery {
@@ -40,6 +44,7 @@ pub(crate) async fn list(call: Call) -> Answer {
 
 /// `POST /v1/deliveries/{ref}/redeliver`.
 pub(crate) async fn redeliver(call: Call) -> Answer {
+    call.may_configure()?;
     let which = call.reference.clone().ok_or_else(|| Refusal::invalid("this address names no delivery"))?;
     let owner = call.owner()?.to_owned();
     let engine = call.app.engine.clone();

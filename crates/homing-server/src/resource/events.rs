@@ -12,7 +12,7 @@ use axum::http::HeaderName;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use homing_engine::{Engine, Error};
+use homing_engine::{Engine, Error, Standing};
 use homing_model::api::{EventsReset, ResetKind, ResetReason};
 use homing_model::{Event, Problem};
 use homing_store::store::{EventFilter, Filter};
@@ -66,7 +66,8 @@ pub(crate) async fn read(call: Call) -> Answer {
         (None, None) if !follow => 0,
         (None, _) => engine.last_event().await?,
     };
-    let log = Log { engine, filter, cursor };
+    let log =
+        Log { engine, filter, cursor, standing: call.standing.clone(), owner: call.owner()?.to_owned() };
     if follow {
         return Ok(sse::response(stream::body(
             Follower { log, news, over: false },
@@ -93,6 +94,9 @@ struct Log {
     engine: Engine,
     filter: EventFilter,
     cursor: u64,
+    /// Where its reader stands, and whom it speaks for.
+    standing: Standing,
+    owner: String,
 }
 
 /// A stretch of it.
@@ -117,13 +121,35 @@ impl Log {
         let reached = found.cursor.max(found.trimmed_to).max(self.cursor);
         let at_end = reached == self.cursor;
         self.cursor = reached;
-        Ok(Page { events: found.events, lost, trimmed_to: found.trimmed_to, at_end })
+        let events = self.seen(found.events).await?;
+        Ok(Page { events, lost, trimmed_to: found.trimmed_to, at_end })
+    }
+
+    /// Those that the reader may see: inside a task, of what it started.
+    async fn seen(&self, events: Vec<Event>) -> Result<Vec<Event>, Error> {
+        if self.standing.limited_to().is_none() {
+            return Ok(events);
+        }
+        let mut seen = Vec::new();
+        for event in events {
+            if let Some(task) = &event.task_id
+                && self.engine.sees(&self.standing, &self.owner, task).await?
+            {
+                seen.push(event);
+            }
+        }
+        Ok(seen)
     }
 
     /// What to begin anew with. The log goes on after it.
     async fn reset(&mut self, reason: ResetReason, trimmed_to: u64) -> Result<EventsReset, Error> {
         let at = self.engine.now();
-        let filter = Filter { owner: self.filter.owner.clone(), limit: SNAPSHOT, ..Filter::default() };
+        let filter = Filter {
+            owner: self.filter.owner.clone(),
+            within: self.standing.limited_to().cloned(),
+            limit: SNAPSHOT,
+            ..Filter::default()
+        };
         let (tasks, as_of) = self.engine.list_as_of(filter).await?;
         self.cursor = as_of;
         Ok(EventsReset { seq: as_of, kind: ResetKind::Reset, at, reason, trimmed_to, tasks })

@@ -5,6 +5,7 @@ use std::io;
 use bytes::Bytes;
 use homing_engine::{Engine, Error, OutputPart, OutputQuery};
 use homing_model::api::OutputGap;
+use homing_model::nesting::Act;
 use homing_model::{Problem, TaskId};
 
 use crate::answer::Answer;
@@ -23,7 +24,7 @@ pub(crate) const QUERY: &[Parameter] =
 
 /// Serves it.
 pub(crate) async fn follow(call: Call) -> Answer {
-    let id = call.task().await?;
+    let id = call.task(Act::Look).await?;
     let offset = call.last_event_id()?.or_else(|| call.query.number("offset")).unwrap_or(0);
     let mut follower = Follower {
         engine: call.app.engine.clone(),

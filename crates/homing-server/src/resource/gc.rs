@@ -6,6 +6,7 @@ use crate::call::Call;
 
 /// Serves it.
 pub(crate) async fn gc(call: Call) -> Answer {
+    call.may_configure()?;
     let engine = call.app.engine.clone();
     json(&to_the_end(async move { engine.gc().await }).await?)
 }

@@ -1,11 +1,9 @@
 //! `POST /v1/tasks/{ref}/heartbeat`: whoever runs an external task says that it goes on.
 
-use homing_model::Code;
 use homing_model::api::HeartbeatRequest;
 
 use crate::answer::{Answer, json};
 use crate::call::Call;
-use crate::refusal::Refusal;
 
 /// Serves it. Another owner's task is answered as one that is not there.
 pub(crate) async fn renew(call: Call) -> Answer {
@@ -18,8 +16,6 @@ pub(crate) async fn renew(call: Call) -> Answer {
         Some(owner) => owner,
         None => call.owner()?,
     };
-    let Some(reference) = &call.reference else {
-        return Err(Refusal::new(Code::Internal, "this address names no task"));
-    };
-    json(&call.app.engine.heartbeat(reference, owner).await?)
+    let reference = call.own_external(owner).await?;
+    json(&call.app.engine.heartbeat(&reference, owner).await?)
 }

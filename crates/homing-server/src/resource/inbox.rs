@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
+use homing_model::NoticeId;
 use homing_model::api::{AckRequest, InboxAnswer, Page, TakeRequest};
 use homing_model::binding::ToldRequest;
+use homing_model::nesting::Act;
 
 use crate::answer::{Answer, json};
 use crate::app::to_the_end;
@@ -29,11 +31,13 @@ pub(crate) const QUERY: &[Parameter] = &[
 
 /// `GET /v1/inbox`.
 pub(crate) async fn owners(call: Call) -> Answer {
+    call.standing.may_look_around("inbox_owners")?;
     json(&Page { items: call.app.engine.inbox_owners().await?, next_cursor: None })
 }
 
 /// `GET /v1/inbox/{owner}`.
 pub(crate) async fn peek(call: Call) -> Answer {
+    call.standing.may_use_inbox(call.name, owner(&call)?)?;
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
     let owner = owner(&call)?;
@@ -54,6 +58,7 @@ pub(crate) async fn take(call: Call) -> Answer {
     let longest = u64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(u64::MAX);
     request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
     let owner = owner(&call)?;
+    call.standing.may_use_inbox(call.name, owner)?;
     call.app.engine.confirm(owner).await?;
     json(&InboxAnswer { items: call.app.engine.take(owner, request).await? })
 }
@@ -63,7 +68,17 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
     let request = call.json::<AckRequest>()?;
     let owner = owner(&call)?.to_owned();
     let engine = call.app.engine.clone();
-    engine.confirm(&owner).await?;
+    if let Err(refusal) = call.standing.may_use_inbox(call.name, &owner) {
+        // Whose inbox it is does not matter for what the caller started itself.
+        for id in &request.ids {
+            if id.parse::<NoticeId>().is_ok() {
+                return Err(refusal.into());
+            }
+            call.resolve(id, Act::Dispose).await?;
+        }
+    } else {
+        engine.confirm(&owner).await?;
+    }
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
 }
 
@@ -71,6 +86,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
 pub(crate) async fn told(call: Call) -> Answer {
     let request = call.json::<ToldRequest>()?;
     let owner = owner(&call)?.to_owned();
+    call.standing.may_use_inbox(call.name, &owner)?;
     let engine = call.app.engine.clone();
     json(&to_the_end(async move { engine.told_notices(&owner, request).await }).await?)
 }

@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homing_model::Code;
 use homing_model::api::{InputAnswer, InputRequest};
+use homing_model::nesting::Act;
 
 use crate::answer::{Answer, json};
 use crate::call::Call;
@@ -27,7 +28,7 @@ pub(crate) async fn write(call: Call) -> Answer {
         return Err(Refusal::new(Code::TooLarge, format!("the input is larger than {MOST} bytes")));
     }
     let eof = eof || call.query.flag("eof").unwrap_or(false);
-    let id = call.task().await?;
+    let id = call.task(Act::Steer).await?;
     // Not to the end: who has gone must not keep others waiting for a task that does not read.
     let written = call.app.engine.input(&id, data, eof).await?;
     json(&InputAnswer { written })

@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub(crate) mod heartbeat;
 pub(crate) mod inbox;
 pub(crate) mod input;
+pub(crate) mod listener;
 pub(crate) mod openapi;
 pub(crate) mod output;
 pub(crate) mod output_index;

@@ -4,6 +4,7 @@ use axum::http::HeaderName;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
 use homing_engine::{OutputPart, OutputQuery};
+use homing_model::nesting::Act;
 use homing_shim::output::Stream;
 
 use crate::answer::Answer;
@@ -36,7 +37,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
 /// Serves it.
 pub(crate) async fn read(call: Call) -> Answer {
     let query = parse(&call.query)?;
-    let id = call.task().await?;
+    let id = call.task(Act::Look).await?;
     let part = call.app.engine.read_output(&id, query).await?;
     let name = HeaderName::from_static;
     let headers = [

@@ -27,6 +27,7 @@ pub(crate) async fn bind(call: Call) -> Answer {
 
 /// `GET /v1/sessions/{owner}`.
 pub(crate) async fn show(call: Call) -> Answer {
+    call.standing.may_use_inbox(call.name, owner(&call)?)?;
     answer(&call.app.engine.session(owner(&call)?).await?)
 }
 
@@ -34,6 +35,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 pub(crate) async fn unbind(call: Call) -> Answer {
     local(&call)?;
     let owner = owner(&call)?;
+    call.standing.may_use_inbox(call.name, owner)?;
     // Whoever takes its leave has heard what it was told.
     call.app.engine.confirm(owner).await?;
     call.app.engine.unbind_session(owner).await?;

@@ -9,6 +9,7 @@ use crate::call::Call;
 pub(crate) async fn show(call: Call) -> Answer {
     let engine = &call.app.engine;
     let mut status = engine.status().await?;
+    status.listener = call.app.listener.info().await.ok();
     if let Some(settings) = call.app.settings.as_ref().map(Arc::clone) {
         let config = engine.config();
         // The file is read, which may take as long as its disk does. One that cannot be looked at is left out.

@@ -51,7 +51,7 @@ pub(crate) async fn submit(call: Call) -> Answer {
     let caller = call.caller()?;
     // Whichever owner it is, it is checked with the rest of the spec.
     spec.owner = spec.owner.or_else(|| caller.owner.clone());
-    if let Some(owner) = &spec.owner {
+    if let (Some(owner), None) = (&spec.owner, call.standing.limited_to()) {
         call.app.engine.confirm(owner).await?;
     }
     let idempotency = match call.header(IDEMPOTENCY_KEY.name)? {
@@ -78,6 +78,7 @@ pub(crate) async fn list(call: Call) -> Answer {
         owner: query.text("owner").map(str::to_owned),
         statuses: query.words("status")?,
         labels: labels(query.all("label"))?,
+        within: call.standing.limited_to().cloned(),
         limit: query.number("limit").and_then(|limit| u32::try_from(limit).ok()).unwrap_or(PAGE),
         cursor: query.text("cursor").map(str::to_owned),
     };

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use homing_engine::WaitMode;
 use homing_model::api::WaitAnswer;
+use homing_model::nesting::Act;
 use homing_model::{Code, TaskId};
 
 use crate::answer::{Answer, json_with};
@@ -36,9 +37,14 @@ const fn status(done: bool) -> StatusCode {
     if done { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
+/// Who is told takes it from the inbox.
+fn act(call: &Call) -> Act {
+    if call.query.flag("told") == Some(true) { Act::Dispose } else { Act::Look }
+}
+
 /// Waits for one.
 pub(crate) async fn one(call: Call) -> Answer {
-    let id = call.task().await?;
+    let id = call.task(act(&call)).await?;
     let answer = call.app.engine.wait(&[id], WaitMode::All, call.query.millis("timeout_ms")).await?;
     let Some(task) = answer.items.first() else {
         return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
@@ -55,7 +61,7 @@ pub(crate) async fn several(call: Call) -> Answer {
     }
     let mut ids: Vec<TaskId> = Vec::with_capacity(references.len());
     for reference in &references {
-        ids.push(call.resolve(reference).await?);
+        ids.push(call.resolve(reference, act(&call)).await?);
     }
     let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
     let answer = call.app.engine.wait(&ids, mode, call.query.millis("timeout_ms")).await?;
@@ -68,7 +74,11 @@ async fn tell(call: &Call, answer: &WaitAnswer) -> Result<(), Refusal> {
     if call.query.flag("told") == Some(true) {
         let owner = call.owner()?;
         let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
-        call.app.engine.told(owner, ended.map(|task| task.id.clone()).collect()).await?;
+        let ended = ended.map(|task| task.id.clone()).collect();
+        match call.standing.limited_to() {
+            Some(inside) => call.app.engine.told_inside(inside, owner, ended).await?,
+            None => call.app.engine.told(owner, ended).await?,
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use homing_engine::Config;
+use homing_testkit::wait_for;
 
 use crate::served::{Served, helper};
 
@@ -52,4 +53,23 @@ fn p11_another_user_is_refused_even_where_the_folder_lets_them_in() {
     open(&copy);
     let refused = ask(Command::new(copy).uid(65534), "plain", &served);
     assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("HM0017"), "{refused}");
+}
+
+#[test]
+fn p11_a_connection_that_was_handed_on_is_still_that_of_the_task_it_was_made_in() {
+    let served = Served::start();
+    for round in 0..5 {
+        let answer = served.home().parent().unwrap().join(format!("answer.{round}"));
+        let argv = [helper(), "hand".into(), served.socket(), answer.clone()];
+        let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+        let submitted = served.post("/v1/tasks", &serde_json::json!({ "argv": argv }).to_string());
+        assert_eq!(submitted.status, 201, "{}", submitted.text());
+        let said = wait_for("what was answered", || std::fs::read_to_string(&answer).ok());
+        // Either it was seen to be inside, or there was nobody left to look at.
+        assert!(said.starts_with("HTTP/1.1 403"), "{said}");
+        assert!(
+            said.contains("HM0054") || said.contains("is gone") || said.contains("cannot be seen"),
+            "{said}"
+        );
+    }
 }

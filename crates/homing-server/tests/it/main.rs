@@ -6,6 +6,8 @@ mod confine;
 mod control;
 mod events;
 mod follow;
+mod listener;
+mod nesting;
 mod output;
 mod served;
 mod submit;

@@ -11,6 +11,7 @@ use rustix::event::PollFlags;
 use super::revive;
 use super::service::Service;
 use super::stop::{self, Cause};
+use super::vigil;
 use crate::cgroup;
 use crate::clock;
 use crate::record::{self, ExitRecord, Survivor, Verdict};
@@ -143,17 +144,19 @@ impl Service {
             .is_some_and(|marker| record::commit(self.folder.as_fd(), marker, record).is_ok());
         if kept {
             self.settle(Safety::Record);
-        } else if self.tree_gone {
-            self.revive();
+        } else if self.tree_gone
+            && let Some(home) = self.unrevived()
+        {
+            // It can take the end from us even if the disk cannot, and asks for it before it serves: it must not find us waiting for it.
+            vigil::begin_revival(home);
+            self.revived = true;
         }
     }
 
-    /// Brings the daemon back, once: it can take the end from us even if the disk cannot.
-    fn revive(&mut self) {
-        if let Some(home) = self.launch.revive.as_ref().filter(|_| !self.revived) {
-            revive::revive(Path::new(OsStr::from_bytes(home)));
-            self.revived = true;
-        }
+    /// Where the daemon is still to be brought back, if it is.
+    fn unrevived(&self) -> Option<&Path> {
+        let home = self.launch.revive.as_ref().filter(|_| !self.revived)?;
+        Some(Path::new(OsStr::from_bytes(home)))
     }
 
     fn sync(&mut self) {
@@ -246,8 +249,9 @@ impl Service {
             let _ = folder::remove(&self.folder, folder::SOCKET);
         }
         let confirmed = matches!(self.phase, Phase::Told { safety: Safety::Ledger, .. });
-        if !confirmed {
-            self.revive();
+        if !confirmed && let Some(home) = self.unrevived() {
+            revive::revive(home);
+            self.revived = true;
         }
     }
 }

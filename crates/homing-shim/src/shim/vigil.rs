@@ -66,7 +66,7 @@ impl Vigil {
 }
 
 /// Starts a process that brings keeper and daemon back, unless one is at it.
-fn begin_revival(path: &Path) {
+pub(super) fn begin_revival(path: &Path) {
     let Ok(turn) = folder::open(path) else { return };
     if !folder::lock(&turn).is_ok_and(|ours| ours) {
         return;

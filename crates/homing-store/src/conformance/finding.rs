@@ -1,8 +1,10 @@
 //! Finding tasks: by id, by its start, by name, by `@last`.
 
 use homing_model::Reference;
+use homing_model::notify::When;
 
-use super::fixture::{Ledger, at, create, finish, finished, get, id, named, submit};
+use super::fixture::{Ledger, at, create, finish, finished, get, id, named, submit, telling};
+use crate::outbox::DeliveryFilter;
 use crate::store::Found;
 
 async fn find(store: &Ledger, text: &str) -> Found {
@@ -27,6 +29,32 @@ pub async fn several_are_answered_in_the_order_asked(store: Ledger) {
     let many = store.get_many(vec![id(2), id(3), id(1), id(2)]).await.expect("they can be read");
     let ids: Vec<_> = many.into_iter().map(|record| record.map(|record| record.id)).collect();
     assert_eq!(ids, [Some(id(2)), None, Some(id(1)), Some(id(2))]);
+}
+
+/// What waits for the owner comes first: that is what can be acknowledged.
+pub async fn a_start_finds_notices_and_deliveries(store: Ledger) {
+    for n in [1, 2] {
+        create(&store, telling(n, When::Always, &["https://x.example/"]), 0).await;
+        finish(&store, n, 1, 0).await;
+    }
+    let waiting = store.peek("ann".into(), 9, at(2)).await.expect("readable").0;
+    let ids: Vec<_> = waiting.into_iter().map(|notice| notice.id).collect();
+    let all = store.find_notices("n-".into(), "ann".into()).await.expect("found");
+    assert!(all.len() == 2 && ids.iter().all(|id| all.contains(id)), "{all:?}");
+    let [first, second] = &ids[..] else { panic!("{ids:?}") };
+    assert_eq!(store.find_notices(first.to_string(), "bob".into()).await, Ok(vec![first.clone()]));
+    store.acknowledge("ann".into(), vec![first.clone()], Vec::new()).await.expect("taken");
+    assert_eq!(store.find_notices("n-".into(), "ann".into()).await, Ok(vec![second.clone()]));
+    assert_eq!(store.find_notices(first.to_string(), "ann".into()).await, Ok(vec![first.clone()]));
+    assert_eq!(store.find_notices("n-zzzzzzzzzz".into(), "ann".into()).await, Ok(Vec::new()));
+
+    let filter = DeliveryFilter { limit: 9, ..DeliveryFilter::default() };
+    let deliveries = store.deliveries(filter).await.expect("readable").items;
+    let mut ids: Vec<_> = deliveries.iter().map(|delivery| delivery.id.clone()).collect();
+    ids.sort();
+    assert_eq!(store.find_deliveries("d-".into()).await, Ok(ids.clone()));
+    assert_eq!(store.find_deliveries(ids[0].as_str()[..11].into()).await, Ok(vec![ids[0].clone()]));
+    assert!(deliveries.iter().all(|delivery| delivery.notice_type.as_deref() == Some("task.completed")));
 }
 
 /// Tombstones included.

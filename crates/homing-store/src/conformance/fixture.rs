@@ -3,7 +3,9 @@
 use crate::outbox::Report;
 use std::sync::Arc;
 
+use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
+use homing_model::watch::State;
 use homing_model::{Attempt, Ending, Masks, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 
 use crate::record::{NewTask, Record, Started};
@@ -43,10 +45,11 @@ pub fn submit(n: u64) -> Submit {
         masks: Masks::default(),
         parent: None,
         depth: 0,
+        network: false,
         node: "here".into(),
         boot_id: "this".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None }
 }
 
 /// The same with a name.
@@ -105,6 +108,19 @@ pub async fn create(store: &Ledger, submit: Submit, millis: i64) -> Record {
 pub async fn start(store: &Ledger, n: u64, millis: i64) -> Record {
     let started = Started { pid: 7, at: at(millis) };
     done(store.started(first(n), started).await.expect("the start is taken"))
+}
+
+/// Tells something of the `n`th task while it lives, the `turn`th of it.
+pub async fn tell(
+    store: &Ledger,
+    n: u64,
+    turn: u64,
+    body: Body,
+    at_most: Option<When>,
+    millis: i64,
+) -> Applied {
+    let state = State { turn, ..State::default() };
+    store.watched(first(n), state, Some(body), n * 100 + turn, at_most, at(millis)).await.expect("judged")
 }
 
 /// Ends the `n`th task, and expects that to apply.

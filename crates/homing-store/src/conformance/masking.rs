@@ -6,7 +6,7 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::{Masks, OsText, Outcome, Progress, Survivor, Timestamp};
 
-use super::fixture::{Ledger, at, create, done, ending, first, get, id, telling};
+use super::fixture::{Ledger, at, create, done, ending, first, get, id, tell, telling};
 use crate::outbox::{DeliveryFilter, Next, Report, Settled};
 use crate::store::EventFilter;
 
@@ -25,9 +25,9 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
     let progress = Progress { percent: None, text: said("at"), at: at(1) };
     done(store.progress(id(1), progress).await.expect("taken"));
     let seen = Body::Matched { pattern: VALUE.into(), line: VALUE.into(), held_back: 0, explanation: None };
-    done(store.publish(id(1), seen, 3, None, at(2)).await.expect("taken"));
+    done(tell(&store, 1, 1, seen, None, 2).await);
     let heartbeat = Body::Heartbeat { new_output: VALUE.into() };
-    done(store.publish(id(1), heartbeat, 4, None, at(3)).await.expect("taken"));
+    done(tell(&store, 1, 2, heartbeat, None, 3).await);
 
     let mut end = ending(5, 7);
     let survivors = vec![Survivor { pid: 1, name: VALUE.into() }];

@@ -11,6 +11,7 @@ mod forgetting;
 mod listing;
 mod logging;
 mod masking;
+mod nesting;
 mod seating;
 mod submitting;
 mod telling;
@@ -28,6 +29,7 @@ pub use forgetting::*;
 pub use listing::*;
 pub use logging::*;
 pub use masking::*;
+pub use nesting::*;
 pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
@@ -49,6 +51,8 @@ macro_rules! store_conformance_cases {
             one_request_key_stands_for_one_body_until_it_expires
             a_request_key_survives_the_end_of_a_joined_task
             p12_an_id_in_use_is_not_issued_again
+            p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may
+            p11_whether_its_caller_was_on_the_network_stays_with_a_delivery
             p1_first_finisher_wins
             p1_concurrent_finishers_agree_on_one_end
             p1_a_stale_attempt_changes_nothing
@@ -59,11 +63,13 @@ macro_rules! store_conformance_cases {
             live_tasks_are_listed_oldest_first
             several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
+            a_start_finds_notices_and_deliveries
             a_name_finds_the_live_task_then_the_newest_ended
             a_name_comes_before_an_id_that_starts_so
             at_last_is_the_newest_task_of_the_owner
             live_tasks_come_first_each_newest_first
             filters_narrow_a_list
+            a_list_within_a_task_holds_what_came_of_it_and_nothing_else
             a_strange_cursor_is_told_apart
             pages_are_complete_and_without_duplicates_while_tasks_end
             counts_follow_every_step
@@ -93,12 +99,14 @@ macro_rules! store_conformance_cases {
             a_session_is_in_the_process_that_it_was_last_seen_in
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
             p5_what_a_process_that_is_gone_was_told_is_open_again
+            p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
             sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
+            p5_what_may_not_go_out_by_now_stays_as_it_is
             p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does
             p5_what_found_a_command_busy_goes_with_the_next
             p5_a_command_is_told_the_rest_after_its_end

@@ -1,9 +1,10 @@
 //! Where sessions are, and what was told to them.
 
 use homing_model::Agent;
+use homing_model::binding::POLLED_MS;
 use homing_model::notify::When;
 
-use super::fixture::{Ledger, at, create, finish, telling};
+use super::fixture::{Ledger, at, create, finish, id, telling};
 use crate::session::{Bind, Binding};
 
 /// A binding of session `session` to the process `pid`.
@@ -18,7 +19,7 @@ fn seat(agent: Agent, session: &str, pid: u32, millis: i64) -> Bind {
         streak: 0,
         bound_at: at(millis),
     };
-    Bind { binding, alone: false, gives_back: false }
+    Bind { binding, alone: false, gives_back: false, polls: false }
 }
 
 async fn sessions_of(store: &Ledger, pids: &[u32]) -> Vec<String> {
@@ -114,4 +115,23 @@ pub async fn sessions_are_kept_for_a_while_and_so_many(store: Ledger) {
     store.bind(seat(Agent::Claude, "new", 1, month * 3)).await.expect("taken");
     assert_eq!(store.binding(Agent::Claude, "s1000".into()).await, Ok(None));
     assert!(store.binding(Agent::Claude, "new".into()).await.expect("readable").is_some());
+}
+
+/// An MCP client polls for the end of its task: others see that only once it did not come for it, also after a restart of the agent.
+pub async fn p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls(store: Ledger) {
+    let mut submit = telling(1, When::Always, &[]);
+    submit.task.owner = "claude:s".into();
+    submit.task.spec.polled = true;
+    create(&store, submit, 0).await;
+    store.bind(seat(Agent::Claude, "s", 10, 0)).await.expect("taken");
+    finish(&store, 1, 1, 0).await;
+    let open = async |millis| store.peek("claude:s".into(), 9, at(millis)).await.expect("readable").0.len();
+    assert_eq!((open(2).await, open(POLLED_MS).await, open(POLLED_MS + 1).await), (0, 0, 1));
+    let again = Bind { gives_back: true, polls: true, ..seat(Agent::Claude, "s", 20, 50_000) };
+    store.bind(again).await.expect("taken");
+    assert_eq!((open(50_001).await, open(50_000 + POLLED_MS).await), (0, 1));
+    store.bind(Bind { gives_back: true, ..seat(Agent::Claude, "s", 30, 50_002) }).await.expect("taken");
+    store.told("claude:s".into(), vec![id(1)], at(200_000)).await.expect("taken");
+    store.confirm("claude:s".into(), at(60_000)).await.expect("taken");
+    assert_eq!(open(300_000).await, 0, "it was told by a poll");
 }

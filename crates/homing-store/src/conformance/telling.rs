@@ -3,13 +3,16 @@
 use homing_model::detail::InboxState;
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
+use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::{
-    DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
+    Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
 };
 
-use super::fixture::{Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, telling};
-use crate::outbox::{DeliveryFilter, Next, Redeliver, Report, Settled};
+use super::fixture::{
+    Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
+};
+use crate::outbox::{DeliveryFilter, Next, Redeliver, Redelivered, Report, Settled};
 use crate::store::{Applied, EventFilter, Filter};
 
 const HOOK: &str = "https://x.example/hook?token=1";
@@ -163,12 +166,8 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
         notices.into_iter().map(|notice| (notice.kind.unwrap_or_default(), notice.inbox)).collect::<Vec<_>>()
     };
     assert_eq!(state(0).await, []);
-    done(
-        store
-            .publish(id(1), Body::Quiet { quiet_ms: 5, waiting_for_input: false }, 3, None, at(1))
-            .await
-            .expect("taken"),
-    );
+    let quiet = Body::Quiet { quiet_ms: 5, waiting_for_input: false };
+    done(tell(&store, 1, 1, quiet, None, 1).await);
     finish(&store, 1, 2, 0).await;
     let (quiet, completed) = ("task.quiet".to_owned(), "task.completed".to_owned());
     assert_eq!(
@@ -196,17 +195,17 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
 pub async fn p5_notices_of_a_live_task_come_too_and_none_after_its_end(store: Ledger) {
     create(&store, telling(1, When::Failure, &[HOOK]), 0).await;
     let body = Body::Quiet { quiet_ms: 5, waiting_for_input: true };
-    done(store.publish(id(1), body.clone(), 3, None, at(1)).await.expect("taken"));
+    done(tell(&store, 1, 1, body.clone(), None, 1).await);
     assert_eq!(
         peek(&store, "ann", 1).await.iter().map(|notice| notice.body.clone()).collect::<Vec<_>>(),
         std::slice::from_ref(&body)
     );
     assert_eq!(pending(&store).await, 1);
     create(&store, telling(2, When::Never, &[HOOK]), 0).await;
-    done(store.publish(id(2), body.clone(), 3, None, at(1)).await.expect("logged all the same"));
-    assert_eq!(pending(&store).await, 1);
+    done(tell(&store, 2, 1, body.clone(), None, 1).await);
+    assert_eq!(pending(&store).await, 1, "in the log all the same, and nowhere else");
     finish(&store, 1, 2, 0).await;
-    rejected(store.publish(id(1), body, 3, None, at(3)).await.expect("judged"));
+    rejected(tell(&store, 1, 2, body, None, 3).await);
 }
 
 /// A claim is one's own until its lease ends; who comes too late settles nothing.
@@ -274,15 +273,36 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
         [(2, Some("gone"))]
     );
     assert_eq!(store.delivery_counts().await.expect("readable").dead, 1);
-    assert_eq!(
-        store.redeliver(Redeliver::State(DeliveryState::Dead), at(30)).await,
-        Ok(vec![last.id.clone()])
-    );
-    let again = claim(30).await.expect("claimed").pop().expect("one");
-    assert_eq!((again.attempts, &again.notice), (0, &last.notice));
-    assert!(settle(&store, &again, Next::Delivered, 31).await);
-    assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(32)).await, Ok(vec![last.id.clone()]));
-    assert_eq!(store.redeliver(Redeliver::Delivery(last.id), at(33)).await.expect("taken").len(), 1);
+    let again = |which, now| store.redeliver(which, Vec::new(), at(now));
+    let ours = Ok(Redelivered { due: vec![last.id.clone()], closed: Vec::new() });
+    assert_eq!(again(Redeliver::State(DeliveryState::Dead), 30).await, ours);
+    let anew = claim(30).await.expect("claimed").pop().expect("one");
+    assert_eq!((anew.attempts, &anew.notice), (0, &last.notice), "the schedule begins anew");
+    assert!(settle(&store, &anew, Next::Delivered, 31).await);
+    let filter = DeliveryFilter { state: Some(DeliveryState::Delivered), ..filter };
+    let delivered = store.deliveries(filter).await.expect("readable").items.pop().expect("one");
+    assert_eq!((delivered.attempts, delivered.history.len()), (3, 3), "attempts are counted on");
+    assert_eq!(again(Redeliver::Task(id(1)), 32).await, ours);
+    assert_eq!(again(Redeliver::Delivery(last.id.clone()), 33).await, ours);
+    assert_eq!(claim(33).await.expect("claimed").first().map(|claim| claim.attempts), Some(0));
+}
+
+/// What may not go out by now is not begun anew, and nothing of it is changed; the rest is.
+pub async fn p5_what_may_not_go_out_by_now_stays_as_it_is(store: Ledger) {
+    create(&store, telling(1, When::Always, &[HOOK, "exec:cat"]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    let claimed = store.claim("https://x.example".into(), 1, at(50), at(1)).await.expect("claimed");
+    let webhook = claimed.first().expect("one");
+    assert!(settle(&store, webhook, Next::Delivered, 2).await);
+    let filter = DeliveryFilter { limit: 9, ..DeliveryFilter::default() };
+    let before = store.deliveries(filter.clone()).await.expect("readable").items;
+    let again = store.redeliver(Redeliver::Task(id(1)), vec![TargetKind::Webhook], at(9)).await;
+    let again = again.expect("taken");
+    assert_eq!(again.closed, [(webhook.id.clone(), TargetKind::Webhook)]);
+    assert_eq!((again.due.len(), again.due.contains(&webhook.id)), (1, false));
+    let after = store.deliveries(filter).await.expect("readable").items;
+    let of = |rows: &[Delivery]| rows.iter().find(|row| row.id == webhook.id).cloned();
+    assert_eq!(of(&after), of(&before));
 }
 
 /// Three ends, one hand-over; busy spends nothing; only the hook's end gives them back; a hook is nobody's task.
@@ -385,7 +405,7 @@ pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
     assert_eq!(give(10).await, [id(1)]);
     tell(2).await;
     tell(3).await;
-    assert_eq!(store.redeliver(Redeliver::Task(id(1)), at(2)).await.expect("taken").len(), 1);
+    assert_eq!(store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(2)).await.expect("taken").due.len(), 1);
     assert_eq!(store.due(at(9)).await, Ok((Vec::new(), None)), "only its end makes them due");
     assert_eq!(store.claim(channel(), 9, at(50), at(9)).await, Ok(Vec::new()));
     finish(&store, 10, 3, 0).await;
@@ -397,6 +417,13 @@ pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
     assert_eq!(told, all, "none is lost");
     finish(&store, 11, 4, 0).await;
     assert_eq!(pending(&store).await, 0);
+    let filter = DeliveryFilter { task: Some(id(1)), limit: 9, ..DeliveryFilter::default() };
+    let again = store.deliveries(filter).await.expect("readable").items.pop().expect("one");
+    assert_eq!((again.attempts, again.history.len()), (2, 2), "the run before counts too");
+    for (hook, had) in [(10, 0), (11, 3)] {
+        let filter = DeliveryFilter { hook: Some(id(hook)), limit: 9, ..DeliveryFilter::default() };
+        assert_eq!(store.deliveries(filter).await.expect("readable").items.len(), had, "who had it last");
+    }
 }
 
 fn n64(n: u64) -> i64 {

@@ -9,7 +9,7 @@ use homing_model::{
     Agent, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
 };
 
-use super::fixture::{Ledger, at, create, done, ending, first, id, submit};
+use super::fixture::{Ledger, at, create, done, ending, first, id, submit, tell};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
@@ -205,7 +205,7 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     assert_eq!(inbox(&store, 3).await.len(), 0, "a wake that was delivered acknowledges");
     let notices = store.notices(id(3), 9, at(3)).await.expect("readable");
     assert_eq!(notices.first().map(|notice| notice.inbox), Some(InboxState::Acknowledged));
-    store.redeliver(Redeliver::Task(id(1)), at(4)).await.expect("taken");
+    store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(4)).await.expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
 }
 
@@ -349,7 +349,10 @@ pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Le
     assert_eq!(inbox(&store, wake::LONGEST_MS).await.len(), 1);
     let (channels, _) = store.due(at(wake::LONGEST_MS)).await.expect("readable");
     assert_eq!(channels, ["https://x.example"]);
-    store.redeliver(Redeliver::Delivery(old.id.clone()), at(wake::LONGEST_MS)).await.expect("taken");
+    store
+        .redeliver(Redeliver::Delivery(old.id.clone()), Vec::new(), at(wake::LONGEST_MS))
+        .await
+        .expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, wake::LONGEST_MS).await, Some(1));
 }
 
@@ -376,7 +379,8 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     let states: Vec<_> = deliveries(&store).await.into_iter().map(|row| (row.target, row.state)).collect();
     let dead: Vec<_> = states.iter().filter(|(_, state)| *state == DeliveryState::Dead).collect();
     assert_eq!(dead, [&("https://x.example/".to_owned(), DeliveryState::Dead)]);
-    let again = store.redeliver(Redeliver::State(DeliveryState::Dead), at(4)).await.expect("taken");
+    let again =
+        store.redeliver(Redeliver::State(DeliveryState::Dead), Vec::new(), at(4)).await.expect("taken").due;
     assert_eq!(again.len(), 1);
     assert_eq!(store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed").len(), 1);
 }
@@ -420,7 +424,7 @@ pub async fn the_operator_has_the_last_word_on_stops_and_on_live_tasks(store: Le
         task.task.spec.notify = Some(Notify::usual());
         create(&store, task, 0).await;
         let quiet = Body::Quiet { quiet_ms: 5, waiting_for_input: false };
-        done(store.publish(id(n), quiet, n, Some(most), at(1)).await.expect("taken"));
+        done(tell(&store, n, 1, quiet, Some(most), 1).await);
         let by = owner.as_str().into();
         done(store.stop_requested(id(n), by, 50 + n, Some(most), at(2)).await.expect("taken"));
         let (notices, _) = store.peek(owner, 9, at(3)).await.expect("readable");

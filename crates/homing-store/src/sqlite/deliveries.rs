@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::{events, row};
-use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Settled};
+use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Redelivered, Settled};
 use crate::store::Error;
 
 /// When a pending delivery is next due, as the index has it.
@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts, created_at, body, busy, shown, route \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown, route, network \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -172,6 +172,7 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
             .transpose()
             .map_err(text)?,
         secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
+        network: row.get(14).map_err(text)?,
         attempts: row.get(8).map_err(text)?,
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
         busy: row.get(11).map_err(text)?,
@@ -195,22 +196,37 @@ pub(super) fn release(conn: &Connection) -> Result<(), Error> {
          WHERE state = 'pending' AND held_until IS NOT NULL AND held_until < ?1",
     )?
     .execute([HANDED_OVER])?;
-    let mut query = conn.prepare_cached(
-        "SELECT DISTINCT hook FROM deliveries INDEXED BY deliveries_hook \
-         WHERE hook IS NOT NULL AND state = 'pending' AND held_until = ?1",
+    release_unending(conn).map(drop)
+}
+
+/// Gives back what commands have that can never end; answers how many of those there are.
+pub(super) fn release_unending(conn: &Connection) -> Result<u64, Error> {
+    let hooks = unending(conn)?;
+    let mut give_back = conn.prepare_cached(
+        "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
-    let hooks =
-        query.query_map([HANDED_OVER], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    for hook in &hooks {
+        tracing::error!(hook, "a command can never end; what it was given is due again");
+        give_back.execute(params![hook, HANDED_OVER])?;
+    }
+    Ok(hooks.len() as u64)
+}
+
+/// Commands that have something and can never end. Only what is pending is looked at.
+pub(super) fn unending(conn: &Connection) -> Result<Vec<String>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT DISTINCT hook FROM deliveries INDEXED BY deliveries_pending \
+         WHERE state = 'pending' AND max(next_at, coalesce(held_until, 0)) = 9223372036854775807 AND hook IS NOT NULL",
+    )?;
+    let hooks = query.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+    let mut stuck = Vec::new();
     for hook in hooks {
         if !can_end(conn, &hook)? {
-            conn.prepare_cached(
-                "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
-                 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
-            )?
-            .execute(params![hook, HANDED_OVER])?;
+            stuck.push(hook);
         }
     }
-    Ok(())
+    Ok(stuck)
 }
 
 /// Whether a command's end can still settle what it was given. One whose row is damaged or gone never ends, and nobody is to wait for it.
@@ -326,8 +342,7 @@ pub(super) fn give_up(
     while closed.len() < limit as usize
         && let Some(row) = rows.next()?
     {
-        let kind = row.get::<_, String>(1)?.parse::<Target>().ok().map(|target| TargetKind::from(&target));
-        if let Some(kind) = kind.filter(|kind| kinds.contains(kind)) {
+        if let Some(kind) = kind_of(&row.get::<_, String>(1)?).filter(|kind| kinds.contains(kind)) {
             closed.push((row.get::<_, i64>(0)?, kind));
         }
     }
@@ -340,15 +355,27 @@ pub(super) fn give_up(
 
 /// Deliveries, newest first, and where the next page begins.
 pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<DeliveryPage, Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT seq, id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook \
-         FROM deliveries WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR task_id = ?2) AND (?3 IS NULL OR owner = ?3) \
-         AND (?4 IS NULL OR seq < ?4) ORDER BY seq DESC LIMIT ?5",
-    )?;
+    // Only what is asked for is in the question, so that it finds its index.
+    let asked: String = [
+        (filter.state.is_some(), "state = ?1 AND "),
+        (filter.task.is_some(), "task_id = ?2 AND "),
+        (filter.owner.is_some(), "owner = ?3 AND "),
+        (filter.hook.is_some(), "hook = ?4 AND hook IS NOT NULL AND "),
+    ]
+    .into_iter()
+    .filter_map(|(is_asked, condition)| is_asked.then_some(condition))
+    .collect();
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT d.seq, d.id, notice_id, task_id, owner, shown, state, attempts, created_at, next_at, ended_at, reason, history, hook, \
+         CASE WHEN json_valid(body) THEN json_extract(body, '$.type') END \
+         FROM deliveries AS d LEFT JOIN notices ON notices.seq = notice_seq \
+         WHERE {asked}d.seq < coalesce(?5, 9223372036854775807) ORDER BY d.seq DESC LIMIT ?6"
+    ))?;
     let mut rows = query.query(params![
         filter.state.map(DeliveryState::as_str),
         filter.task.as_ref().map(TaskId::as_str),
         filter.owner,
+        filter.hook.as_ref().map(TaskId::as_str),
         filter.before.map(row::signed),
         filter.limit.saturating_add(1),
     ])?;
@@ -383,6 +410,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     Ok(Delivery {
         id: parsed(1)?.parse().map_err(text)?,
         notice_id: parsed(2)?.parse().map_err(text)?,
+        notice_type: row.get(14).unwrap_or_default(),
         task_id: parsed(3)?.parse().map_err(text)?,
         owner: parsed(4)?,
         target: parsed(5)?,
@@ -402,29 +430,48 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, with no attempt made. The history stays. What a command has is due once that has ended.
+/// Makes deliveries pending and due, and their schedule begin anew. The attempts and their history stay. What a command has is due once
+/// that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
     which: &Redeliver,
+    closed: &[TargetKind],
     now: Timestamp,
-) -> Result<Vec<DeliveryId>, Error> {
+) -> Result<Redelivered, Error> {
     let (column, value) = match which {
         Redeliver::Delivery(id) => ("id", id.as_str()),
         Redeliver::Task(id) => ("task_id", id.as_str()),
         Redeliver::State(state) => ("state", state.as_str()),
     };
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT seq, id, target FROM deliveries WHERE {column} = ?1 ORDER BY seq"
+    ))?;
+    let rows = query
+        .query_map([value], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))?
+        .collect::<rusqlite::Result<Vec<(i64, _, _)>>>()?;
     // The fence moves on: an attempt that is still under way settles nothing.
-    let statement = format!(
-        "UPDATE deliveries SET state = 'pending', attempts = 0, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
+    let mut begin = conn.prepare_cached(
+        "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
          held_until = CASE WHEN state = 'pending' AND held_until = ?3 THEN held_until END, \
-         again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 \
-         WHERE {column} = ?1 RETURNING id"
-    );
-    let mut update = conn.prepare_cached(&statement)?;
-    let ids = update
-        .query_map(params![value, now.as_millis(), HANDED_OVER], |row| row.get::<_, String>(0))?
-        .collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
+         again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
+    )?;
+    let mut redelivered = Redelivered::default();
+    for (seq, id, target) in rows {
+        let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        match kind_of(&target).filter(|kind| closed.contains(kind)) {
+            Some(kind) => redelivered.closed.push((id, kind)),
+            None => {
+                begin.execute(params![seq, now.as_millis(), HANDED_OVER])?;
+                redelivered.due.push(id);
+            }
+        }
+    }
+    Ok(redelivered)
+}
+
+/// The kind of a target as it is kept; none if that is damaged.
+fn kind_of(target: &str) -> Option<TargetKind> {
+    target.parse::<Target>().ok().map(|target| TargetKind::from(&target))
 }
 
 /// How many are pending, and how many were given up.

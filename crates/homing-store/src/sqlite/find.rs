@@ -1,6 +1,6 @@
 //! What a person means by a few characters.
 
-use homing_model::{Reference, Status, TaskId};
+use homing_model::{DeliveryId, NoticeId, Reference, Status, TaskId};
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use super::cursor::{Cursor, Section};
@@ -70,6 +70,38 @@ fn starting_with(conn: &Connection, prefix: &str, only: Option<&str>) -> Result<
     or_expired(known, || {
         found(conn, "SELECT id FROM issued WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", [prefix, &above])
     })
+}
+
+/// Notices that begin so: of those that wait for the owner, or else of all.
+pub(super) fn notices(conn: &Connection, start: &str, owner: &str) -> Result<Vec<NoticeId>, Error> {
+    let above = format!("{start}~");
+    let waiting = few(
+        conn,
+        "SELECT id FROM inbox INDEXED BY inbox_notice WHERE id >= ?1 AND id < ?2 AND owner = ?3 ORDER BY id LIMIT 6",
+        params![start, above, owner],
+    )?;
+    if !waiting.is_empty() {
+        return Ok(waiting);
+    }
+    few(conn, "SELECT id FROM notices WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6", params![start, above])
+}
+
+/// Deliveries that begin so.
+pub(super) fn deliveries(conn: &Connection, start: &str) -> Result<Vec<DeliveryId>, Error> {
+    let above = format!("{start}~");
+    few(
+        conn,
+        "SELECT id FROM deliveries WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 6",
+        params![start, above],
+    )
+}
+
+/// Ids that make sense; a damaged one is not what anybody meant.
+fn few<Id: std::str::FromStr>(conn: &Connection, sql: &str, params: impl Params) -> Result<Vec<Id>, Error> {
+    let mut query = conn.prepare_cached(sql)?;
+    let ids =
+        query.query_map(params, |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
 /// Where there is no task and no tombstone: an id of which only that is left.

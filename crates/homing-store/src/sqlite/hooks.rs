@@ -1,6 +1,6 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
-use homing_model::schedule::{self, Tries, Verdict};
+use homing_model::schedule::{Tries, Verdict};
 use homing_model::{DeliveryId, Target, Timestamp, Tried, wake};
 use rusqlite::{Connection, params};
 
@@ -66,13 +66,8 @@ pub(super) fn end(
     entropy: u64,
     now: Timestamp,
 ) -> Result<(), Error> {
-    // What was asked for again meanwhile is not told by this run.
-    conn.prepare_cached(
-        "UPDATE deliveries SET held_until = NULL, again = 1 WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND again = 2",
-    )?
-    .execute([hook.id.as_str()])?;
     let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts, busy, target FROM deliveries INDEXED BY deliveries_hook \
+        "SELECT id, fence, attempts - earlier, busy, again = 2, target FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
     let rows = query
@@ -82,42 +77,41 @@ pub(super) fn end(
                 row.get::<_, i64>(1)?,
                 row.get::<_, u32>(2)?,
                 row.get::<_, u32>(3)?,
-                row.get::<_, String>(4)?,
+                row.get::<_, bool>(4)?,
+                row.get::<_, String>(5)?,
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let busy = *verdict == Verdict::Busy;
-    #[expect(clippy::cast_precision_loss, reason = "a chance needs no 64 bits")]
-    let chance = (entropy >> 11) as f64 / (1_u64 << 53) as f64;
     let mut acknowledges = false;
     let mut waits =
         conn.prepare_cached("UPDATE deliveries SET reason = ?2 WHERE id = ?1 AND state = 'pending'")?;
-    for (id, fence, attempts, times_busy, target) in rows {
+    for (id, fence, attempts, busy, asked_again, target) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
         let target = target.parse::<Target>().ok();
         acknowledges |= matches!(target, Some(Target::Wake(_)));
         // What wakes is a program of ours, which says in its last line what it did or why it did not.
         let said = said.filter(|_| target.as_ref().is_some_and(wake::only_wakes));
-        let tries = Tries {
-            attempts: attempts.saturating_add(u32::from(!busy)),
-            busy: if busy { times_busy.saturating_add(1) } else { 0 },
-        };
-        let next = match schedule::after(tries, verdict, now, chance) {
-            schedule::Next::Delivered => Next::Delivered,
-            schedule::Next::At(at) => Next::At(at),
-            schedule::Next::Dead(reason) => Next::Dead(reason.to_string()),
-        };
         let tried = Tried {
             at: hook.created_at,
             took_ms: hook.duration_ms.unwrap_or(0),
             status: None,
             result: said.unwrap_or(result).to_owned(),
         };
-        settle(conn, &id, row::unsigned(fence), Settled { tried: (!busy).then_some(tried), next }, now)?;
-        if busy && said.is_some() {
+        let mut settled = Settled::after(Tries { attempts, busy }, verdict, tried, entropy, now);
+        if asked_again {
+            // What was asked for again meanwhile is not told by this run, and is due.
+            settled.next = Next::At(hook.created_at);
+        }
+        settle(conn, &id, row::unsigned(fence), settled, now)?;
+        if *verdict == Verdict::Busy && said.is_some() {
             waits.execute(params![id.as_str(), said])?;
         }
     }
+    conn.prepare_cached(
+        "UPDATE deliveries SET again = 1, earlier = attempts, busy = 0 \
+         WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND again = 2",
+    )?
+    .execute([hook.id.as_str()])?;
     match verdict {
         Verdict::Delivered => return wakes::woken(conn, &hook.id, acknowledges),
         Verdict::Busy => wakes::give_back(conn, &hook.id)?,

@@ -116,23 +116,6 @@ pub(super) fn finish(
     }
 }
 
-/// Something worth telling happened to a live task.
-pub(super) fn publish(
-    conn: &Connection,
-    task: &TaskId,
-    body: Body,
-    entropy: u64,
-    at_most: Option<When>,
-    now: Timestamp,
-) -> Result<Applied, Error> {
-    let Some(record) = row::by_id(conn, task)? else { return Ok(Applied::Unknown) };
-    if record.status.is_terminal() {
-        return Ok(Applied::Rejected(record));
-    }
-    notices::publish(conn, &record, body, now, told_alive(&record, at_most), entropy)?;
-    Ok(Applied::Done(record))
-}
-
 /// Who is told of what happens to a live task: nobody where the task or the operator says never.
 fn told_alive(record: &Record, at_most: Option<When>) -> Option<&Notify> {
     let most = at_most.unwrap_or(When::Always);
@@ -387,10 +370,16 @@ mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: "here".into(),
             boot_id: "this".into(),
         };
-        submit(&conn, Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }, now).unwrap();
+        submit(
+            &conn,
+            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
+            now,
+        )
+        .unwrap();
         // No operation of this release leaves a task in the queue; a later one will.
         conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
 

@@ -76,9 +76,10 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
     let mut looked_at = 0;
     let mut by_seq = conn.prepare_cached(select_task!("WHERE seq = ?1"))?;
     let next_cursor = 'page: loop {
-        let seqs = match at.section {
-            Section::Live => live_seqs(conn, filter, at, last_event, stride)?,
-            Section::Finished => {
+        let seqs = match (&filter.within, at.section) {
+            (Some(task), _) => seqs_within(conn, task, filter, at, stride)?,
+            (None, Section::Live) => live_seqs(conn, filter, at, last_event, stride)?,
+            (None, Section::Finished) => {
                 finished_seqs(conn, filter.owner.as_deref(), &finished_statuses(filter), at, stride)?
             }
         };
@@ -163,6 +164,35 @@ fn live_seqs(
         seqs.extend(ended_since(conn, filter, at)?);
         seqs.sort_unstable_by(|a, b| b.cmp(a));
         seqs.truncate(n);
+    }
+    Ok(seqs)
+}
+
+/// Places, newest first, of at most `n` tasks below one that had, or had not, ended as of the cursor. A family is small: it is looked at whole.
+fn seqs_within(
+    conn: &Connection,
+    task: &TaskId,
+    filter: &Filter,
+    at: Cursor,
+    n: usize,
+) -> Result<Vec<i64>, Error> {
+    let mut query = conn.prepare_cached(
+        "WITH RECURSIVE below (id) AS (\
+           SELECT id FROM tasks INDEXED BY tasks_children WHERE parent = ?1 \
+           UNION \
+           SELECT tasks.id FROM below CROSS JOIN tasks INDEXED BY tasks_children ON tasks.parent = below.id) \
+         SELECT seq, owner, status FROM below CROSS JOIN tasks ON tasks.id = below.id \
+         WHERE seq < ?2 AND forgotten_at IS NULL AND (ended_at IS NOT NULL AND ended_seq <= ?3) = ?4 ORDER BY seq DESC",
+    )?;
+    let ended = at.section == Section::Finished;
+    let mut rows = query.query(params![task.as_str(), at.below, at.as_of, ended])?;
+    let mut seqs = Vec::new();
+    while seqs.len() < n
+        && let Some(row) = rows.next()?
+    {
+        if wanted(filter, row.get_ref(1)?.as_str().unwrap_or(""), row.get_ref(2)?.as_str().unwrap_or("")) {
+            seqs.push(row.get(0)?);
+        }
     }
     Ok(seqs)
 }

@@ -1,5 +1,6 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
+use homing_model::binding::POLLED_MS;
 use homing_model::detail::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
@@ -41,10 +42,13 @@ pub(super) fn publish(
         ])?;
     for target in notify.iter().flat_map(|notify| &notify.targets) {
         if *target == Target::Inbox {
+            // Whoever polls for the end gets it first.
+            let polled = task.spec.polled && matches!(notice.body, Body::Completed(_));
+            let held_until = polled.then(|| at.plus_millis(POLLED_MS).as_millis());
             conn.prepare_cached(
-                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id) VALUES (?1, ?2, ?3, ?4)",
+                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id, held_until, polled) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
-            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str()])?;
+            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
             continue;
         }
         let delivery =
@@ -58,8 +62,8 @@ pub(super) fn publish(
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route, network) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             delivery,
@@ -73,6 +77,7 @@ pub(super) fn publish(
             at.as_millis(),
             task.masks.text(&target.shown()),
             route.map(|route| row::json(&task.id, &route)).transpose()?,
+            task.network,
         ])?;
     }
     Ok(seq)

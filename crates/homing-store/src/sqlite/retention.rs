@@ -154,7 +154,7 @@ impl Finished {
     fn bury(&self, conn: &Connection, now: Timestamp) -> Result<(), Error> {
         conn.prepare_cached(
             "UPDATE tasks SET forgotten_at = ?2, spec = CASE WHEN name IS NULL THEN '{}' ELSE json_object('name', name) END, \
-             key = NULL, labels = NULL, env_names = '[]', volatile_secrets = '[]', masks = NULL, parent = NULL, pid = NULL, progress = NULL, answer = NULL, \
+             key = NULL, labels = NULL, env_names = '[]', volatile_secrets = '[]', masks = NULL, pid = NULL, progress = NULL, answer = NULL, \
              answer_state = NULL, watch = NULL \
              WHERE seq = ?1",
         )?

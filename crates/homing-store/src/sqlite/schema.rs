@@ -105,6 +105,9 @@ ALTER TABLE tasks ADD COLUMN watch TEXT;
 ALTER TABLE tasks ADD COLUMN stop_signal INTEGER;
 ALTER TABLE tasks ADD COLUMN stop_grace_ms INTEGER;
 ALTER TABLE tasks ADD COLUMN masks TEXT;
+-- 1: whoever submitted it came over the network, not by the socket. Deliveries keep it too: they may outlive their task.
+ALTER TABLE tasks ADD COLUMN network INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX tasks_children ON tasks (parent, ended_at, seq) WHERE parent IS NOT NULL;
 ALTER TABLE tasks ADD COLUMN agent TEXT;
 ALTER TABLE tasks ADD COLUMN agent_session TEXT;
 CREATE INDEX tasks_agent_session ON tasks (agent_session) WHERE agent_session IS NOT NULL AND forgotten_at IS NULL;
@@ -158,12 +161,13 @@ CREATE TABLE inbox (
   task_id    TEXT NOT NULL,
   held_until INTEGER,
   told       INTEGER NOT NULL DEFAULT 0,
+  polled     INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX inbox_notice ON inbox (id);
 CREATE INDEX inbox_seq ON inbox (seq);
 
--- again: 1 somebody asked for it again, 2 while a command has it.
+-- again: 1 somebody asked for it again, 2 while a command has it. earlier: how many of the attempts were made before that.
 CREATE TABLE deliveries (
   seq        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -176,8 +180,10 @@ CREATE TABLE deliveries (
   shown      TEXT NOT NULL,
   route      TEXT,
   secret     TEXT,
+  network    INTEGER NOT NULL DEFAULT 0,
   state      TEXT NOT NULL DEFAULT 'pending',
   attempts   INTEGER NOT NULL DEFAULT 0,
+  earlier    INTEGER NOT NULL DEFAULT 0,
   busy       INTEGER NOT NULL DEFAULT 0,
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,

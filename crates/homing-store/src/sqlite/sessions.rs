@@ -3,6 +3,7 @@
 //! Rows outlive their process: only so can a session that begins anew elsewhere be told what was said to the process that is gone. They
 //! are bounded in age and number, in the transaction that adds one.
 
+use homing_model::binding::POLLED_MS;
 use homing_model::{Agent, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -18,7 +19,7 @@ const COLUMNS: &str = "agent, session, node, boot_id, pid, start, streak, bound_
 
 /// A session is in this process from now on.
 pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
-    let Bind { binding, alone, gives_back } = bind;
+    let Bind { binding, alone, gives_back, polls } = bind;
     let (agent, now) = (binding.agent.as_str(), binding.bound_at);
     if *alone {
         conn.prepare_cached(
@@ -51,6 +52,13 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
     if *gives_back {
         conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
             .execute([format!("{agent}:{}", binding.session)])?;
+        if *polls {
+            conn.prepare_cached("UPDATE inbox SET held_until = ?2 WHERE owner = ?1 AND polled = 1")?
+                .execute(params![
+                    format!("{agent}:{}", binding.session),
+                    now.plus_millis(POLLED_MS).as_millis()
+                ])?;
+        }
     }
     trim(conn, now)
 }

@@ -24,7 +24,7 @@ use super::{
     row, sessions, submit, wakes, writer,
 };
 use crate::outbox::{
-    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Report, Settled, Terms, Waiting, Wake,
+    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
@@ -99,17 +99,6 @@ impl Store for SqliteStore {
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
         self.writer
             .run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone(), report.clone()))
-    }
-
-    fn publish(
-        &self,
-        task: TaskId,
-        body: Body,
-        entropy: u64,
-        at_most: Option<When>,
-        now: Timestamp,
-    ) -> Op<Applied> {
-        self.writer.run(Full, move |conn| life::publish(conn, &task, body, entropy, at_most, now))
     }
 
     fn watched(
@@ -223,6 +212,17 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, deliveries::release)
     }
 
+    fn release_unending(&self) -> Op<u64> {
+        let found = self.reader.run(deliveries::unending);
+        let writer = self.writer.clone();
+        Box::pin(async move {
+            if found.await?.is_empty() {
+                return Ok(0);
+            }
+            writer.run(Relaxed, deliveries::release_unending).await
+        })
+    }
+
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool> {
         // What a power cut undoes is delivered once more, under the same id.
         self.writer.run_essential(Relaxed, move |conn| {
@@ -242,8 +242,8 @@ impl Store for SqliteStore {
         self.reader.run(deliveries::counts)
     }
 
-    fn redeliver(&self, which: Redeliver, now: Timestamp) -> Op<Vec<DeliveryId>> {
-        self.writer.run(Full, move |conn| deliveries::redeliver(conn, &which, now))
+    fn redeliver(&self, which: Redeliver, closed: Vec<TargetKind>, now: Timestamp) -> Op<Redelivered> {
+        self.writer.run(Full, move |conn| deliveries::redeliver(conn, &which, &closed, now))
     }
 
     fn live(&self) -> Op<(Vec<Record>, Vec<Error>)> {
@@ -264,6 +264,14 @@ impl Store for SqliteStore {
 
     fn find_own(&self, reference: Reference, owner: String) -> Op<Found> {
         self.reader.run(move |conn| find::find_own(conn, &reference, &owner))
+    }
+
+    fn find_notices(&self, start: String, owner: String) -> Op<Vec<NoticeId>> {
+        self.reader.run(move |conn| find::notices(conn, &start, &owner))
+    }
+
+    fn find_deliveries(&self, start: String) -> Op<Vec<DeliveryId>> {
+        self.reader.run(move |conn| find::deliveries(conn, &start))
     }
 
     fn list(&self, filter: Filter) -> Op<Listed> {
@@ -353,10 +361,11 @@ mod tests {
             masks: homing_model::Masks::default(),
             parent: None,
             depth: 0,
+            network: false,
             node: "here".into(),
             boot_id: "this".into(),
         };
-        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, idempotency: None }
+        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, children: u32::MAX, idempotency: None }
     }
 
     #[tokio::test]

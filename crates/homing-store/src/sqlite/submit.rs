@@ -10,7 +10,7 @@ use crate::store::{Error, Idempotency, Submit, Submitted};
 
 /// One task accepted and claimed for starting.
 pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Result<Submitted, Error> {
-    let Submit { task, on_duplicate, idempotency } = submit;
+    let Submit { task, on_duplicate, children, idempotency } = submit;
     let owner = task.owner.clone();
     if let Some(request) = &idempotency
         && let Some(earlier) = repeated(conn, &owner, request, now)?
@@ -24,6 +24,8 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
         }
     } else if task.kind == Kind::External && task.tracking.is_none() {
         return Ok(Submitted::NothingToTrack);
+    } else if task.parent.is_some() && live_children(conn, &task)? >= children {
+        return Ok(Submitted::TooManyChildren);
     } else if let Some(refusal) = agents::cannot_continue(conn, &task)? {
         return Ok(refusal);
     } else if was_issued(conn, &task.id)? {
@@ -73,6 +75,15 @@ fn live_with_key(conn: &Connection, task: &NewTask) -> Result<Option<Record>, Er
     seq.map_or(Ok(None), |seq| row::by_seq(conn, seq))
 }
 
+/// How many children of its parent are live.
+fn live_children(conn: &Connection, task: &NewTask) -> Result<u32, Error> {
+    let Some(parent) = &task.parent else { return Ok(0) };
+    let mut query = conn.prepare_cached(
+        "SELECT count(*) FROM tasks INDEXED BY tasks_children WHERE parent = ?1 AND ended_at IS NULL",
+    )?;
+    Ok(query.query_row([parent.as_str()], |row| row.get(0))?)
+}
+
 /// Whether the id was ever used, by a task, a tombstone, or one whose tombstone is gone (P12).
 pub(super) fn was_issued(conn: &Connection, id: &TaskId) -> Result<bool, Error> {
     let mut query = conn.prepare_cached(
@@ -102,8 +113,8 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
     let agent = task.agent.as_ref().map(|agent| row::json(&task.id, agent)).transpose()?;
     let mut insert = conn.prepare_cached(
         "INSERT INTO tasks (id, owner, name, key, status, attempt, fence, node, boot_id, parent, depth, command, created_at, \
-         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks, agent, agent_session) \
-         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+         labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks, agent, agent_session, network) \
+         VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
     )?;
     let seq = insert.insert(params![
         task.id.as_str(),
@@ -129,6 +140,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         masks,
         agent,
         task.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
+        task.network,
     ])?;
     let record = Record {
         seq: row::unsigned(seq),
@@ -142,6 +154,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         masks: task.masks,
         parent: task.parent,
         depth: task.depth,
+        network: task.network,
         status,
         attempt: 1,
         node: task.node,

@@ -87,7 +87,7 @@ enum Message {
 }
 
 /// Sends work to the writer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Handle {
     // Unbounded: every message has a caller that waits for its answer, so there are never more than callers, and those are bounded where
     // they come in. A bounded channel would have to block an async caller or to refuse an exit that was already recorded. The one of

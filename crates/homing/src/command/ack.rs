@@ -11,7 +11,7 @@ use crate::{completion, exit_code, wording};
 #[command(after_help = "The result itself stays readable: `homing show`, `homing output`.
 
 Examples:
-  homing ack n-7hq                   one entry, by its whole id
+  homing ack n-7hq                   one entry; a unique start of its id is enough
   homing ack @last                   all of a task")]
 pub(crate) struct Options {
     /// Ids of notices, or of tasks: then all that is there of them

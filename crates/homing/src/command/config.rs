@@ -10,7 +10,7 @@ use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{configuration, entry, exit_code, home};
+use crate::{columns, configuration, entry, exit_code, home};
 
 /// How long a daemon is waited for that may not be there.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -168,6 +168,11 @@ fn print(
         ConfigurationSource::Defaults => " (not there: the defaults apply)".to_owned(),
         ConfigurationSource::LastGood => " (broken: the last good one applies)".to_owned(),
     };
-    let text = configuration::render(&in_force.config, &origins);
-    context.console.data(format!("# {shown}{how}\n# {who}\n\n{text}").as_bytes())
+    let width = context.console.width;
+    let text = configuration::render(&in_force.config, &origins, width);
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(2));
+    let head = [format!("{shown}{how}"), who.to_owned()];
+    let head: String =
+        head.iter().flat_map(|line| columns::wrap(line, room)).map(|line| format!("# {line}\n")).collect();
+    context.console.data(format!("{head}\n{text}").as_bytes())
 }

@@ -5,7 +5,8 @@ mod checks;
 use std::time::Duration;
 
 use clap::Args;
-use homing_model::Code;
+use homing_model::{Code, Problem};
+use homing_server::token;
 use serde::Serialize;
 
 use crate::console::{Console, Tint};
@@ -61,11 +62,13 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::socket(&context.home));
     list.push(checks::configuration(context));
     list.push(daemon(context)?);
+    list.push(listener(context)?);
     list.push(checks::reserve(&context.home));
     list.push(ledger(context)?);
     list.push(checks::cgroup(&context.home));
     list.push(checks::lingering(&context.surroundings));
     list.extend(checks::agents(context));
+    list.extend(checks::wakes(context));
     let failed = list.iter().any(|check| check.state == State::Fail);
     if context.json {
         context.console.json(&serde_json::json!({ "ok": !failed, "checks": list }))?;
@@ -106,6 +109,30 @@ fn daemon(context: &Context) -> Result<Check, Failure> {
             "it does not answer",
             "`homing daemon restart`; daemon.log in the home may say why.",
         ),
+    })
+}
+
+/// Whether the loopback listener is open, and its token nobody else's.
+fn listener(context: &Context) -> Result<Check, Failure> {
+    const NAME: &str = "listener";
+    if let Err(error) = token::read(&context.home) {
+        let problem = Problem::from(error);
+        return Ok(Check::fail(NAME, problem.detail, problem.advice));
+    }
+    let client = context.quiet_client();
+    let asked = context
+        .block_on(async { Ok(tokio::time::timeout(Duration::from_secs(5), client.listener()).await) })?;
+    Ok(match asked {
+        Ok(Ok(listener)) => match listener.problem {
+            Some(why) => Check::fail(NAME, why, Code::ListenerFailed.advice()),
+            None if listener.enabled => Check::ok(
+                NAME,
+                format!("open at {}; {} refused", listener.addresses.join(", "), listener.refused),
+            ),
+            None => Check::ok(NAME, "off"),
+        },
+        // Whoever does not answer is told of above.
+        Ok(Err(_)) | Err(_) => Check::ok(NAME, "off while no daemon answers"),
     })
 }
 

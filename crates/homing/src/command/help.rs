@@ -5,6 +5,7 @@ use clap_complete::ArgValueCandidates;
 use homing_model::{Code, Problem};
 
 use crate::cli;
+use crate::columns::wrap;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, habit};
@@ -18,9 +19,12 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
     ("Agents", &["install", "mcp", "hook"]),
-    ("The daemon", &["daemon", "gc", "doctor", "config"]),
+    ("The daemon", &["daemon", "gc", "doctor", "config", "token"]),
     ("This program", &["explain", "completions", "help"]),
 ];
+
+/// Prose is no wider than this, however wide the terminal is.
+const USUAL: usize = 100;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -38,7 +42,7 @@ pub(crate) struct Options {
 /// Prints what was asked for.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
-        overview()
+        overview(context.console.width)
     } else {
         let mut root = cli::grammar();
         let mut command = &mut root;
@@ -61,7 +65,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 }
 
 /// Every command in its group.
-pub(crate) fn overview() -> String {
+pub(crate) fn overview(width: Option<usize>) -> String {
     let command = cli::grammar();
     let mut out = String::from("Usage: homing [--home DIR] [--json] COMMAND …\n");
     for (group, names) in GROUPS {
@@ -71,21 +75,33 @@ pub(crate) fn overview() -> String {
             let aliases: Vec<_> = sub.get_visible_aliases().collect();
             let also =
                 if aliases.is_empty() { String::new() } else { format!(" (also: {})", aliases.join(", ")) };
-            out.push_str(&format!("  {:<12} {about}{also}\n", sub.get_name()));
+            listed(&mut out, &format!("  {:<12} ", sub.get_name()), &format!("{about}{also}"), width);
             for below in sub.get_subcommands().filter(|below| below.get_name() != "help") {
                 let about = below.get_about().map(ToString::to_string).unwrap_or_default();
-                out.push_str(&format!("    {:<10} {about}\n", below.get_name()));
+                listed(&mut out, &format!("    {:<10} ", below.get_name()), &about, width);
             }
         }
     }
-    out.push_str(
-        "\nA task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m,\n\
-         2h, 1h30m, 7d. Sizes: 64MiB.\n\
-         Exit codes of run --wait, run --follow, exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped,\n\
-         123 still running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run alone: 0 submitted,\n\
-         125 homing failed. All others: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.\n",
-    );
+    for paragraph in [
+        "A task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h, 1h30m, 7d. Sizes: 64MiB.",
+        "Exit codes of run --wait, run --follow, exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still \
+         running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run alone: 0 submitted, 125 homing failed. All \
+         others: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.",
+    ] {
+        out.push('\n');
+        out.push_str(&wrap(paragraph, width.unwrap_or(USUAL).min(USUAL)).join("\n"));
+        out.push('\n');
+    }
     out
+}
+
+/// A name and what it is for, on as many lines as the terminal makes of it.
+fn listed(out: &mut String, name: &str, about: &str, width: Option<usize>) {
+    let room = width.unwrap_or(usize::MAX).saturating_sub(name.len());
+    for (index, text) in wrap(about, room).iter().enumerate() {
+        let name = if index == 0 { name } else { &" ".repeat(name.len()) };
+        out.push_str(&format!("{name}{text}\n"));
+    }
 }
 
 #[cfg(test)]
@@ -100,8 +116,17 @@ mod tests {
         let mut known: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
         known.sort_unstable();
         assert_eq!(listed, known);
-        assert!(overview().contains("(also: ps)"));
-        assert!(overview().contains("  run          Submit a task; print its id\n"), "{}", overview());
-        assert!(overview().contains("  exec         Run in the foreground with live output\n"));
+        let text = overview(None);
+        assert!(text.contains("(also: ps)"));
+        assert!(text.contains("  run          Submit a task; print its id\n"), "{text}");
+        assert!(text.contains("  exec         Run in the foreground with live output\n"));
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_terminal() {
+        for width in [40, 80, 120] {
+            let text = overview(Some(width));
+            assert!(text.lines().all(|line| crate::columns::of(line) <= width), "{text}");
+        }
     }
 }

@@ -156,7 +156,10 @@ impl Hook<'_> {
     async fn bind(&self, continued: Option<bool>) -> Option<u32> {
         let pid = seat::agent_process(self.agent, &self.context.surroundings).map(|process| process.pid);
         let session = self.input.session.clone();
-        let request = BindRequest { agent: self.agent, session, pid, continued };
+        // An interactive one polls for its MCP tasks, and is told by that.
+        let polls = self.agent == Agent::Claude
+            && self.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT") == Some("cli");
+        let request = BindRequest { agent: self.agent, session, pid, continued, polls };
         match timeout(PATIENCE, self.client.bind_session(&request)).await {
             Ok(Ok(info)) => Some(info.streak),
             // Where the session is stays unknown; what it is told does not depend on it.

@@ -5,7 +5,7 @@
 
 use clap::Args;
 use homing_mcp::{Bridge, Handler, Owner};
-use homing_model::{Code, OsText, Problem, Spec, session};
+use homing_model::{Code, OsText, Problem, Spec, environment, session};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -30,8 +30,7 @@ pub(crate) struct Options {
 /// Serves until the agent closes its end.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
-    let named =
-        options.owner.clone().or_else(|| look("HOMING_OWNER").filter(|owner| !owner.trim().is_empty()));
+    let named = options.owner.clone().or_else(|| environment::named_owner(look));
     let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
     let base = Spec {
         env: Some(variables::environment(&[], &[], &context.surroundings)?),

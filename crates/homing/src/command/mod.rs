@@ -28,5 +28,6 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod token;
 pub(crate) mod track;
 pub(crate) mod wait;

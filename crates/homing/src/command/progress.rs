@@ -55,7 +55,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let request = ProgressRequest { percent: options.percent.0, text: (!text.is_empty()).then_some(text) };
     let task = context.block_on(async { Ok(context.client().progress(&task, &request).await?) })?;
     if context.json {
-        context.console.json(&task)?;
+        let said = serde_json::json!({ "id": task.id, "status": task.status, "progress": task.progress });
+        context.console.json(&said)?;
     }
     Ok(exit_code::DONE)
 }

@@ -1,18 +1,22 @@
 //! `homing redeliver`: send notices again.
 
 use clap::Args;
+use homing_model::api::RedeliverAnswer;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{exit_code, wording};
 
 #[derive(Debug, Args)]
-#[command(after_help = "A notice keeps its id however often it is sent, so that its receiver can tell.
+#[command(
+    after_help = "A notice keeps its id however often it is sent, so that its receiver can tell. The attempts go on being counted,
+and their history stays. What `[notify]` in config.toml forbids by now is not sent, and stays as it is.
 
 Examples:
-  homing redeliver d-7hqk29wxyz      one delivery, whatever became of it
+  homing redeliver d-7hq             one delivery, whatever became of it
   homing redeliver @last             all of a task
-  homing redeliver dead              all that were given up")]
+  homing redeliver dead              all that were given up"
+)]
 pub(crate) struct Options {
     /// Ids of deliveries, tasks, or `dead`
     #[arg(value_name = "ID", required = true, value_parser = wording::reference)]
@@ -23,19 +27,24 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client();
     context.block_on(async {
-        let mut sent = Vec::new();
+        let mut all = RedeliverAnswer::default();
         for id in &options.ids {
-            sent.extend(client.redeliver(id).await?.redelivered);
+            let answer = client.redeliver(id).await?;
+            all.redelivered.extend(answer.redelivered);
+            all.refused.extend(answer.refused);
         }
         if context.json {
-            context.console.json(&serde_json::json!({ "redelivered": sent }))?;
-        } else if sent.is_empty() {
+            context.console.json(&all)?;
+        } else if all.redelivered.is_empty() && all.refused.is_empty() {
             context.console.note("homing: there is nothing of that to deliver");
         } else {
-            for id in &sent {
+            for id in &all.redelivered {
                 context.console.line(&format!("{id} goes out again"))?;
             }
+            for one in &all.refused {
+                context.console.note(&format!("homing: {} stays as it is: {}", one.id, one.reason));
+            }
         }
-        Ok(exit_code::DONE)
+        Ok(if all.refused.is_empty() { exit_code::DONE } else { exit_code::FAILED })
     })
 }

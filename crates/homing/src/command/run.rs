@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use homing_client::{Client, Mode, Submitted};
+use homing_model::notify::When;
 use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
 
 use crate::context::Context;
@@ -117,8 +118,22 @@ pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> R
         })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
+    } else if let Some(less) = told_less(spec, &submitted.task) {
+        context.console.note(&less);
     }
     Ok(submitted)
+}
+
+/// That the operator has less told than was asked for.
+pub(crate) fn told_less(spec: &Spec, task: &Task) -> Option<String> {
+    let asked = spec.notify.as_ref()?;
+    let told = match task.notify.on {
+        granted if granted == asked.on => return None,
+        When::Never => "nobody is told of its end",
+        When::Failure => "only a failure is told",
+        When::Always => return None,
+    };
+    Some(format!("homing: {told}: `[notify] on` in config.toml allows no more"))
 }
 
 /// That nothing was started, and how what runs differs from what was asked for.

@@ -52,11 +52,23 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
     let (status, tint) = symbol::status(task.status, console);
     let told = symbol::sentence(task);
     let told = told.strip_prefix(task.status.as_str()).unwrap_or_default();
-    let mut out =
-        format!("{}  {}{told}\n", console.tint(Tint::Bold, task.id.as_str()), console.tint(tint, &status));
+    let width = console.width.unwrap_or(usize::MAX);
+    let head = columns::fit(&format!("{}  {status}{told}", task.id), width)
+        .replacen(task.id.as_str(), &console.tint(Tint::Bold, task.id.as_str()), 1)
+        .replacen(&status, &console.tint(tint, &status), 1);
+    let mut out = format!("{head}\n");
     let mut add = |name: &str, value: &str| {
-        out.push_str(&format!("  {}  {value}\n", console.tint(Tint::Dim, &format!("{name:<11}"))));
+        for (index, value) in columns::wrap(value, width.saturating_sub(INDENT)).iter().enumerate() {
+            let name = console.tint(Tint::Dim, &format!("{:<11}", if index == 0 { name } else { "" }));
+            out.push_str(&format!("  {name}  {value}\n"));
+        }
     };
+    if task.kind == Kind::Hook {
+        add("hook", "a command that is told of what is listed as deliveries below");
+        if let Some(owner) = detail.deliveries.first().map(|delivery| line(&delivery.owner)) {
+            add("owner", &owner);
+        }
+    }
     for (name, value) in facts(task, now) {
         add(name, &value);
     }
@@ -75,29 +87,11 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
         0 => {}
         _ if verbose => {
             let names: Vec<_> = task.env_names.iter().map(|name| line(name)).collect();
-            let room = console.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT));
-            for (index, names) in wrap(&names, room).iter().enumerate() {
-                add(if index == 0 { "variables" } else { "" }, names);
-            }
+            add("variables", &names.join(" "));
         }
         count => add("variables", &format!("{count} (`homing show --verbose` names them)")),
     }
     out
-}
-
-/// Words on as many lines as it takes; one that is longer than a line has its own.
-fn wrap(words: &[String], room: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in words {
-        match lines.last_mut() {
-            Some(line) if columns::of(line) + 1 + columns::of(word) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            Some(_) | None => lines.push(word.clone()),
-        }
-    }
-    lines
 }
 
 /// What there is to say, in order; what is absent is not said.
@@ -119,7 +113,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
         }
         add("spent", spent(agent));
     }
-    add("owner", Some(line(&task.owner)));
+    add("owner", Some(line(&task.owner)).filter(|_| task.kind != Kind::Hook));
     let labels: Vec<_> = task.labels.iter().map(|(name, value)| line(&format!("{name}={value}"))).collect();
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
@@ -154,7 +148,7 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     }
     add("output", Some(output(task)).filter(|_| task.kind != Kind::External));
     add("input", task.accepts_input.then(|| "open: `homing input`".to_owned()));
-    add("tells", (!task.forgotten).then(|| told::policy(&task.notify)));
+    add("tells", (!task.forgotten && task.kind != Kind::Hook).then(|| told::policy(&task.notify)));
     add("parent", task.parent.as_ref().map(ToString::to_string));
     facts
 }
@@ -254,6 +248,35 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_shows_all_of_it_on_more_lines() {
+        let mut json = sample_task("failed");
+        json["command"] = "make --with=an-argument-that-is-longer-than-a-line all".into();
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        for width in [20, 40, 80] {
+            let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(width)));
+            assert!(text.lines().all(|line| columns::of(line) <= width), "{text}");
+            let squashed: String = text.split_whitespace().collect();
+            assert!(squashed.contains("make--with=an-argument-that-is-longer-than-a-lineall"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hook_is_shown_as_one_with_whose_notices_it_was_given() {
+        let mut json = sample_task("succeeded");
+        (json["kind"], json["owner"]) = ("hook".into(), "".into());
+        json["deliveries"] = serde_json::json!([{ "id": "d-2222222222", "notice_id": "n-2222222222", "task_id": "t-2222222222",
+            "owner": "ann", "target": "exec:true", "state": "delivered", "attempts": 1, "created_at": "2026-01-01T00:00:00.000Z",
+            "next_at": null, "ended_at": null, "reason": null, "history": [] }]);
+        let detail: TaskDetail = serde_json::from_value(json).unwrap();
+        let text = render(&detail, false, detail.task.created_at, &Console::plain(Some(80)));
+        assert!(
+            text.contains("\n  hook         a command") && text.contains("\n  owner        ann\n"),
+            "{text}"
+        );
+        assert_eq!(text.matches("owner").count(), 1, "{text}");
+    }
+
+    #[test]
     fn variables_are_counted_and_named_only_on_demand_within_the_terminal() {
         let mut json = sample_task("running");
         json["env_names"] = (0..40).map(|n| format!("VARIABLE_{n}")).collect::<Vec<_>>().into();
@@ -264,6 +287,5 @@ mod tests {
         assert!(text.lines().all(|line| columns::of(line) <= 60), "{text}");
         assert!(text.contains("  variables    VARIABLE_0 VARIABLE_1 VARIABLE_2 VARIABLE_3\n"), "{text}");
         assert!(text.contains("\n               VARIABLE_4 "), "{text}");
-        assert_eq!(wrap(&["aaaa".to_owned(), "b".to_owned()], 2), ["aaaa", "b"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use homing_model::Timestamp;
-use homing_model::api::{ConfigurationInfo, ConfigurationSource, StatusAnswer};
+use homing_model::api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, StatusAnswer};
 use homing_model::notify::When;
 use homing_model::operator::Policy;
 use homing_model::sanitize::line;
@@ -87,10 +87,25 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
     if deliveries.pending > 0 || deliveries.dead > 0 {
         lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead)));
     }
+    lines.extend(
+        answer.listener.as_ref().and_then(|info| listener(info, console)).map(|text| ("listener", text)),
+    );
     lines
         .iter()
         .map(|(name, value)| format!("{}  {value}\n", console.tint(Tint::Dim, &format!("{name:<10}"))))
         .collect()
+}
+
+/// Where the loopback listener is, if it is on or should be.
+fn listener(info: &ListenerInfo, console: &Console) -> Option<String> {
+    if let Some(why) = &info.problem {
+        return Some(console.tint(Tint::Red, &line(why)));
+    }
+    let refused = match info.failed_auth {
+        0 => String::new(),
+        count => format!(", {count} without the token"),
+    };
+    info.enabled.then(|| format!("{}; {} refused{refused}", info.addresses.join(", "), info.refused))
 }
 
 /// What the operator does not let notices do, if anything.
@@ -192,6 +207,20 @@ mod tests {
             of(serde_json::json!({ "forbid": ["exec"], "on": "failure" })).as_deref(),
             Some("no exec; of failures only ([notify] in config.toml)")
         );
+    }
+
+    #[test]
+    fn where_the_listener_is_is_told_while_it_is_on() {
+        let mut info = ListenerInfo::default();
+        let console = Console::plain(Some(80));
+        assert_eq!(listener(&info, &console), None);
+        info =
+            ListenerInfo { enabled: true, addresses: vec!["http://127.0.0.1:8".into()], refused: 3, ..info };
+        assert_eq!(listener(&info, &console).unwrap(), "http://127.0.0.1:8; 3 refused");
+        info.failed_auth = 2;
+        assert_eq!(listener(&info, &console).unwrap(), "http://127.0.0.1:8; 3 refused, 2 without the token");
+        info.problem = Some("no".into());
+        assert_eq!(listener(&info, &console).unwrap(), "no");
     }
 
     #[test]

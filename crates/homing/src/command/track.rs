@@ -100,6 +100,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.block_on(async { Ok(client.submit(&spec, run::fresh_key().as_deref()).await?) })?;
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(&submitted.task));
+    } else if let Some(less) = run::told_less(&spec, &submitted.task) {
+        context.console.note(&less);
     }
     if context.json {
         unless_closed(context.console.json(&submitted.task))?;

@@ -95,3 +95,20 @@ fn a_pass_tells_when_it_ran_and_of_the_row_that_it_could_not_read_and_goes_on() 
     std::fs::write(home.scratch().join("go"), b"").expect("a gate opens");
     assert_eq!(home.ended(&ids[1])["status"], "succeeded", "the other is none the worse");
 }
+
+#[test]
+fn p5_a_command_whose_row_is_damaged_holds_up_its_channel_until_the_next_pass_only() {
+    let home = super::home();
+    let started = home.command().env("HOMING_RECONCILE_INTERVAL", "200ms").args(["daemon", "start"]).status();
+    assert!(started.expect("the binary runs").success());
+    let folder = home.scratch().display().to_string();
+    let line = format!("exec:cd '{folder}' && echo x >> calls && {}", gate("go"));
+    let id = home.submit(&["--notify", &line], "true");
+    let calls = || std::fs::read_to_string(home.scratch().join("calls")).unwrap_or_default().lines().count();
+    wait_for("the command to run", || (calls() == 1).then_some(()));
+    let hook = wait_for("the hook", || of_task(&home, &id)["hook"].as_str().map(str::to_owned));
+    damage(&home, "UPDATE tasks SET spec = '{' WHERE id = ?1", &hook);
+    wait_for("another command to be told", || (calls() == 2).then_some(()));
+    std::fs::write(home.scratch().join("go"), b"").expect("a gate opens");
+    wait_for("it to be delivered", || (of_task(&home, &id)["state"] == "delivered").then_some(()));
+}

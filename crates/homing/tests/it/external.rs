@@ -41,10 +41,11 @@ pub(super) fn plant(home: &Home, n: u64, tracking: Tracking, boot_id: String, th
         masks: homing_model::Masks::default(),
         parent: None,
         depth: 0,
+        network: false,
         node: "here".into(),
         boot_id,
     };
-    let submit = Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None };
+    let submit = Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let store = SqliteStore::open(&home.path().join("homing.db")).expect("the ledger opens");
@@ -315,7 +316,9 @@ fn a_stop_ends_it_at_once_and_says_that_nothing_was_signalled() {
     let home = super::home();
     let id = track(&home, &["--notify-on", "always"]);
     let stopped = home.cli(["stop", &id]).ok();
-    assert!(stopped.stderr.contains("nothing was signalled"), "{}", stopped.stderr);
+    let said = format!("{}{}", stopped.text(), stopped.stderr);
+    assert_eq!(said.matches("nothing was signalled").count(), 1, "{said}");
+    assert!(stopped.stderr.contains("told so at the next heartbeat"), "{}", stopped.stderr);
     let task = home.task(&id);
     assert_eq!((&task["status"], &task["outcome"]["stopped_by"]), (&"stopped".into(), &"user".into()));
     assert!(

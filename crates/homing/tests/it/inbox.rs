@@ -146,3 +146,42 @@ fn an_event_carries_the_same_notice() {
     assert_eq!(event["data"], all[0]);
     assert_eq!(event["seq"], all[0]["seq"]);
 }
+
+#[test]
+fn a_unique_start_names_a_notice_or_a_delivery_and_what_names_none_is_told_as_such() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "ann", "--notify", "inbox", "--notify", "exec:true"], "true");
+    let _ = home.ended(&id);
+    let notice = items(&home, "ann")[0]["id"].as_str().expect("an id").to_owned();
+    let shown = home.cli(["inbox", "--owner", "ann"]).ok().text();
+    assert!(shown.contains(&id) && shown.contains(&notice), "{shown}");
+    let delivery = home.cli(["deliveries", "--owner", "ann", "--limit", "1", "--json"]).ok().json();
+    assert_eq!(delivery["items"][0]["notice_type"], "task.completed");
+    let delivery = delivery["items"][0]["id"].as_str().expect("an id").to_owned();
+    // There is one of each, so that no other begins as these do.
+    let other = |id: &str| format!("{}{}", &id[..2], if id[2..].starts_with('2') { "3" } else { "2" });
+    for (command, id, what) in [("ack", &notice, "notice"), ("redeliver", &delivery, "delivery")] {
+        let unknown = home.cli([command, &other(id)]);
+        assert_eq!(unknown.code, 4, "{unknown:?}");
+        let told = format!("there is no {what} `{}`", other(id));
+        assert!(unknown.stderr.contains(&told), "{}", unknown.stderr);
+    }
+    let again = home.cli(["redeliver", &delivery[..8]]).ok().text();
+    assert!(again.contains(&delivery), "{again}");
+    assert_eq!(home.cli(["deliveries", "--owner", "bob", "--json"]).ok().json()["items"], json!([]));
+    let gone = home.cli(["ack", "--owner", "ann", &notice[..8].to_uppercase()]).ok().text();
+    assert!(gone.contains(&notice), "{gone}");
+    assert_eq!(items(&home, "ann"), Vec::<Value>::new());
+}
+
+#[test]
+fn who_waited_in_vain_is_told_and_gets_1() {
+    let home = super::home();
+    for ack in [&[][..], &["--ack"]] {
+        let words = [&["inbox", "--owner", "ann", "--wait", "20ms"], ack].concat();
+        let vain = home.cli(&words);
+        assert_eq!(vain.code, 1, "{vain:?}");
+        assert!(vain.stderr.contains("nothing came within 20ms"), "{}", vain.stderr);
+    }
+    assert_eq!(home.cli(["inbox", "--owner", "ann"]).code, 0, "who only looks did not wait");
+}

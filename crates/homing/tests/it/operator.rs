@@ -26,6 +26,7 @@ fn a_target_that_the_operator_forbids_is_refused_with_what_is_left() {
         refused.stderr
     );
     assert!(refused.stderr.contains("use `inbox`, `webhook`"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("[webhook] allow"), "the advice fits: {}", refused.stderr);
     assert_eq!(home.cli(["list", "--all", "--json"]).ok().json()["items"], serde_json::json!([]));
     let shown = home.cli(["config"]).ok().text();
     assert!(shown.contains("forbid") && shown.contains("[notify]") && shown.contains("per_hour"), "{shown}");
@@ -63,12 +64,51 @@ fn what_was_accepted_before_does_not_go_where_it_is_forbidden_by_now() {
 }
 
 #[test]
+fn what_was_delivered_is_not_sent_again_where_it_is_forbidden_by_now_and_nothing_of_it_is_lost() {
+    let home = super::home();
+    let receiver = Receiver::new([Script::status(204)]);
+    let url = format!("http://127.0.0.1:{}/", receiver.port());
+    let id = home.submit(&["--notify", &url, "--notify", "exec:true"], "true");
+    let all = || home.cli(["deliveries", "--task", &id, "--json"]).ok().json()["items"].clone();
+    let delivered = |row: &Value| row["state"] == "delivered";
+    wait_for("both to be delivered", || {
+        all().as_array().is_some_and(|rows| rows.len() == 2 && rows.iter().all(delivered)).then_some(())
+    });
+    let webhook = || {
+        let rows = all();
+        rows.as_array().and_then(|rows| rows.iter().find(|row| row["target"] == url.as_str())).cloned()
+    };
+    configure(&home, "[notify]\nforbid = [\"webhook\"]\n");
+    let before = webhook().expect("it is listed");
+    let refused = home.cli(["redeliver", before["id"].as_str().expect("an id")]);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("stays as it is") && refused.stderr.contains("[notify]"),
+        "{}",
+        refused.stderr
+    );
+    let some = home.cli(["redeliver", &id]);
+    assert_eq!(some.code, 1, "not all of it was done");
+    assert!(some.text().contains("goes out again") && some.stderr.contains("`webhook`"), "{some:?}");
+    wait_for("the command to be told again", || {
+        let rows = all();
+        rows.as_array()?.iter().any(|row| row["attempts"] == 2 && delivered(row)).then_some(())
+    });
+    assert_eq!(webhook(), Some(before));
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
 fn an_operator_can_have_told_less_than_a_task_asks_for() {
     let home = super::home();
     let early = home.submit(&["--stdin", "pipe"], "read line");
     configure(&home, "[notify]\non = \"failure\"\n");
     let _ = home.cli(["input", &early, "go", "--enter"]).ok();
-    let well = home.submit(&["--notify-on", "always"], "true");
+    let asked = home.cli(["run", "--notify-on", "always", "--", "true"]).ok();
+    assert!(asked.stderr.contains("only a failure is told: `[notify] on`"), "{}", asked.stderr);
+    let as_is = home.cli(["run", "--notify-on", "failure", "--", "true"]).ok();
+    assert!(!as_is.stderr.contains("[notify]"), "{}", as_is.stderr);
+    let well = asked.text().trim().to_owned();
     let ill = home.submit(&[], "exit 3");
     for id in [&early, &well, &ill] {
         let _ = home.ended(id);

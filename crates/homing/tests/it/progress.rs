@@ -37,3 +37,17 @@ fn progress_outside_of_a_task_or_out_of_bounds_is_told_what_to_do() {
     let late = home.cli(["progress", "--task", &id, "50"]);
     assert!(late.code != 0 && late.stderr.contains("has ended"), "{}", late.stderr);
 }
+
+#[test]
+fn nobody_says_how_far_anothers_task_is() {
+    let home = super::home();
+    let id = home.submit(&["--owner", "ann", "--stdin", "pipe"], "read line");
+    let foreign = home.cli(["progress", "--task", &id, "50"]);
+    assert_eq!(foreign.code, 4, "{foreign:?}");
+    let said =
+        home.command().env("HOMING_OWNER", "ann").args(["progress", "--task", &id, "50", "--json"]).output();
+    let said: serde_json::Value =
+        serde_json::from_slice(&said.expect("the binary runs").stdout).expect("JSON");
+    assert_eq!((&said["id"], &said["progress"]["percent"]), (&id.as_str().into(), &50.0.into()));
+    assert_eq!(said.as_object().map(serde_json::Map::len), Some(3), "{said}");
+}

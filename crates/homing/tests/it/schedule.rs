@@ -137,7 +137,7 @@ async fn p5_ten_attempts_over_three_days_then_dead_with_all_of_them_and_sent_aga
     assert_eq!(receiver.requests().len(), 10);
     assert_eq!(engine.redeliver(dead.id.as_str(), "").await.unwrap().redelivered, [dead.id]);
     let delivered = delivery(&engine, |found| found.state == DeliveryState::Delivered).await;
-    assert_eq!((delivered.attempts, delivered.history.len()), (1, 11));
+    assert_eq!((delivered.attempts, delivered.history.len()), (11, 11));
     assert_eq!(delivered.task_id, task);
 
     let requests = receiver.requests();

@@ -1,0 +1,221 @@
+//! Callers inside tasks: where they stand, and what they may do there. Keeps P11.
+//!
+//! The table is the model's (`homing_model::nesting`); here it is applied to what the ledger says of the tasks. Nothing is decided by what
+//! a process says of itself, but for one thing: which session an agent speaks for. That is never the owner of the task that it runs
+//! in, so an agent that was started by another does not get at the inbox of the other.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use homing_model::environment::is_agent_session;
+use homing_model::nesting::{Act, Deed, Place, Relation, judge};
+use homing_model::{TaskId, Timestamp, nesting};
+
+use crate::ancestry::Ancestry;
+use crate::engine::{Engine, Inner};
+use crate::error::Error;
+use crate::inbox::LEASE_MS;
+
+/// Families are as deep as the configuration lets them be; a longer chain is a damaged ledger.
+const GENERATIONS: usize = 1_000;
+
+/// Where a caller stands: outside of all tasks, or inside of one.
+#[derive(Debug, Clone, Default)]
+pub struct Standing(Option<Inside>);
+
+/// Inside of a task.
+#[derive(Debug, Clone)]
+pub(crate) struct Inside {
+    pub(crate) task: TaskId,
+    /// Of that task.
+    owner: String,
+    pub(crate) depth: u32,
+    pub(crate) place: Place,
+}
+
+impl Standing {
+    /// The task that it is inside of and whose family is all that it sees; none if it sees everything.
+    #[must_use]
+    pub fn limited_to(&self) -> Option<&TaskId> {
+        self.0.as_ref().filter(|inside| inside.place != Place::Trusted).map(|inside| &inside.task)
+    }
+
+    pub(crate) const fn inside(&self) -> Option<&Inside> {
+        self.0.as_ref()
+    }
+
+    fn check(&self, deed: Deed, what: impl FnOnce() -> String) -> Result<(), Error> {
+        let Some(inside) = &self.0 else { return Ok(()) };
+        judge(inside.place, deed).map_err(|rule| inside.refused(rule, what()))
+    }
+
+    /// Whether it may change what concerns everybody.
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    pub fn may_configure(&self, what: &str) -> Result<(), Error> {
+        self.check(Deed::Configure, || format!("`{what}`"))
+    }
+
+    /// Whether it may look at what others have.
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    pub fn may_look_around(&self, what: &str) -> Result<(), Error> {
+        self.check(Deed::To(Act::Look, Relation::Foreign), || format!("`{what}` of everybody"))
+    }
+
+    /// Whether it may use the inbox of this owner.
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    pub fn may_use_inbox(&self, what: &str, owner: &str) -> Result<(), Error> {
+        let own = self.0.as_ref().is_some_and(|inside| inside.is_session(owner));
+        self.check(Deed::Inbox { own }, || format!("`{what}` of `{owner}`"))
+    }
+}
+
+impl Inside {
+    pub(crate) fn refused(&self, rule: nesting::Rule, what: String) -> Error {
+        Error::Nested { rule, what, task: self.task.clone() }
+    }
+
+    /// Whether an owner can be the agent's own session.
+    fn is_session(&self, owner: &str) -> bool {
+        self.place == Place::Agent && is_agent_session(owner) && owner != self.owner
+    }
+}
+
+impl Engine {
+    /// Where whoever runs in these tasks stands. A process may call itself a shim, but it cannot get out of the one that it is in: of several
+    /// the deepest counts.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn standing(&self, ancestry: &Ancestry) -> Result<Standing, Error> {
+        standing(&self.inner, ancestry).await
+    }
+
+    /// Whether a caller that speaks for `owner` may do this with a task.
+    ///
+    /// # Errors
+    /// The rule that forbids it; or that there is no such task.
+    pub async fn permit(
+        &self,
+        standing: &Standing,
+        owner: &str,
+        act: Act,
+        what: &str,
+        task: &TaskId,
+    ) -> Result<(), Error> {
+        let Some(inside) = &standing.0 else { return Ok(()) };
+        if inside.place == Place::Trusted {
+            return Ok(());
+        }
+        let relation = relation(&self.inner, inside, owner, task).await?;
+        standing.check(Deed::To(act, relation), || format!("`{what}` of task {task}"))
+    }
+
+    /// Whether a caller may see this task, where what it may not see is left out.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub async fn sees(&self, standing: &Standing, owner: &str, task: &TaskId) -> Result<bool, Error> {
+        match self.permit(standing, owner, Act::Look, "", task).await {
+            Ok(()) => Ok(true),
+            Err(Error::Nested { .. } | Error::Unknown(_) | Error::Expired(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What callers inside a task were told of tasks of their own, until their next call. It is not for them to confirm what else their owner was
+/// told. Kept in memory alone: with the daemon's end the entries are back in the inbox.
+#[derive(Debug, Default)]
+pub(crate) struct ToldInside(Mutex<HashMap<TaskId, Vec<Told>>>);
+
+#[derive(Debug)]
+struct Told {
+    owner: String,
+    task: TaskId,
+    until: Timestamp,
+}
+
+impl ToldInside {
+    fn add(&self, inside: &TaskId, told: impl Iterator<Item = Told>, now: Timestamp) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those who never came back are not remembered for ever.
+        all.retain(|_, told| {
+            told.retain(|one| one.until > now);
+            !told.is_empty()
+        });
+        all.entry(inside.clone()).or_default().extend(told);
+    }
+
+    fn take(&self, inside: &TaskId) -> Vec<Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(inside).unwrap_or_default()
+    }
+}
+
+impl Engine {
+    /// The same as [`told`](Self::told), by an answer to a caller inside a task.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn told_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
+        let now = self.inner.now();
+        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let told = tasks.clone().into_iter().map(|task| Told { owner: owner.to_owned(), task, until });
+        self.told(owner, tasks).await?;
+        self.inner.told_inside.add(inside, told, now);
+        Ok(())
+    }
+
+    /// Somebody inside a task calls again: what was told inside of it is acknowledged.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub async fn confirm_inside(&self, inside: &TaskId) -> Result<(), Error> {
+        let now = self.inner.now();
+        for told in self.inner.told_inside.take(inside).into_iter().filter(|told| told.until > now) {
+            self.inner.store.acknowledge(told.owner, Vec::new(), vec![told.task]).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn standing(inner: &Inner, ancestry: &Ancestry) -> Result<Standing, Error> {
+    let mut found: Option<Inside> = None;
+    for id in ancestry.tasks() {
+        let Some(record) = inner.store.get(id.clone()).await? else { continue };
+        let place = Place::inside(record.kind, &record.spec);
+        if place == Place::Outside || found.as_ref().is_some_and(|found| found.depth >= record.depth) {
+            continue;
+        }
+        found = Some(Inside { task: record.id, owner: record.owner, depth: record.depth, place });
+    }
+    Ok(Standing(found))
+}
+
+/// What a task is to somebody inside another.
+pub(crate) async fn relation(
+    inner: &Inner,
+    inside: &Inside,
+    owner: &str,
+    task: &TaskId,
+) -> Result<Relation, Error> {
+    if *task == inside.task {
+        return Ok(Relation::Itself);
+    }
+    let record = inner.record(task).await?;
+    let mut parent = record.parent;
+    for _ in 0..GENERATIONS {
+        let Some(id) = parent else { break };
+        if id == inside.task {
+            return Ok(Relation::Below);
+        }
+        parent = inner.store.get(id).await?.and_then(|record| record.parent);
+    }
+    let own = record.owner == owner && inside.is_session(owner);
+    Ok(if own { Relation::Session } else { Relation::Foreign })
+}

@@ -1,0 +1,264 @@
+//! What a caller inside a task may do: one table, pure. Keeps P11.
+//!
+//! Whoever calls from inside a task may run tasks of its own and look after those; it says nothing to anybody else and touches nothing of
+//! theirs. An agent has a session, and with it an inbox and a turn to be woken for; a task that was submitted with `allow_nested_notify`
+//! may do whatever its submitter may. How deep and how many is counted elsewhere, and holds for all of them.
+
+use crate::notify::Target;
+use crate::operator::TargetKind;
+use crate::problem::Code;
+use crate::spec::Spec;
+use crate::task::Kind;
+
+/// Where a caller stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In no task: a person, an agent, a hook, somebody with the token.
+    Outside,
+    /// In a task that runs a command.
+    Command,
+    /// In a task that is an agent's session.
+    Agent,
+    /// In a task whose submitter lends it all that it may do itself.
+    Trusted,
+}
+
+impl Place {
+    /// Where those stand who call from inside such a task.
+    #[must_use]
+    pub const fn inside(kind: Kind, spec: &Spec) -> Self {
+        match kind {
+            // A command that is told of ends acts for whoever is told.
+            Kind::Hook => Self::Outside,
+            Kind::Command | Kind::External | Kind::Agent if spec.allow_nested_notify => Self::Trusted,
+            Kind::Agent => Self::Agent,
+            Kind::Command | Kind::External if spec.agent_session => Self::Agent,
+            Kind::Command | Kind::External => Self::Command,
+        }
+    }
+}
+
+/// What a task is to a caller inside another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// The one that it is in.
+    Itself,
+    /// Submitted from inside of that, at whatever depth.
+    Below,
+    /// Of the caller's own session, though it was submitted elsewhere.
+    Session,
+    /// Anybody else's.
+    Foreign,
+}
+
+/// What is done with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// Its state and output are read, or waited for.
+    Look,
+    /// It is stopped, signalled, given input, completed, heard of.
+    Steer,
+    /// What it left is taken from its owner: acknowledged, or forgotten.
+    Dispose,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Something with a task.
+    To(Act, Relation),
+    /// A task of its own tells there.
+    Tell(TargetKind),
+    /// A task of its own may do more than it may itself.
+    Grant,
+    /// An inbox is looked into or taken from: that of its own session, or another.
+    Inbox {
+        /// Of its own session.
+        own: bool,
+    },
+    /// What concerns everybody is changed: the daemon, its listener, its token, what is kept, what is sent again.
+    Configure,
+}
+
+/// Why something is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// It does not say who is told.
+    Notify,
+    /// It reaches what came of its own task, and nothing else.
+    Foreign,
+    /// It changes nothing for everybody.
+    Configuration,
+}
+
+impl Rule {
+    /// The problem that names it.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Notify => Code::NestedNotify,
+            Self::Foreign => Code::NestedForeign,
+            Self::Configuration => Code::NestedConfiguration,
+        }
+    }
+}
+
+/// Whether a caller that stands there may do that.
+///
+/// # Errors
+/// The rule that it would break.
+pub const fn judge(place: Place, deed: Deed) -> Result<(), Rule> {
+    match (place, deed) {
+        (Place::Outside | Place::Trusted, _)
+        | (Place::Command | Place::Agent, Deed::Tell(TargetKind::Inbox))
+        | (Place::Agent, Deed::Tell(TargetKind::Wake) | Deed::Inbox { own: true })
+        | (
+            Place::Command | Place::Agent,
+            Deed::To(Act::Look | Act::Steer, Relation::Itself)
+            | Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Below),
+        )
+        | (Place::Agent, Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Session)) => Ok(()),
+        (Place::Command, Deed::Tell(TargetKind::Wake))
+        | (
+            Place::Command | Place::Agent,
+            Deed::Tell(TargetKind::Webhook | TargetKind::Exec | TargetKind::Desktop) | Deed::Grant,
+        ) => Err(Rule::Notify),
+        (
+            Place::Command | Place::Agent,
+            // Its own end is its owner's to hear of, also from what it left running.
+            Deed::To(Act::Dispose, Relation::Itself)
+            | Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Foreign)
+            | Deed::Inbox { own: false },
+        )
+        | (
+            Place::Command,
+            Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Session) | Deed::Inbox { own: true },
+        ) => Err(Rule::Foreign),
+        (Place::Command | Place::Agent, Deed::Configure) => Err(Rule::Configuration),
+    }
+}
+
+/// Checks what a submit asks for. An error names the parameter.
+///
+/// # Errors
+/// The rule, and what would break it.
+pub fn judge_spec(place: Place, spec: &Spec) -> Result<(), (Rule, String)> {
+    for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
+        let kind = match target {
+            // Another session's turn is no more its own than a command is.
+            Target::Wake(Some(whom)) if spec.owner.as_ref() != Some(whom) => TargetKind::Exec,
+            target => target.into(),
+        };
+        judge(place, Deed::Tell(kind))
+            .map_err(|rule| (rule, format!("the target `{}` (`notify`)", target.shown())))?;
+    }
+    for (name, asked) in
+        [("allow_nested_notify", spec.allow_nested_notify), ("agent_session", spec.agent_session)]
+    {
+        if asked {
+            judge(place, Deed::Grant).map_err(|rule| (rule, format!("`{name}`")))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::Notify;
+
+    const PLACES: [Place; 4] = [Place::Outside, Place::Command, Place::Agent, Place::Trusted];
+
+    fn deeds() -> Vec<Deed> {
+        let mut deeds =
+            vec![Deed::Grant, Deed::Inbox { own: true }, Deed::Inbox { own: false }, Deed::Configure];
+        deeds.extend(TargetKind::ALL.map(Deed::Tell));
+        for act in [Act::Look, Act::Steer, Act::Dispose] {
+            for relation in [Relation::Itself, Relation::Below, Relation::Session, Relation::Foreign] {
+                deeds.push(Deed::To(act, relation));
+            }
+        }
+        deeds
+    }
+
+    /// What each may do, and nothing else: the page that a reviewer reads.
+    fn allowed(place: Place) -> Vec<Deed> {
+        let family = [
+            Deed::Tell(TargetKind::Inbox),
+            Deed::To(Act::Look, Relation::Itself),
+            Deed::To(Act::Steer, Relation::Itself),
+            Deed::To(Act::Look, Relation::Below),
+            Deed::To(Act::Steer, Relation::Below),
+            Deed::To(Act::Dispose, Relation::Below),
+        ];
+        let session = [
+            Deed::Tell(TargetKind::Wake),
+            Deed::Inbox { own: true },
+            Deed::To(Act::Look, Relation::Session),
+            Deed::To(Act::Steer, Relation::Session),
+            Deed::To(Act::Dispose, Relation::Session),
+        ];
+        match place {
+            Place::Outside | Place::Trusted => deeds(),
+            Place::Command => family.to_vec(),
+            Place::Agent => [&family[..], &session[..]].concat(),
+        }
+    }
+
+    #[test]
+    fn p11_inside_a_task_nothing_is_open_but_what_the_table_says() {
+        for place in PLACES {
+            let allowed = allowed(place);
+            for deed in deeds() {
+                assert_eq!(judge(place, deed).is_ok(), allowed.contains(&deed), "{place:?} {deed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_refusal_names_its_rule() {
+        let refused = |deed| judge(Place::Command, deed).unwrap_err().code().slug();
+        assert_eq!(refused(Deed::Tell(TargetKind::Exec)), "nested_notify");
+        assert_eq!(refused(Deed::To(Act::Steer, Relation::Foreign)), "nested_foreign");
+        assert_eq!(refused(Deed::Configure), "nested_configuration");
+    }
+
+    #[test]
+    fn a_place_is_what_the_task_was_submitted_as() {
+        let spec = |allow_nested_notify, agent_session| Spec {
+            allow_nested_notify,
+            agent_session,
+            ..Spec::default()
+        };
+        assert_eq!(Place::inside(Kind::Command, &spec(false, false)), Place::Command);
+        assert_eq!(Place::inside(Kind::Command, &spec(false, true)), Place::Agent);
+        assert_eq!(Place::inside(Kind::Command, &spec(true, true)), Place::Trusted);
+        assert_eq!(Place::inside(Kind::Agent, &spec(false, false)), Place::Agent);
+        assert_eq!(Place::inside(Kind::Agent, &spec(true, false)), Place::Trusted);
+        assert_eq!(Place::inside(Kind::Hook, &spec(false, false)), Place::Outside);
+    }
+
+    #[test]
+    fn what_a_submit_may_not_ask_for_is_named() {
+        let telling = |target: &str| Spec {
+            notify: Some(Notify { targets: vec![Target::Inbox, target.parse().unwrap()], ..Notify::usual() }),
+            ..Spec::default()
+        };
+        let refused = |place, spec: &Spec| judge_spec(place, spec).map_err(|(_, what)| what);
+        assert_eq!(refused(Place::Command, &Spec::default()), Ok(()));
+        assert_eq!(
+            refused(Place::Command, &telling("exec:true")),
+            Err("the target `exec:true` (`notify`)".into())
+        );
+        assert!(refused(Place::Command, &telling("wake")).is_err());
+        assert_eq!(refused(Place::Agent, &telling("wake")), Ok(()));
+        assert!(refused(Place::Agent, &telling("desktop")).is_err());
+        let session = |owner: &str| Spec { owner: Some(owner.into()), ..telling("wake:claude:a") };
+        assert_eq!(refused(Place::Agent, &session("claude:a")), Ok(()));
+        assert!(refused(Place::Agent, &session("claude:b")).is_err());
+        assert_eq!(refused(Place::Trusted, &telling("exec:true")), Ok(()));
+        let granting = Spec { agent_session: true, ..Spec::default() };
+        assert_eq!(refused(Place::Command, &granting), Err("`agent_session`".into()));
+        assert_eq!(refused(Place::Outside, &granting), Ok(()));
+    }
+}

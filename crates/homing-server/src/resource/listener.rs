@@ -1,0 +1,48 @@
+//! `/v1/listener`: the loopback listener, turned on and off; `/v1/token/rotate`: what opens it. Only who is on the socket changes either.
+
+use homing_model::Code;
+use homing_model::api::{ListenerRequest, RotateAnswer};
+
+use crate::answer::{Answer, json};
+use crate::call::{Call, Peer};
+use crate::refusal::Refusal;
+
+/// `GET /v1/listener`.
+pub(crate) async fn show(call: Call) -> Answer {
+    json(&call.app.listener.info().await?)
+}
+
+/// `POST /v1/listener`. An empty body asks for nothing special.
+pub(crate) async fn on(call: Call) -> Answer {
+    let request = if call.body.trim_ascii().is_empty() {
+        ListenerRequest::default()
+    } else {
+        call.json::<ListenerRequest>()?
+    };
+    on_the_socket(&call)?;
+    json(&call.app.listener.on(request.port).await?)
+}
+
+/// `DELETE /v1/listener`.
+pub(crate) async fn off(call: Call) -> Answer {
+    on_the_socket(&call)?;
+    json(&call.app.listener.off().await?)
+}
+
+/// `POST /v1/token/rotate`.
+pub(crate) async fn rotate(call: Call) -> Answer {
+    on_the_socket(&call)?;
+    call.app.listener.rotate().await?;
+    json(&RotateAnswer { rotated: true })
+}
+
+/// Who has a token cannot lock out its owner.
+fn on_the_socket(call: &Call) -> Result<(), Refusal> {
+    match call.peer {
+        Peer::Local { .. } => call.may_configure(),
+        Peer::Network => Err(Refusal::new(
+            Code::Forbidden,
+            "the listener and its token are changed on the Unix socket alone",
+        )),
+    }
+}

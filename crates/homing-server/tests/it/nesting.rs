@@ -1,0 +1,104 @@
+//! Every route as a caller inside a task meets it (P11).
+
+use std::collections::BTreeMap;
+
+use homing_server::openapi_json;
+use homing_testkit::wait_for;
+use serde_json::{Value, json};
+
+use crate::served::{Served, helper};
+
+/// What each operation answers when it is asked for something foreign: served, or the rule that refuses it. One that is new has to be put here.
+const EXPECTED: &[(&str, &str)] = &[
+    ("submit", "201"),
+    ("list", "200"),
+    ("events", "200"),
+    ("status", "200"),
+    ("healthy", "200"),
+    ("openapi", "200"),
+    ("listener", "200"),
+    ("session", "200"),
+    // A hook speaks for the process that started it, wherever that is; this one is told that it says nothing.
+    ("bind_session", "400"),
+    ("show", "HM0053"),
+    ("forget", "HM0053"),
+    ("output", "HM0053"),
+    ("output_index", "HM0053"),
+    ("follow", "HM0053"),
+    ("wait_one", "HM0053"),
+    ("wait", "HM0053"),
+    ("stop", "HM0053"),
+    ("signal", "HM0053"),
+    ("input", "HM0053"),
+    ("progress", "HM0053"),
+    ("complete", "HM0053"),
+    ("heartbeat", "HM0053"),
+    ("inbox_owners", "HM0053"),
+    ("inbox", "HM0053"),
+    ("take", "HM0053"),
+    ("ack", "HM0053"),
+    ("told", "HM0053"),
+    ("show_session", "HM0053"),
+    ("unbind_session", "HM0053"),
+    ("deliveries", "HM0053"),
+    ("redeliver", "HM0054"),
+    ("gc", "HM0054"),
+    ("daemon_stop", "HM0054"),
+    ("listener_on", "HM0054"),
+    ("listener_off", "HM0054"),
+    ("token_rotate", "HM0054"),
+];
+
+#[test]
+fn p11_every_route_is_judged_for_callers_inside_a_task() {
+    let served = Served::start();
+    let foreign = served.run("exec sleep 1000", &json!({}));
+    let external =
+        served.post("/v1/tasks", r#"{"kind":"external"}"#).json()["id"].as_str().unwrap().to_owned();
+    let document: Value = serde_json::from_str(openapi_json()).unwrap();
+    let mut questions = BTreeMap::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            let (task, query, body) = match name {
+                "submit" => ("", "", r#"{"argv":["true"]}"#.to_owned()),
+                "complete" | "heartbeat" => (external.as_str(), "", String::new()),
+                "signal" => (foreign.as_str(), "", r#"{"signal":"TERM"}"#.to_owned()),
+                "input" | "progress" => (foreign.as_str(), "", r#"{"text":"x"}"#.to_owned()),
+                "ack" | "told" => (foreign.as_str(), "", json!({ "ids": [foreign] }).to_string()),
+                "wait" => (foreign.as_str(), "?ids=", String::new()),
+                "events" => ("", "?follow=false", String::new()),
+                _ => (foreign.as_str(), "", String::new()),
+            };
+            let query = if name == "wait" { format!("{query}{foreign}") } else { query.to_owned() };
+            let target = path.replace("{ref}", task).replace("{owner}", "user").replace("{id}", "dead");
+            questions.insert(name, format!("{}\t{target}{query}\t{body}\n", method.to_uppercase()));
+        }
+    }
+    let expected: BTreeMap<_, _> = EXPECTED.iter().copied().collect();
+    assert_eq!(
+        questions.keys().collect::<Vec<_>>(),
+        expected.keys().collect::<Vec<_>>(),
+        "say for every operation what a caller inside a task gets"
+    );
+    let folder = served.home().parent().unwrap();
+    let (asked, answered) = (folder.join("asked"), folder.join("answered"));
+    std::fs::write(&asked, questions.values().map(String::as_str).collect::<String>()).unwrap();
+    let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
+    let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+    assert_eq!(served.post("/v1/tasks", &json!({ "argv": argv }).to_string()).status, 201);
+    let answers = wait_for("the answers", || std::fs::read_to_string(&answered).ok());
+    for ((name, answer), expected) in questions.keys().zip(answers.lines()).zip(expected.values()) {
+        let status = answer.split(' ').nth(1).unwrap();
+        let fits = if expected.starts_with("HM") {
+            status == "403" && answer.contains(expected)
+        } else {
+            status == *expected
+        };
+        assert!(fits, "{name}: expected {expected}, got {answer}");
+    }
+    assert_eq!(answers.lines().count(), expected.len());
+    assert_eq!(served.get(&format!("/v1/tasks/{foreign}")).json()["status"], "running");
+    let within = answers.lines().zip(questions.keys()).find(|(_, name)| **name == "list").unwrap().0;
+    assert!(!within.contains(&foreign) && !within.contains(&external), "{within}");
+}

@@ -1,0 +1,102 @@
+//! Tasks from inside tasks, and tasks from the network.
+
+use homing_model::notify::When;
+use tokio::task::JoinSet;
+
+use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, submit, telling};
+use crate::store::{Filter, Submit, Submitted};
+
+/// A submit of the `n`th task from inside another, which may have at most so many live ones.
+fn child(n: u64, parent: u64, most: u32) -> Submit {
+    let mut submit = submit(n);
+    submit.task.parent = Some(id(parent));
+    submit.task.depth = 1;
+    submit.children = most;
+    submit
+}
+
+/// The count is taken in the transaction that accepts: nobody comes in between.
+pub async fn p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may(store: Ledger) {
+    create(&store, submit(0), 0).await;
+    let mut asking = JoinSet::new();
+    for n in 1..=100 {
+        asking.spawn(store.submit(child(n, 0, 8), at(1)));
+    }
+    let mut created = Vec::new();
+    for answer in asking.join_all().await {
+        match answer.expect("the submit is answered") {
+            Submitted::Created(record) => created.push(record.id),
+            Submitted::TooManyChildren => {}
+            other => panic!("expected one of both, got {other:?}"),
+        }
+    }
+    assert_eq!(created.len(), 8);
+    let nth = |n: u64| (1..=100).find(|child| id(*child) == created[n as usize]).expect("one of them");
+    assert_eq!(store.submit(child(101, 0, 8), at(2)).await, Ok(Submitted::TooManyChildren));
+    assert_eq!(store.get(id(101)).await, Ok(None), "a refused submit leaves nothing");
+    create(&store, child(102, nth(0), 8), 2).await;
+    finish(&store, nth(1), 3, 0).await;
+    create(&store, child(103, 0, 8), 3).await;
+    assert_eq!(store.submit(child(104, 0, 8), at(4)).await, Ok(Submitted::TooManyChildren));
+    create(&store, child(105, 0, 9), 4).await;
+
+    // What joins makes no child, and what is nobody's child is not counted.
+    let mut first = keyed(110, "build", homing_model::OnDuplicate::Join);
+    first.children = 0;
+    create(&store, first, 5).await;
+    let mut second = child(111, 0, 0);
+    second.task.spec.key = Some("build".into());
+    let joined = store.submit(second, at(5)).await;
+    assert!(matches!(&joined, Ok(Submitted::Joined(record)) if record.id == id(110)), "{joined:?}");
+}
+
+/// Children, their children, live and ended; pages of them too.
+pub async fn a_list_within_a_task_holds_what_came_of_it_and_nothing_else(store: Ledger) {
+    finished(&store, 1, 0, 0).await;
+    create(&store, submit(2), 0).await;
+    create(&store, child(3, 1, 9), 1).await;
+    create(&store, child(4, 3, 9), 1).await;
+    create(&store, child(5, 2, 9), 1).await;
+    create(&store, child(6, 1, 9), 1).await;
+    finish(&store, 3, 2, 0).await;
+    let listed = async |filter: Filter| {
+        let listed = store.list(filter).await.expect("it can be listed");
+        let number = |task| (0..10).find(|n| id(*n) == task).expect("a task of ours");
+        let ids: Vec<u64> = listed.records.into_iter().map(|record| number(record.id)).collect();
+        (ids, listed.next_cursor)
+    };
+    let within = |n: u64, limit: u32| Filter { within: Some(id(n)), limit, ..Filter::default() };
+    assert_eq!(listed(within(1, 10)).await.0, [6, 4, 3]);
+    assert_eq!(listed(within(2, 10)).await.0, [5]);
+    assert!(listed(within(4, 10)).await.0.is_empty());
+    assert_eq!(
+        listed(Filter { statuses: vec![homing_model::Status::Succeeded], ..within(1, 10) }).await.0,
+        [3]
+    );
+    assert!(listed(Filter { owner: Some("bob".into()), ..within(1, 10) }).await.0.is_empty());
+    let (first, cursor) = listed(within(1, 1)).await;
+    finish(&store, 4, 3, 0).await;
+    let (rest, end) = listed(Filter { cursor, ..within(1, 10) }).await;
+    assert_eq!(
+        (first, rest, end),
+        (vec![6], vec![4, 3], None),
+        "what ends meanwhile is neither missed nor told twice"
+    );
+    store.forget(id(3), at(4)).await.expect("it can be forgotten");
+    assert_eq!(listed(within(1, 10)).await.0, [6, 4], "and what came of it stays in the family");
+}
+
+/// The guard of a webhook decides by it at every attempt.
+pub async fn p11_whether_its_caller_was_on_the_network_stays_with_a_delivery(store: Ledger) {
+    for (n, network) in [(1, true), (2, false)] {
+        let mut submit = telling(n, When::Always, &[&format!("https://{n}.example/")]);
+        submit.task.network = network;
+        create(&store, submit, 0).await;
+        assert_eq!(get(&store, n).await.network, network);
+        finish(&store, n, 1, 0).await;
+        store.forget(id(n), at(2)).await.expect("it can be forgotten");
+        let claimed = store.claim(format!("https://{n}.example"), 9, at(90), at(3)).await.expect("claimed");
+        let networks: Vec<bool> = claimed.iter().map(|claim| claim.network).collect();
+        assert_eq!(networks, [network]);
+    }
+}

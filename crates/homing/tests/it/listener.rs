@@ -1,0 +1,184 @@
+//! The loopback listener of a daemon, its token, and what callers on the network may do.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+
+use homing_client::{Client, Error};
+use homing_model::notify::Notify;
+use homing_model::{Code, Spec};
+use homing_testkit::{Home, Receiver, Script, gate, wait_for};
+use serde_json::Value;
+
+fn configured(text: &str) -> Home {
+    let home = super::home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    configure(&home, text);
+    home
+}
+
+fn configure(home: &Home, text: &str) {
+    std::fs::write(home.path().join("config.toml"), text).unwrap();
+}
+
+/// The port, once the listener is open.
+fn port(home: &Home) -> u16 {
+    wait_for("the listener", || {
+        let status = home.cli(["status", "--json"]).ok().json();
+        u16::try_from(status["listener"]["port"].as_u64()?).ok()
+    })
+}
+
+fn token(home: &Home) -> String {
+    home.cli(["token", "show"]).ok().text()
+}
+
+fn client(home: &Home) -> Client {
+    Client::over_tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port(home))), &token(home), "remote")
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn telling(target: &str, line: &str) -> Spec {
+    let notify = Notify { targets: vec![target.parse().unwrap()], ..Notify::usual() };
+    Spec { shell: Some(line.into()), notify: Some(notify), ..Spec::default() }
+}
+
+#[test]
+fn p3_a_client_over_tcp_finds_the_next_daemon_at_the_same_address() {
+    let home = configured("[listener]\nenabled = true\n");
+    let client = client(&home);
+    let before = port(&home);
+    block_on(async {
+        let spec = Spec { argv: vec!["true".into()], ..Spec::default() };
+        let task = client.submit(&spec, None).await.unwrap().task;
+        assert_eq!(task.owner, "remote");
+        let killed = home.kill_daemon();
+        let waited = client.wait(&[task.id], homing_client::Mode::All, None).await.unwrap();
+        assert!(waited.done, "asked of the next daemon");
+        let _ = home.next_daemon(killed);
+    });
+    assert_eq!(port(&home), before);
+}
+
+#[test]
+fn what_was_turned_on_stays_on_and_what_was_turned_off_stays_off() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    assert_eq!(home.get("/v1/status").json()["listener"]["enabled"], false);
+    let on = home.post("/v1/listener", &Value::Null);
+    assert_eq!(on.status, 400, "a body is an object or nothing");
+    let on = home.http("POST", "/v1/listener", &[], b"").whole().json();
+    home.does(["daemon", "restart"]);
+    assert_eq!(u64::from(port(&home)), on["port"].as_u64().unwrap());
+    let off = home.http("DELETE", "/v1/listener", &[], b"").whole().json();
+    assert_eq!(off["enabled"], false);
+    home.does(["daemon", "restart"]);
+    assert_eq!(home.get("/v1/listener").json()["enabled"], false);
+}
+
+#[test]
+fn p11_the_token_is_shown_when_it_is_asked_for_and_is_nowhere_else() {
+    let home = configured("[listener]\nenabled = true\n");
+    let mut starting = home.command();
+    assert!(starting.env("HOMING_LOG", "trace").arg("status").output().unwrap().status.success());
+    let _ = port(&home);
+    let path = home.cli(["token", "path"]).ok().text();
+    assert_eq!(path, home.path().join("token").display().to_string());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let first = token(&home);
+    assert_eq!(first, std::fs::read_to_string(&path).unwrap().trim());
+    let client = client(&home);
+    block_on(client.healthy()).unwrap();
+    let wrong = Client::over_tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, port(&home))), "wrong", "x");
+    assert_eq!(block_on(wrong.healthy()).unwrap_err().code(), Some(Code::Unauthorized));
+
+    home.does(["token", "rotate"]);
+    let second = token(&home);
+    assert_ne!(first, second);
+    let refused = wait_for("the old one to be refused", || block_on(client.healthy()).err()?.code());
+    assert_eq!(refused, Code::Unauthorized);
+    for entry in std::fs::read_dir(home.path()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
+        let expected = entry.file_name() == "token";
+        assert_eq!(text.contains(&second), expected, "{}", entry.path().display());
+        assert!(!text.contains(&first), "{}", entry.path().display());
+    }
+    home.stop_daemon();
+    home.does(["token", "rotate"]);
+    assert_ne!(token(&home), second, "nobody has to be there for it");
+}
+
+#[test]
+fn a_token_that_others_can_read_is_not_used_and_the_doctor_says_so() {
+    let home = configured("[listener]\nenabled = true\n");
+    let _ = port(&home);
+    let doctor = |home: &Home| {
+        let checks = home.cli(["doctor", "--json"]).json();
+        checks["checks"].as_array().unwrap().iter().find(|check| check["name"] == "listener").unwrap().clone()
+    };
+    assert!(doctor(&home)["detail"].as_str().unwrap().starts_with("open at http://127.0.0.1:"));
+    std::fs::set_permissions(home.path().join("token"), PermissionsExt::from_mode(0o644)).unwrap();
+    assert_eq!(doctor(&home)["state"], "fail");
+    home.does(["daemon", "restart"]);
+    let problem = wait_for("why it is not open", || {
+        home.get("/v1/listener").json()["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains("open to other users"), "{problem}");
+    home.does(["token", "rotate"]);
+    assert_eq!(home.http("POST", "/v1/listener", &[], b"").whole().json()["enabled"], true);
+    assert_eq!(doctor(&home)["state"], "ok");
+}
+
+#[test]
+fn p11_a_caller_on_the_network_sends_no_webhook_to_this_machine_at_any_attempt_unless_that_is_allowed() {
+    let receiver = Receiver::new([Script::status(204)]);
+    let url = format!("http://127.0.0.1:{}/hook", receiver.port());
+    let allowed =
+        format!("[listener]\nenabled = true\n[webhook]\nallow = [\"127.0.0.1:{}\"]\n", receiver.port());
+    let closed = "[listener]\nenabled = true\n";
+    let home = configured(closed);
+    let remote = client(&home);
+    let submit =
+        |client: &Client, target: &str, line: &str| block_on(client.submit(&telling(target, line), None));
+    let refused = submit(&remote, &url, "true").unwrap_err();
+    assert_eq!(refused.code(), Some(Code::BadTarget), "{refused}");
+    let own =
+        submit(&Client::new(home.path(), "user"), &format!("http://127.0.0.1:{}/", port(&home)), "true");
+    assert!(matches!(own, Err(Error::Problem(problem)) if problem.detail.contains("own listener")));
+
+    configure(&home, &allowed);
+    home.does(["daemon", "restart"]);
+    let remote = client(&home);
+    let here = home.scratch().display().to_string();
+    let held = submit(&remote, &url, &format!("cd '{here}'; {}", gate("go"))).unwrap().task.id.to_string();
+    let local = home.submit(&["--notify", &url], &gate("go"));
+    configure(&home, closed);
+    home.does(["daemon", "restart"]);
+    home.open("go");
+    let delivery =
+        |id: &str| home.cli(["deliveries", "--task", id, "--json"]).ok().json()["items"][0].clone();
+    wait_for("the local one", || (delivery(&local)["state"] == "delivered").then_some(()));
+    let failed =
+        wait_for("the other one", || delivery(&held)["history"][0]["result"].as_str().map(str::to_owned));
+    assert!(failed.contains("loopback"), "{failed}");
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[test]
+fn who_has_the_token_is_the_user_and_top_level() {
+    let home = configured("[listener]\nenabled = true\n[nested]\ndepth = 0\n");
+    let remote = client(&home);
+    let mark = home.scratch().join("mark");
+    let target = format!("exec:touch '{}'", mark.display());
+    let task = block_on(remote.submit(&telling(&target, "true"), None)).unwrap().task;
+    assert_eq!((task.parent, task.depth), (None, 0));
+    wait_for("the command that is told", || mark.exists().then_some(()));
+}

@@ -1,0 +1,236 @@
+//! Callers inside tasks: found by their ancestors, whatever they say of themselves, and kept to what they started (P11).
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use std::os::unix::fs::PermissionsExt;
+
+use homing_testkit::{Home, gate};
+use serde_json::Value;
+
+/// Words for scripts. `inside` calls the command line with nothing left in the environment; `try NAME …` writes down what came of a call.
+const WORDS: &str = r#"
+inside() { env -i PATH="$PATH" "$HOMING" --home "$HERE" "$@"; }
+try() { name=$1; shift; said=$(inside "$@" 2>&1 < /dev/null); code=$?; echo "$name $code $(printf '%s' "$said" | grep -o 'HM[0-9]*' | head -n 1)" >> tried; }
+"#;
+
+/// Runs a script inside a task to its end.
+fn run(home: &Home, options: &[&str], script: &str) -> Value {
+    let mut command = home.command();
+    command.env("HOMING", home.program()).env("HERE", home.path()).args(["run", "--json"]).args(options);
+    let output = command.args(["-c", &format!("{WORDS}\n{script}")]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let task: Value = serde_json::from_slice(&output.stdout).unwrap();
+    home.ended(task["id"].as_str().unwrap())
+}
+
+/// What was tried, in order: name, exit code, problem.
+fn tried(home: &Home) -> Vec<(String, String, String)> {
+    let text = home.truth("tried");
+    let line = |line: &str| {
+        let mut words = line.split(' ').map(str::to_owned);
+        (words.next().unwrap(), words.next().unwrap(), words.next().unwrap_or_default())
+    };
+    text.lines().map(line).collect()
+}
+
+fn configured(config: &str) -> Home {
+    let home = super::home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    home
+}
+
+/// Every call that reaches beyond a task's own, with `$F` for a foreign task that lives and `$E` for one that has ended.
+const BEYOND: &str = r#"
+try stop stop $F; try input input $F hello; try forget forget $E; try show show $F; try output output $E; try wait wait $E
+try ack ack $E; try follow output -f $E; try heartbeat heartbeat $X; try complete complete $X; try progress progress --task $F 5
+try inbox inbox; try take inbox --ack; try deliveries deliveries; try redeliver redeliver $E; try gc gc; try rotate token rotate
+try daemon daemon stop; try restart daemon restart; try key run --key one -- true
+"#;
+
+fn foreign(home: &Home) -> String {
+    let live = home.submit(&["--stdin", "pipe", "--name", "secret-of-others", "--key", "one"], "exec cat");
+    let ended = home.submit(&[], "echo nobody reads this");
+    let external = home.cli(["track"]).ok().text();
+    let _ = home.ended(&ended);
+    format!("F={live} E={ended} X={external}\n")
+}
+
+#[test]
+fn p11_a_command_inside_a_task_reaches_what_it_started_and_nothing_else() {
+    let home = super::home();
+    let foreign = foreign(&home);
+    let own = r#"
+    C=$(inside run --stdin pipe -- cat); try own-input input $C hello --eof; try own-wait wait $C; try own-show show $C
+    try own-output output $C; try own-ack ack $C; try own-forget forget $C
+    D=$(inside run -- sleep 1000); try own-stop stop $D
+    X=$(inside track); try own-heartbeat heartbeat $X; try own-complete complete $X
+    try own-exec exec -- true; try own-progress progress --task "$HOMING_TASK_ID" 50; try status status
+    inside list --all --json > listed; inside events > events; echo "$HOMING_TASK_ID" > own
+    "#;
+    assert_eq!(run(&home, &[], &format!("{foreign}{BEYOND}{own}"))["status"], "succeeded");
+    for (name, code, problem) in tried(&home) {
+        let expected = match name.as_str() {
+            name if name.starts_with("own-") || name == "status" => "",
+            "redeliver" | "gc" | "rotate" | "daemon" => "HM0054",
+            // The command line knows that it could not start it again.
+            "restart" => "HM0021",
+            _ => "HM0053",
+        };
+        assert_eq!(problem, expected, "{name}");
+        assert_eq!(code == "0", expected.is_empty(), "{name}: {code}");
+    }
+    assert_eq!(tried(&home).len(), 20 + 12);
+    let listed: Value = serde_json::from_str(&home.truth("listed")).unwrap();
+    let own = home.truth("own");
+    let parents: Vec<_> = listed["items"].as_array().unwrap().iter().map(|task| &task["parent"]).collect();
+    assert!(parents.len() >= 3 && parents.iter().all(|parent| *parent == own.trim()), "{listed}");
+    let (events, listed) = (home.truth("events"), home.truth("listed"));
+    assert!(events.contains(own.trim()), "its own are told: {events}");
+    assert!(!format!("{events}{listed}").contains("secret-of-others"));
+    let task = foreign.split([' ', '=']).nth(1).unwrap();
+    assert_eq!(home.task(task)["status"], "running", "nothing happened to the others");
+    assert_eq!(home.cli(["daemon", "status", "--json"]).code, 0);
+}
+
+#[test]
+fn p11_a_task_that_may_say_who_is_told_may_do_the_rest_too() {
+    let home = super::home();
+    let foreign = foreign(&home);
+    let script = "try stop stop $F; try show show $E; try inbox inbox; try gc gc; try ack ack $E; try key run --key one -- true";
+    let _ = run(&home, &["--allow-nested-notify"], &format!("{foreign}{script}"));
+    assert!(tried(&home).iter().all(|(_, code, _)| code == "0"), "{:?}", tried(&home));
+}
+
+#[test]
+fn p11_an_agent_inside_a_task_has_the_inbox_of_its_own_session_and_no_other() {
+    let home = super::home();
+    let foreign = foreign(&home);
+    let script = "
+    C=$(inside run --owner claude:own -- true); inside wait $C
+    try own-inbox inbox --owner claude:own; try own-ack inbox --owner claude:own --ack
+    try outer-inbox inbox --owner claude:outer; try user-inbox inbox --owner user; try stop stop $F; try gc gc
+    try exec run --notify exec:true -- true; try grant run --agent-session -- true";
+    let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], &format!("{foreign}{script}"));
+    let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
+    let expected = [
+        ("own-inbox", ""),
+        ("own-ack", ""),
+        ("outer-inbox", "HM0053"),
+        ("user-inbox", "HM0053"),
+        ("stop", "HM0053"),
+        ("gc", "HM0054"),
+        ("exec", "HM0038"),
+        ("grant", "HM0038"),
+    ];
+    assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
+}
+
+#[test]
+fn p11_a_script_that_leaves_its_session_its_group_and_its_parents_is_still_inside() {
+    let home = super::home();
+    let id = home.submit(&[], "exec sleep 1000");
+    let script = format!(
+        "(setsid sh -c '(env -i PATH=\"$PATH\" \"$HOMING\" --home \"$HERE\" stop {id} 2> refusal; echo $? > code) & ' &) ; {}",
+        gate("code")
+    );
+    let _ = run(&home, &[], &script);
+    assert_eq!(home.truth("code"), "1\n");
+    let refusal = home.truth("refusal");
+    assert!(
+        refusal.contains("HM0053") && refusal.contains("nested_foreign") && refusal.contains("`stop`"),
+        "{refusal}"
+    );
+    assert_eq!(home.task(&id)["status"], "running");
+}
+
+#[test]
+fn p11_a_hundred_at_once_are_no_more_than_a_task_may_have() {
+    let home = configured("[nested]\nchildren = 5\n");
+    let script = format!(
+        "for n in $(seq 100); do (inside run -- sh -c '{}' > ok.$n 2> no.$n) & done; wait; cat ok.* > ids; cat no.* > refusals; \
+         inside list --json > listed; : > go; {}",
+        gate("go"),
+        "for id in $(cat ids); do inside wait $id; done; try after run -- true"
+    );
+    let _ = run(&home, &[], &script);
+    assert_eq!(home.truth("ids").lines().count(), 5);
+    let refusals = home.truth("refusals");
+    assert_eq!(refusals.matches("HM0033").count(), 95, "{refusals}");
+    assert!(refusals.contains("5 live tasks of its own") && refusals.contains("`children`"), "{refusals}");
+    let listed: Value = serde_json::from_str(&home.truth("listed")).unwrap();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 5);
+    assert_eq!(tried(&home), [("after".into(), "0".into(), String::new())], "what has ended counts no more");
+}
+
+#[test]
+fn p11_three_tasks_deep_and_no_deeper() {
+    let home = super::home();
+    let script = "echo $1 >> depths\n[ $1 -gt 6 ] || \"$2\" --home \"$3\" run --wait -- sh down $(($1 + 1)) \"$2\" \"$3\" 2>> refusal\n";
+    std::fs::write(home.scratch().join("down"), script).unwrap();
+    let mut command = home.command();
+    command.args(["run", "--wait", "--", "sh", "down", "0"]).arg(home.program()).arg(home.path());
+    let _ = command.output().unwrap();
+    assert_eq!(home.truth("depths"), "0\n1\n2\n3\n");
+    assert!(home.truth("refusal").contains("HM0033"), "{}", home.truth("refusal"));
+}
+
+#[test]
+fn p6_what_an_owner_was_told_is_not_confirmed_from_inside_a_task() {
+    let home = super::home();
+    let mut command = home.command();
+    command.env("HOMING", home.program()).args(["run", "--owner", "claude:a", "--notify-on", "never", "-c"]);
+    let script = "\"$HOMING\" list > listed; \"$HOMING\" exec -- true; \"$HOMING\" list > listed";
+    let output = command.arg(format!("{}; {script}", gate("go"))).output().unwrap();
+    let task = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let told = home.submit(&["--owner", "claude:a"], "true");
+    let mut wait = home.command();
+    assert!(wait.env("HOMING_OWNER", "claude:a").args(["wait", &told]).output().unwrap().status.success());
+    // The task of the same owner calls, and so do those that it started.
+    home.open("go");
+    assert_eq!(home.ended(&task)["status"], "succeeded");
+    let notices = home.task(&told)["notices"].clone();
+    assert_eq!(notices[0]["inbox"], "held", "{notices}");
+    // What was handed over inside is gone with the next call from inside.
+    let child = home.cli(["list", "--all", "--json"]).ok().json();
+    let child = child["items"].as_array().unwrap().iter().find(|one| one["parent"] == task.as_str()).unwrap();
+    let notices = home.task(child["id"].as_str().unwrap())["notices"].clone();
+    assert_eq!(notices[0]["inbox"], "acknowledged", "{notices}");
+}
+
+#[test]
+fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
+    let home = super::home();
+    let foreign = home.submit(&["--owner", "claude:a"], "exec sleep 1000");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let call = |id: u32, name: &str, arguments: Value| {
+        let params = serde_json::json!({ "name": name, "arguments": arguments });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+            .to_string()
+    };
+    let lines = [
+        hello.to_owned(),
+        ready.to_owned(),
+        call(2, "stop", serde_json::json!({ "id": foreign })),
+        call(3, "output", serde_json::json!({ "id": foreign })),
+        call(4, "run", serde_json::json!({ "command": "true", "notify_on_complete": true })),
+        call(5, "run", serde_json::json!({ "command": "echo mine" })),
+    ];
+    std::fs::write(home.scratch().join("asked"), lines.join("\n") + "\n").unwrap();
+    // The bridge ends with its input, which stays open until all is answered.
+    let script = "{ cat asked; until [ $(grep -c '\"id\":[2345]' answered) -ge 4 ]; do sleep 0.01; done; } | \"$HOMING\" mcp > answered";
+    std::fs::write(home.scratch().join("answered"), "").unwrap();
+    assert_eq!(run(&home, &["--owner", "claude:a"], script)["status"], "succeeded");
+    let answered = home.truth("answered");
+    let answer =
+        |id: u32| answered.lines().find(|line| line.contains(&format!("\"id\":{id}"))).unwrap().to_owned();
+    for (id, rule) in [(2, "HM0053"), (3, "HM0053"), (4, "HM0038")] {
+        assert!(answer(id).contains(rule), "{id}: {}", answer(id));
+    }
+    assert!(answer(5).contains("mine") && !answer(5).contains("HM00"), "{}", answer(5));
+    assert_eq!(home.task(&foreign)["status"], "running");
+}
