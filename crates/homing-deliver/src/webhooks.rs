@@ -173,7 +173,7 @@ impl Routes for Webhooks {
             Target::Desktop => Ok(()),
             Target::Wake(whom) => match whom.as_deref().map(str::parse) {
                 Some(Ok(Address::Opencode { url, .. })) => {
-                    Endpoint::parse(&url, Caller::Local, &Policy::default())
+                    Endpoint::parse(&url, Caller::of(local), &Policy::default())
                         .map(drop)
                         .map_err(|error| error.to_string())
                 }
@@ -227,7 +227,7 @@ mod tests {
         let nowhere = Surroundings { path: home.path().display().to_string(), ..Surroundings::default() };
         let webhooks =
             Webhooks::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
         for target in
             ["wake:claude:s1", "wake:codex:t1", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:4096#s"]
         {
