@@ -1,4 +1,4 @@
-//! `homing mcp`: the MCP server for an agent, on stdin and stdout.
+//! `homing mcp`: the MCP server for an agent, on stdin and stdout, or on the daemon's listener.
 //!
 //! Nothing is asked of the daemon before the agent asks for something, so the list of tools is there at once. The process keeps nothing: when
 //! the daemon is restarted, or killed, the next call is answered by the next daemon.
@@ -25,10 +25,16 @@ pub(crate) struct Options {
     /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
+    /// Serve `/mcp` on the loopback listener of the daemon; print its address
+    #[arg(long, conflicts_with = "owner")]
+    http: bool,
 }
 
-/// Serves until the agent closes its end.
+/// Serves until the agent closes its end; or has the daemon serve.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if options.http {
+        return over_http(context);
+    }
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
     let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
@@ -50,5 +56,25 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Failure::from(problem)
         })
     })?;
+    Ok(exit_code::DONE)
+}
+
+/// Turns the listener on, which stays on, and says where it is. May be called as often as one likes.
+fn over_http(context: &Context) -> Result<u8, Failure> {
+    let client = context.client();
+    let listener = context.block_on(async { Ok(client.turn_listener_on(None).await?) })?;
+    let Some(address) = listener.addresses.first() else {
+        let why = listener.problem.unwrap_or_else(|| "it has no address".to_owned());
+        return Err(Problem::new(Code::Internal, format!("the listener is not open: {why}")).into());
+    };
+    let url = format!("{address}/mcp");
+    if context.json {
+        context.console.json(&serde_json::json!({ "url": url }))?;
+    } else {
+        context.console.line(&url)?;
+        context.console.note(
+            "homing: clients send the header `Authorization: Bearer TOKEN`; `homing token show` prints the token",
+        );
+    }
     Ok(exit_code::DONE)
 }
