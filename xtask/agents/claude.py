@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
@@ -128,6 +127,22 @@ def an_mcp_task_that_ends_while_nobody_is_there_is_told_after_continue():
 
 
 @check("claude")
+def an_mcp_task_outlives_kill_9_of_the_daemon():
+    with Claude("daemon") as claude:
+        job = Job(claude.lab, "BUILD")
+        claude.model.when("Build it", run_by_mcp(job))
+        terminal = claude.start()
+        claude.say(terminal, "Build it in the background.")
+        job.started(claude.lab)
+        claude.idle(terminal)
+        session = claude.session(terminal)
+        os.kill(claude.lab.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
+        job.let_go()
+        told_once(claude.lab, claude.model, job, session)
+        nothing_left(claude.lab, f"claude:{session}")
+
+
+@check("claude")
 def a_command_of_the_shell_wakes_an_idle_session():
     with Claude("wake") as claude:
         job = Job(claude.lab, "BUILD")
@@ -221,13 +236,10 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
         claude.idle(terminal)
         second.let_go()
         told_once(claude.lab, claude.model, second, after)
-        assert not model_told_in(claude.model, first.said, after), "the old conversation's result came into the new one"
+        strays = [request.told for request in claude.model.told(first.said) if request.session == after]
+        assert not strays, f"the old conversation's result came into the new one:\n{strays[0]}"
         left = claude.lab.homing_json("inbox", "--owner", f"claude:{before}")["items"]
         assert len(left) == 1, "the result of a conversation that is gone waits in its inbox"
-
-
-def model_told_in(model, text, session):
-    return [request for request in model.told(text) if request.session == session]
 
 
 @check("claude")

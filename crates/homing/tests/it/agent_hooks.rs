@@ -346,6 +346,24 @@ fn p5_a_waiter_whose_agent_is_gone_leaves_and_tells_nobody() {
 }
 
 #[test]
+fn p6_a_waiter_tells_nothing_to_another_conversation_of_its_process() {
+    for begun in [true, false] {
+        let home = super::home();
+        let id = home.submit(&["--owner", "claude:s"], &gate("open"));
+        silent(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "startup")));
+        let waiter = waiting(&home, "s");
+        silent(&hook(&home, &["claude", "SessionEnd"], &with("s", "reason", "clear")));
+        if begun {
+            silent(&hook(&home, &["claude", "SessionStart"], &with("t", "source", "clear")));
+        }
+        std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+        silent(&end(waiter));
+        let resumed = hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume"));
+        assert!(context(&resumed).contains(&format!("{id} succeeded")), "it waits for its own conversation");
+    }
+}
+
+#[test]
 fn a_process_is_in_the_session_that_a_hook_of_its_ancestor_named() {
     let home = super::home();
     let _ = home.submit(&[], "true");

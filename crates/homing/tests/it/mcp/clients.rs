@@ -128,10 +128,12 @@ fn inspect(folder: &Path, home: &Home, target: &[&str], era: &str, method: &[&st
 fn the_inspector_lists_runs_waits_and_follows_a_task_to_its_end() {
     let Some(folder) = installed("mcp-node") else { return };
     let home = crate::home();
-    let server = Server::new(&home);
+    let url = home.cli(["mcp", "--http"]).ok().text();
+    assert_eq!(home.cli(["mcp", "--http", "--json"]).ok().json()["url"], url.as_str(), "it is there already");
+    let token = format!("Authorization: Bearer {}", home.cli(["token", "show"]).ok().text());
     let program = home.program().to_str().expect("text").to_owned();
     let stdio: &[&str] = &[&program, "mcp"];
-    let http: &[&str] = &[&server.url, "--transport", "http"];
+    let http: &[&str] = &[&url, "--transport", "http", "--header", &token];
     std::thread::scope(|scope| {
         for (target, era) in [(stdio, "legacy"), (stdio, "modern"), (http, "legacy"), (http, "modern")] {
             let (folder, home) = (&folder, &home);

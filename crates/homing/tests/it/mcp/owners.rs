@@ -27,6 +27,20 @@ fn the_first_owner_that_applies() {
 }
 
 #[test]
+fn p6_a_call_of_codex_belongs_to_the_thread_that_it_names() {
+    let home = crate::home();
+    let mut codex = Speaker::named(&mut home.command(), "codex-mcp-client");
+    assert_eq!(owner(&home, &mut codex), "user");
+    for thread in ["one", "two", "one"] {
+        codex.in_thread(thread);
+        assert_eq!(owner(&home, &mut codex), format!("codex:{thread}"));
+    }
+    let mut other = Speaker::of(&home);
+    other.in_thread("one");
+    assert_eq!(owner(&home, &mut other), "user", "whoever is not Codex means something else by it");
+}
+
+#[test]
 fn p11_stop_and_input_reach_ones_own_tasks_only() {
     let home = crate::home();
     let (mut ann, mut bob) = (session(&home, "ann"), session(&home, "bob"));
