@@ -215,7 +215,7 @@ async fn submit(
         match access.client.submit(&spec, Some(&fresh_key()?)).await {
             Ok(submitted) => return Ok((submitted.task, true)),
             // This session cannot be woken, or nobody may be: the inbox is there for everybody.
-            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NestedNotify)) => {}
+            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NobodyToWake)) => {}
             Err(error) => return Err(error.into()),
         }
     }
