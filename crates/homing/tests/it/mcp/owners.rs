@@ -96,7 +96,7 @@ fn tasks_have_the_environment_of_the_bridge_without_what_is_kept_from_tasks() {
 fn a_session_that_can_be_woken_is_and_one_that_cannot_finds_it_in_its_inbox() {
     let home = crate::home();
     let never = json!({ "command": gate("never"), "background": true, "notify_on_complete": true });
-    let mut told = |variable: &str, arguments: &serde_json::Value| {
+    let told = |variable: &str, arguments: &serde_json::Value| {
         let ran = Speaker::legacy(home.command().env(variable, "s")).data("run", arguments.clone());
         let task = home.task(ran["task"]["id"].as_str().expect("an id"));
         (task["notify"]["targets"].clone(), ran["next"].as_str().expect("a next step").to_owned())
