@@ -9,7 +9,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use homing_client::{Client, EventQuery};
 use homing_model::api::TakeRequest;
@@ -27,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Submits, watches, takes the result and acknowledges it; says so on `out`.
-pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::new(home, OWNER);
     let spec = Spec {
         shell: Some("echo working; exit 3".into()),
@@ -44,7 +43,7 @@ pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std:
         client.follow_events(EventQuery { owner: Some(OWNER.to_owned()), ..EventQuery::default() });
     loop {
         let Some(event) = events.next().await?.event()? else { continue };
-        if event.task_id == Some(task.id) {
+        if event.task_id.as_ref() == Some(&task.id) {
             writeln!(out, "event {}", event.kind)?;
             if event.kind == EventKind::TaskCompleted {
                 break;
@@ -56,7 +55,8 @@ pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std:
     let wish = TakeRequest { wait_ms: Some(20_000), ..TakeRequest::default() };
     for notice in client.take(OWNER, &wish).await?.items {
         if let Body::Completed(end) = &notice.body {
-            let code = end.outcome.exit_code.map_or_else(|| "none".to_owned(), |code| code.to_string());
+            let code = end.outcome.as_ref().and_then(|outcome| outcome.exit_code);
+            let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
             writeln!(out, "result: {}, exit code {code}, printed {:?}", end.status, end.output_tail)?;
         }
         client.acknowledge(OWNER, vec![notice.id.to_string()]).await?;

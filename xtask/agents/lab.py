@@ -155,11 +155,17 @@ class Terminal:
     def keys(self, *keys):
         self.lab.tmux("send-keys", "-t", self.name, *keys)
 
-    def say(self, text):
-        """Types a prompt and sends it."""
+    def say(self, text, heard=None):
+        """Types a prompt and sends it, until it was heard: a program that is still drawing itself loses keys."""
         self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
         wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen())
         self.keys("Enter")
+        for _ in range(5):
+            try:
+                return wait_for(f"{text!r} heard", heard or (lambda: True), 6)
+            except AssertionError:
+                self.keys("Enter")
+        raise AssertionError(f"never heard: {text!r}\n{self.screen()}")
 
     def shows(self, text, deadline=60.0):
         try:

@@ -12,7 +12,7 @@ import traceback
 from check import CHECKS, FIGURES
 from lab import BIN, NODE
 
-import claude, codex, opencode  # noqa: E401, F401 (they register their checks)
+import claude, codex, gemini, opencode  # noqa: E401, F401 (they register their checks)
 
 
 def loopback_up():

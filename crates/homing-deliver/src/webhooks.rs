@@ -227,7 +227,7 @@ mod tests {
         let nowhere = Surroundings { path: home.path().display().to_string(), ..Surroundings::default() };
         let webhooks =
             Webhooks::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual());
+        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
         for target in
             ["wake:claude:s1", "wake:codex:t1", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:4096#s"]
         {

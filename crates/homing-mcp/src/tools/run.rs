@@ -215,7 +215,7 @@ async fn submit(
         match access.client.submit(&spec, Some(&fresh_key()?)).await {
             Ok(submitted) => return Ok((submitted.task, true)),
             // This session cannot be woken, or nobody may be: the inbox is there for everybody.
-            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NestedNotify)) => {}
+            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NestedNotify | Code::NobodyToWake)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -225,12 +225,9 @@ async fn submit(
 
 /// An idempotency key that nobody had before.
 fn fresh_key() -> Result<String, Refusal> {
-    let random = || {
-        getrandom::u64().map_err(|error| {
-            homing_model::Problem::new(Code::SystemLimit, format!("no random number: {error}"))
-        })
-    };
-    Ok(format!("{:016x}{:016x}", random()?, random()?))
+    let random = || getrandom::u64().map_err(|error| format!("no random number: {error}"));
+    let drawn = random().and_then(|first| Ok(format!("{first:016x}{:016x}", random()?)));
+    Ok(drawn.map_err(|why| homing_model::Problem::new(Code::SystemLimit, why))?)
 }
 
 /// What comes of a task that was left to itself.

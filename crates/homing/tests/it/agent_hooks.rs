@@ -297,6 +297,22 @@ fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
 }
 
 #[test]
+fn p6_an_end_that_the_agents_own_client_polls_for_is_left_to_that() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    let spec = json!({ "shell": "true", "owner": "claude:s", "polled": true, "notify": { "on": "always", "targets": ["inbox"] } });
+    let id = home.post("/v1/tasks", &spec).json()["id"].as_str().expect("an id").to_owned();
+    wait_for("its entry", || (open_entries(&home, "claude:s") == 1).then_some(()));
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    let poll = format!("/v1/tasks/{id}/wait?told=true");
+    let polled = home.http("GET", &poll, &[("Homing-Owner", "claude:s")], b"").whole();
+    assert_eq!(polled.json()["status"], "succeeded");
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 0, "the poll told it");
+}
+
+#[test]
 fn one_waiter_waits_for_each_session_and_none_where_nothing_runs() {
     let home = super::home();
     let _ = home.submit(&[], "true");

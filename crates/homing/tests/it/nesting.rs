@@ -200,3 +200,37 @@ fn p6_what_an_owner_was_told_is_not_confirmed_from_inside_a_task() {
     let notices = home.task(child["id"].as_str().unwrap())["notices"].clone();
     assert_eq!(notices[0]["inbox"], "acknowledged", "{notices}");
 }
+
+#[test]
+fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
+    let home = super::home();
+    let foreign = home.submit(&["--owner", "claude:a"], "exec sleep 1000");
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let call = |id: u32, name: &str, arguments: Value| {
+        let params = serde_json::json!({ "name": name, "arguments": arguments });
+        serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+            .to_string()
+    };
+    let lines = [
+        hello.to_owned(),
+        ready.to_owned(),
+        call(2, "stop", serde_json::json!({ "id": foreign })),
+        call(3, "output", serde_json::json!({ "id": foreign })),
+        call(4, "run", serde_json::json!({ "command": "true", "notify_on_complete": true })),
+        call(5, "run", serde_json::json!({ "command": "echo mine" })),
+    ];
+    std::fs::write(home.scratch().join("asked"), lines.join("\n") + "\n").unwrap();
+    // The bridge ends with its input, which stays open until all is answered.
+    let script = "{ cat asked; until [ $(grep -c '\"id\":[2345]' answered) -ge 4 ]; do sleep 0.01; done; } | \"$HOMING\" mcp > answered";
+    std::fs::write(home.scratch().join("answered"), "").unwrap();
+    assert_eq!(run(&home, &["--owner", "claude:a"], script)["status"], "succeeded");
+    let answered = home.truth("answered");
+    let answer =
+        |id: u32| answered.lines().find(|line| line.contains(&format!("\"id\":{id}"))).unwrap().to_owned();
+    for (id, rule) in [(2, "HM0053"), (3, "HM0053"), (4, "HM0038")] {
+        assert!(answer(id).contains(rule), "{id}: {}", answer(id));
+    }
+    assert!(answer(5).contains("mine") && !answer(5).contains("HM00"), "{}", answer(5));
+    assert_eq!(home.task(&foreign)["status"], "running");
+}
