@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Submits, watches, takes the result and acknowledges it; says so on `out`.
-pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::new(home, OWNER);
     let spec = Spec {
         shell: Some("echo working; exit 3".into()),
@@ -43,7 +43,7 @@ pub async fn run(home: PathBuf, out: &mut impl Write) -> Result<(), Box<dyn std:
         client.follow_events(EventQuery { owner: Some(OWNER.to_owned()), ..EventQuery::default() });
     loop {
         let Some(event) = events.next().await?.event()? else { continue };
-        if event.task_id == Some(task.id) {
+        if event.task_id.as_ref() == Some(&task.id) {
             writeln!(out, "event {}", event.kind)?;
             if event.kind == EventKind::TaskCompleted {
                 break;
