@@ -32,17 +32,22 @@ def wait_for(what, condition, deadline=60.0, pause=0.02):
 
 
 class Lab:
+    alive = []
+
     def __init__(self, name):
+        Lab.alive.append(self)
         # Not below /tmp, where codex makes no helpers; not below target/, which is in a repository, and agents look for one.
         self.folder = Path(tempfile.mkdtemp(prefix=f"homing-lab-{name}-", dir="/var/tmp"))
         self.home = self.folder / "home"
         self.work = self.folder / "work"
-        self.home.mkdir()
-        self.work.mkdir()
+        self.temporary = self.folder / "tmp"
+        for folder in (self.home, self.work, self.temporary):
+            folder.mkdir()
         self.tmux_socket = self.folder / "tmux"
         self.processes = []
         self.env = {
             "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
             "PATH": f"{NODE}:{BIN}:{HOMING.parent}:/usr/local/bin:/usr/bin:/bin",
             "USER": "lab",
             "LANG": "C.UTF-8",
@@ -90,7 +95,8 @@ class Lab:
 
     # -- the end ----------------------------------------------------------------------------------------------------------------
 
-    def close(self, keep=False):
+    def close(self):
+        Lab.alive.remove(self)
         if self.tmux_socket.exists():
             self.tmux("kill-server", check=False)
         for process in self.processes:
@@ -110,8 +116,7 @@ class Lab:
                 pass
             subprocess.run([HOMING, "daemon", "stop"], env=self.env, capture_output=True)
         leftovers(self.folder)
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def leftovers(folder):
