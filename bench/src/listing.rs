@@ -99,10 +99,11 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
         masks: homing_model::Masks::default(),
         parent: None,
         depth: 0,
+        network: false,
         node: "here".into(),
         boot_id: "then".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, idempotency: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None }
 }
 
 fn ending(at: Timestamp) -> Ending {

@@ -18,6 +18,7 @@ use homing_model::{EventKind, Spec};
 /// Whose tasks they are. A harness uses one owner per conversation.
 const OWNER: &str = "harness-rust";
 
+#[expect(clippy::disallowed_methods, reason = "the program's own environment, read once")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let home = std::env::var_os("HOMING_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".local/state/homing"))).ok_or("no home")?;

@@ -56,7 +56,8 @@ def told_once(lab, model, job, session):
         raise AssertionError("\n".join([str(error), *known])) from None
     time.sleep(QUIET)
     requests = model.told(job.said)
-    assert len(requests) == 1, f"told {len(requests)} times:\n" + "\n----\n".join(request.told[-800:] for request in requests)
+    times = sum(each.told.count(job.said) for each in requests)
+    assert times == 1, f"told {times} times in {len(requests)} turns:\n" + "\n----\n".join(each.told[-1500:] for each in requests)
     assert request.session == session, f"told in {request.session}, asked for in {session}"
     return request
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 from check import Job, check, figure, nothing_left, record, told_once
 from lab import Lab, wait_for
@@ -53,6 +52,9 @@ class Claude:
         pid = terminal.pid()
         wait_for("an idle session", lambda: any(each["pid"] == pid and each["status"] == "idle" for each in self.sessions()))
 
+    def say(self, terminal, text):
+        terminal.say(text, lambda: self.model.told(text))
+
     def __enter__(self):
         return self
 
@@ -76,7 +78,7 @@ def an_mcp_task_starts_a_new_turn_with_the_result():
         claude.model.when("Build it", run_by_mcp(job))
         claude.model.when(job.said, Say("The build is done."))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -93,7 +95,7 @@ def an_mcp_task_outlives_kill_9_and_is_told_after_continue():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_mcp(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -112,7 +114,7 @@ def an_mcp_task_that_ends_while_nobody_is_there_is_told_after_continue():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_mcp(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -125,12 +127,28 @@ def an_mcp_task_that_ends_while_nobody_is_there_is_told_after_continue():
 
 
 @check("claude")
+def an_mcp_task_outlives_kill_9_of_the_daemon():
+    with Claude("daemon") as claude:
+        job = Job(claude.lab, "BUILD")
+        claude.model.when("Build it", run_by_mcp(job))
+        terminal = claude.start()
+        claude.say(terminal, "Build it in the background.")
+        job.started(claude.lab)
+        claude.idle(terminal)
+        session = claude.session(terminal)
+        os.kill(claude.lab.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
+        job.let_go()
+        told_once(claude.lab, claude.model, job, session)
+        nothing_left(claude.lab, f"claude:{session}")
+
+
+@check("claude")
 def a_command_of_the_shell_wakes_an_idle_session():
     with Claude("wake") as claude:
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_shell(job, "--notify", "wake"))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -148,7 +166,7 @@ def what_ends_within_a_turn_is_told_at_its_end():
         job.let_go()
         claude.model.when("Build it", Call("Bash", {"command": f"homing run -- {job.line}; sleep 2", "description": "d"}))
         terminal = claude.start()
-        terminal.say("Build it.")
+        claude.say(terminal, "Build it.")
         job.started(claude.lab)
         session = claude.session(terminal)
         request = told_once(claude.lab, claude.model, job, session)
@@ -162,7 +180,7 @@ def what_ended_while_nobody_was_there_is_told_with_the_next_prompt():
         job = Job(claude.lab, "BUILD")
         claude.model.when("Build it", run_by_shell(job))
         terminal = claude.start()
-        terminal.say("Build it in the background.")
+        claude.say(terminal, "Build it in the background.")
         job.started(claude.lab)
         claude.idle(terminal)
         session = claude.session(terminal)
@@ -170,7 +188,7 @@ def what_ended_while_nobody_was_there_is_told_with_the_next_prompt():
         job.let_go()
         wait_for("the end of the task", lambda: job.task(claude.lab)["ended_at"])
         again = claude.start("again", "--continue")
-        again.say("How did it go?")
+        claude.say(again, "How did it go?")
         told_once(claude.lab, claude.model, job, session)
         nothing_left(claude.lab, f"claude:{session}")
 
@@ -183,7 +201,7 @@ def two_sessions_in_one_folder_get_their_own_results():
         claude.model.when("Start BLUE", run_by_shell(jobs[1], "--notify", "wake"))
         terminals = [claude.start("red"), claude.start("blue")]
         for terminal, job in zip(terminals, jobs):
-            terminal.say(f"Start {job.word} now.")
+            claude.say(terminal, f"Start {job.word} now.")
             job.started(claude.lab)
         for terminal in terminals:
             claude.idle(terminal)
@@ -203,7 +221,7 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
         claude.model.when("Start FIRST", run_by_shell(first, "--notify", "wake"))
         claude.model.when("Start SECOND", Call("mcp__homing__run", {"command": second.line, "background": True, "notify_on_complete": True}))
         terminal = claude.start()
-        terminal.say("Start FIRST now.")
+        claude.say(terminal, "Start FIRST now.")
         first.started(claude.lab)
         claude.idle(terminal)
         before = claude.session(terminal)
@@ -212,19 +230,16 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
         after = claude.session(terminal)
         first.let_go()
         wait_for("the end of the task", lambda: first.task(claude.lab)["ended_at"])
-        terminal.say("Start SECOND now.")
+        claude.say(terminal, "Start SECOND now.")
         task = second.started(claude.lab)
         assert task["owner"] == f"claude:{after}", f"an MCP call after /clear is {task['owner']}'s, not claude:{after}'s"
         claude.idle(terminal)
         second.let_go()
         told_once(claude.lab, claude.model, second, after)
-        assert not model_told_in(claude.model, first.said, after), "the old conversation's result came into the new one"
+        strays = [request.told for request in claude.model.told(first.said) if request.session == after]
+        assert not strays, f"the old conversation's result came into the new one:\n{strays[0]}"
         left = claude.lab.homing_json("inbox", "--owner", f"claude:{before}")["items"]
         assert len(left) == 1, "the result of a conversation that is gone waits in its inbox"
-
-
-def model_told_in(model, text, session):
-    return [request for request in model.told(text) if request.session == session]
 
 
 @check("claude")

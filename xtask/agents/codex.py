@@ -56,6 +56,9 @@ class Codex:
         """The thread in whose turn the model was told `text`."""
         return wait_for(f"a turn with {text!r}", lambda: next((request.session for request in self.model.told(text)), None))
 
+    def say(self, terminal, text):
+        terminal.say(text, lambda: self.model.told(text))
+
     def __enter__(self):
         return self
 
@@ -79,7 +82,7 @@ def the_queue_wakes_an_idle_session():
         codex.model.when("Build it", run_by_shell(job, "--notify", "wake"))
         codex.model.when(job.said, Say("The build is done."))
         terminal = codex.start()
-        terminal.say("Build it in the background.")
+        codex.say(terminal, "Build it in the background.")
         task = job.started(codex.lab)
         thread = codex.thread("Build it")
         assert task["owner"] == f"codex:{thread}", task["owner"]
@@ -100,7 +103,7 @@ def a_tool_call_wakes_the_thread_that_made_it():
         threads = []
         for job in jobs:
             terminal = codex.start(job.word)
-            terminal.say(f"Start {job.word} now.")
+            codex.say(terminal, f"Start {job.word} now.")
             task = job.started(codex.lab)
             threads.append(codex.thread(f"Start {job.word}"))
             assert task["owner"] == f"codex:{threads[-1]}", task["owner"]
@@ -120,7 +123,7 @@ def what_ends_within_a_turn_is_told_at_its_end():
         job.let_go()
         codex.model.when("Build it", Call("exec_command", {"cmd": f"homing run -- {job.line}; sleep 2"}))
         terminal = codex.start()
-        terminal.say("Build it.")
+        codex.say(terminal, "Build it.")
         thread = codex.thread("Build it")
         request = told_once(codex.lab, codex.model, job, thread)
         nothing_left(codex.lab, f"codex:{thread}")
@@ -135,7 +138,7 @@ def a_command_in_codexs_sandbox_is_refused_with_the_reason():
         codex.lab.homing("daemon", "start")
         codex.model.when("Build it", Call("exec_command", {"cmd": "homing run -- true 2>&1"}))
         terminal = codex.start()
-        terminal.say("Build it.")
+        codex.say(terminal, "Build it.")
         wait_for("the refusal", lambda: codex.model.told("HM00"), 60)
         record("codex-sandbox", codex.lab, terminal.screen(), "What the model was told:", codex.model.told("HM00")[0].told)
 

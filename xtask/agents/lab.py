@@ -32,17 +32,22 @@ def wait_for(what, condition, deadline=60.0, pause=0.02):
 
 
 class Lab:
+    alive = []
+
     def __init__(self, name):
+        Lab.alive.append(self)
         # Not below /tmp, where codex makes no helpers; not below target/, which is in a repository, and agents look for one.
         self.folder = Path(tempfile.mkdtemp(prefix=f"homing-lab-{name}-", dir="/var/tmp"))
         self.home = self.folder / "home"
         self.work = self.folder / "work"
-        self.home.mkdir()
-        self.work.mkdir()
+        self.temporary = self.folder / "tmp"
+        for folder in (self.home, self.work, self.temporary):
+            folder.mkdir()
         self.tmux_socket = self.folder / "tmux"
         self.processes = []
         self.env = {
             "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
             "PATH": f"{NODE}:{BIN}:{HOMING.parent}:/usr/local/bin:/usr/bin:/bin",
             "USER": "lab",
             "LANG": "C.UTF-8",
@@ -90,7 +95,8 @@ class Lab:
 
     # -- the end ----------------------------------------------------------------------------------------------------------------
 
-    def close(self, keep=False):
+    def close(self):
+        Lab.alive.remove(self)
         if self.tmux_socket.exists():
             self.tmux("kill-server", check=False)
         for process in self.processes:
@@ -110,8 +116,7 @@ class Lab:
                 pass
             subprocess.run([HOMING, "daemon", "stop"], env=self.env, capture_output=True)
         leftovers(self.folder)
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def leftovers(folder):
@@ -155,11 +160,17 @@ class Terminal:
     def keys(self, *keys):
         self.lab.tmux("send-keys", "-t", self.name, *keys)
 
-    def say(self, text):
-        """Types a prompt and sends it."""
+    def say(self, text, heard=None):
+        """Types a prompt and sends it, until it was heard: a program that is still drawing itself loses keys."""
         self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
         wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen())
         self.keys("Enter")
+        for _ in range(5):
+            try:
+                return wait_for(f"{text!r} heard", heard or (lambda: True), 6)
+            except AssertionError:
+                self.keys("Enter")
+        raise AssertionError(f"never heard: {text!r}\n{self.screen()}")
 
     def shows(self, text, deadline=60.0):
         try:

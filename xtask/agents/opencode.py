@@ -39,14 +39,15 @@ class Opencode:
 
     def healthy(self):
         try:
-            return self.http("GET", "/global/health")
+            # One that arrives too early is never answered.
+            return self.http("GET", "/global/health", timeout=2)
         except OSError:
             return None
 
-    def http(self, method, path, body=None):
+    def http(self, method, path, body=None, timeout=120):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, method=method, data=data, headers={"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
             text = answer.read()
             return json.loads(text) if text else None
 

@@ -10,9 +10,9 @@ import time
 import traceback
 
 from check import CHECKS, FIGURES
-from lab import BIN, NODE
+from lab import BIN, NODE, Lab
 
-import claude, codex, opencode  # noqa: E401, F401 (they register their checks)
+import claude, codex, gemini, opencode  # noqa: E401, F401 (they register their checks)
 
 
 def loopback_up():
@@ -44,10 +44,12 @@ def main(wanted):
         try:
             test()
             word = "ok"
-        except Exception as error:
+        except Exception:
             failed += 1
             word = "FAILED"
             traceback.print_exc()
+        for lab in list(Lab.alive):  # One that failed while it was made.
+            lab.close()
         print(f"   {word:6} {agent}: {test.__name__.replace('_', ' ')} ({time.monotonic() - begun:.0f} s)", flush=True)
     for name, milliseconds in FIGURES:
         print(f"   {milliseconds:6.0f} ms from the command's end to the model's next request: {name}")

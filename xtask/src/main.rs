@@ -51,7 +51,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "agents",
-        about: "the real agent programs, from npm, against a scripted model: `claude`, `codex`, `opencode` or all",
+        about: "the real agent programs, from npm, against a scripted model: `claude`, `codex`, `gemini`, `opencode` or all",
         run: agents::run,
     },
 ];

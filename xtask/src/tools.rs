@@ -31,7 +31,11 @@ const TOOLS: &[Tool] = &[
         package: "python3",
         without: "callers under a seccomp filter, odd programs as tasks",
     },
-    Tool { program: "npm", package: "npm", without: "webhooks by the published verifier for Node" },
+    Tool {
+        program: "npm",
+        package: "npm",
+        without: "webhooks by the published verifier for Node, MCP by its conformance suite",
+    },
 ];
 
 /// Makes sure of everything that can be made sure of.

@@ -173,7 +173,7 @@ impl Routes for Webhooks {
             Target::Desktop => Ok(()),
             Target::Wake(whom) => match whom.as_deref().map(str::parse) {
                 Some(Ok(Address::Opencode { url, .. })) => {
-                    Endpoint::parse(&url, Caller::Local, &Policy::default())
+                    Endpoint::parse(&url, Caller::of(local), &Policy::default())
                         .map(drop)
                         .map_err(|error| error.to_string())
                 }

@@ -99,6 +99,11 @@ async fn submit(
     let owner =
         spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
+    if !caller.local {
+        // Over a network nobody says by which socket, program or terminal of this machine a session is reached.
+        spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
+        spec.pane = None;
+    }
     // Who speaks for a session is told where it is, though no more is known of the way there.
     let session = spec.session.clone().or_else(|| Session::of_owner(&owner));
     spec.session.clone_from(&session);

@@ -2,7 +2,7 @@
 
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Problem, Session, Spec};
+use homing_model::{Problem, Session, Spec, session};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 
@@ -10,6 +10,11 @@ use crate::refusal::Refusal;
 
 /// The header that names the owner, as in homing's own API.
 const OWNER: &str = "homing-owner";
+
+/// How Codex names itself, and where each of its calls names the conversation that it belongs to. One process of Codex has many, so
+/// neither the environment of a bridge nor its ancestors could say which.
+const CODEX: &str = "codex";
+const THREAD: &str = "threadId";
 
 /// Whose the tasks of a bridge are.
 #[derive(Debug, Clone)]
@@ -34,11 +39,14 @@ pub struct Bridge {
 impl Bridge {
     /// Who calls now. A bridge may outlive the conversation that it was started in: a hook of the agent that said which one its process
     /// is in knows better than the environment.
-    async fn caller(&self) -> (String, Option<Session>) {
+    async fn caller(&self, context: &RequestContext<RoleServer>) -> (String, Option<Session>) {
         let found = match &self.owner {
             Owner::Named(owner) => return (owner.clone(), Session::of_owner(owner)),
             Owner::Session(found) => found,
         };
+        if let Some(session) = self.thread(context) {
+            return (session.owner(), Some(session));
+        }
         // Where that cannot be asked, nothing else can be either, and the call itself will say why.
         let bound = self.client.nameless().session().await.ok().flatten();
         let session = match (bound, found) {
@@ -50,6 +58,17 @@ impl Bridge {
         };
         let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
         (owner, session)
+    }
+
+    /// The thread of Codex that the call belongs to, and how it is reached, as if the environment had named it.
+    fn thread(&self, context: &RequestContext<RoleServer>) -> Option<Session> {
+        let thread = context.meta.get(THREAD)?.as_str()?;
+        let codex = context.client_info().filter(|client| client.name.starts_with(CODEX))?;
+        session::detect(|name| match name {
+            "CODEX_THREAD_ID" => Some(thread.to_owned()),
+            "CODEX_VERSION" => Some(codex.version.clone()),
+            name => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
+        })
     }
 }
 
@@ -72,8 +91,8 @@ impl Access {
     }
 
     /// That of a call over stdio.
-    pub(crate) async fn by_bridge(bridge: &Bridge) -> Self {
-        let (owner, session) = bridge.caller().await;
+    pub(crate) async fn by_bridge(bridge: &Bridge, context: &RequestContext<RoleServer>) -> Self {
+        let (owner, session) = bridge.caller(context).await;
         Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() })
     }
 

@@ -22,7 +22,7 @@ pub enum ServeError {
 /// # Errors
 /// If the client does not speak MCP.
 pub async fn serve(handler: Handler) -> Result<(), ServeError> {
-    let running = match handler.serve(stdio_pipes()).await {
+    let running = match Box::pin(handler.serve(stdio_pipes())).await {
         Ok(running) => running,
         // It went away without a word, as a probe does.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

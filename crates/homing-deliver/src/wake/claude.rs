@@ -94,13 +94,13 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
         return Verdict::Failed("the folder of Claude Code is not known".to_owned());
     };
     match open_in(&folder, &session.id) {
-        Some(entry) => send(&entry, &folder, session, order),
+        Some(entry) => send(&entry, &folder, session, order, EVIDENCE),
         None => resume(&folder, session, order, surroundings),
     }
 }
 
 /// Writes to the socket of a process that has the session open, and waits for the notice to be in its transcript.
-fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order) -> Verdict {
+fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience: Duration) -> Verdict {
     let Some(socket) = &entry.messaging_socket_path else {
         return Verdict::NotNow(
             "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`".to_owned(),
@@ -115,7 +115,7 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order) -> Verdi
     if let Err(error) = speak(socket, entry.pid, &message) {
         return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
     }
-    match transcript.has(notice.id.as_str(), EVIDENCE) {
+    match transcript.has(notice.id.as_str(), patience) {
         Ok(true) => Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid)),
         Ok(false) => Verdict::Failed(
             "Claude Code took the message and began no turn within 15 s; it may hold messages of others back (crossSessionInbound in its \
@@ -187,4 +187,88 @@ fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
         running.end()?;
     }
     Ok(Verdict::Failed(format!("`claude -p --resume`: {}", seen.last_line())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn order() -> Order {
+        let notice = json!({
+            "id": "n-2222222222", "seq": 1, "at": "2026-01-01T00:00:00.000Z", "type": "task.quiet", "quiet_ms": 5, "waiting_for_input": false,
+            "task": {"id": "t-2222222222", "name": null, "owner": "claude:s1", "command": "make", "cwd": null, "labels": {}},
+        });
+        serde_json::from_value(json!({ "notices": [notice], "route": null })).unwrap()
+    }
+
+    /// A folder with a transcript and a socket that nobody reads.
+    fn silent() -> (tempfile::TempDir, UnixListener, Entry, Session) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("projects/-w")).unwrap();
+        std::fs::create_dir_all(folder.path().join("sessions")).unwrap();
+        std::fs::write(folder.path().join("projects/-w/s1.jsonl"), "").unwrap();
+        let socket = folder.path().join("s1.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let entry = Entry {
+            pid: std::process::id(),
+            session_id: "s1".into(),
+            proc_start: process::stat(std::process::id()).map(|me| me.start.to_string()),
+            pid_domain: None,
+            status: Some("idle".into()),
+            messaging_socket_path: Some(socket),
+        };
+        let session = Session::new(homing_model::Agent::Claude, "s1").unwrap();
+        (folder, listener, entry, session)
+    }
+
+    #[test]
+    fn a_message_that_is_taken_and_not_in_the_transcript_was_not_delivered() {
+        let (folder, _listener, entry, session) = silent();
+        let verdict = send(&entry, folder.path(), &session, &order(), Duration::from_millis(20));
+        assert!(
+            matches!(&verdict, Verdict::Failed(why) if why.contains("crossSessionInbound")),
+            "{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn a_socket_that_another_process_serves_is_not_spoken_to() {
+        let (folder, listener, entry, session) = silent();
+        let entry = Entry { pid: 1, ..entry };
+        let verdict = send(&entry, folder.path(), &session, &order(), Duration::from_millis(20));
+        assert!(matches!(&verdict, Verdict::Failed(why) if why.contains("another process")), "{verdict:?}");
+        let mut heard = String::new();
+        let (mut stream, _) = listener.accept().unwrap();
+        io::Read::read_to_string(&mut stream, &mut heard).unwrap();
+        assert_eq!(heard, "");
+    }
+
+    #[test]
+    fn who_lives_is_found_by_more_than_a_number() {
+        let (folder, _listener, entry, session) = silent();
+        let surroundings = Surroundings::default();
+        let session = Session { folder: Some(folder.path().display().to_string()), ..session };
+        let write = |start: &str, domain: Option<&str>, status: &str| {
+            let text = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": start, "pidDomain": domain, "status": status });
+            std::fs::write(folder.path().join("sessions/1.json"), text.to_string()).unwrap();
+            readiness(&session, false, &surroundings)
+        };
+        let start = entry.proc_start.clone().unwrap();
+        assert_eq!(write(&start, None, "idle"), Readiness::Ready);
+        assert!(matches!(write(&start, None, "busy"), Readiness::Busy(_)));
+        assert!(
+            matches!(write(&start, None, "waiting"), Readiness::Busy(_)),
+            "whatever it is, it is not idle"
+        );
+        assert!(matches!(write("1", None, "idle"), Readiness::Closed(_)), "its number is another's by now");
+        assert!(
+            matches!(write(&start, Some("linux:x:pid:[1]"), "idle"), Readiness::Closed(_)),
+            "its numbers are others"
+        );
+        std::fs::write(folder.path().join("sessions/1.json"), "{").unwrap();
+        assert!(matches!(readiness(&session, false, &surroundings), Readiness::Closed(_)));
+        assert_eq!(readiness(&session, true, &surroundings), Readiness::Ready, "it may be run");
+    }
 }

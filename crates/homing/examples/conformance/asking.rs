@@ -6,11 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use homing_client::{Client, OutputQuery};
 use homing_model::Status;
-use rmcp::model::{
-    DetailedTask, GetTaskResult, InputRequests, InputRequiredResult, TaskPayload, TaskStatus,
-    UpdateTaskParams,
-};
+use rmcp::model::{DetailedTask, GetTaskResult, TaskPayload, TaskStatus, UpdateTaskParams};
 use serde_json::{Value, json};
+
+use crate::rounds;
 
 /// What the description of such a task begins with.
 const MARK: &str = "asks ";
@@ -19,19 +18,6 @@ const MARK: &str = "asks ";
 pub(crate) fn task(questions: &[&str]) -> Value {
     let line = format!("{}echo all was answered", "read -r line; echo \"$line\"; ".repeat(questions.len()));
     json!({ "command": line, "stdin": true, "description": format!("{MARK}{}", questions.join(" ")) })
-}
-
-fn requests<'a>(questions: impl IntoIterator<Item = &'a str>) -> InputRequests {
-    let form =
-        json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
-    let request = |question: &str| json!({ "method": "elicitation/create", "params": { "mode": "form", "message": question, "requestedSchema": form } });
-    let all = questions.into_iter().map(|question| (question.to_owned(), request(question)));
-    serde_json::from_value(Value::Object(all.collect())).unwrap_or_default()
-}
-
-/// A question instead of a result.
-pub(crate) fn question(name: &str) -> InputRequiredResult {
-    InputRequiredResult::from_input_requests(requests([name]))
 }
 
 /// What a running task still asks for.
@@ -58,7 +44,8 @@ pub(crate) async fn waiting(client: &Client, found: GetTaskResult) -> GetTaskRes
     if asked.is_empty() {
         return found;
     }
-    let input_requests = requests(asked.iter().map(String::as_str));
+    let asked: Vec<_> = asked.iter().map(String::as_str).collect();
+    let input_requests = rounds::question(&asked, None).input_requests.unwrap_or_default();
     GetTaskResult::new(DetailedTask::new(found.task.task, TaskPayload::InputRequired { input_requests }))
 }
 

@@ -4,7 +4,7 @@ use rmcp::model::{ContentBlock, ReadResourceResult, Resource, ResourceContents, 
 use serde_json::{Value, json};
 
 /// One red pixel.
-const PNG: &str =
+pub(crate) const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 /// No sound at all.
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";

@@ -7,15 +7,16 @@ use homing_mcp::Handler;
 use homing_model::shell::quote;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientCapabilities,
-    ContentBlock, ErrorData, GetTaskParams, GetTaskResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
-    ReadResourceResponse, ServerConfig, Tool, UpdateTaskParams,
+    CompleteRequestParams, CompleteResult, ContentBlock, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 
-use crate::{asking, content};
+use crate::{asking, content, prompts, rounds};
 
 /// homing's handler, and the fixtures.
 #[derive(Clone)]
@@ -60,7 +61,14 @@ fn tools() -> Vec<Tool> {
     });
     let odd = [("json_schema_2020_12_tool", content::schema()), ("test_header", content::header_schema())];
     let odd = odd.map(|(name, schema)| Tool::new(name, "A fixture of the conformance suite", object(schema)));
-    plain.chain(odd).collect()
+    let asking = rounds::names().map(|name| {
+        Tool::new(
+            name,
+            "A fixture of the conformance suite",
+            object(json!({ "type": "object", "properties": {} })),
+        )
+    });
+    plain.chain(odd).chain(asking).collect()
 }
 
 fn text(text: &str) -> CallToolResponse {
@@ -108,7 +116,11 @@ impl Fixtures {
         let given = |name: &str| {
             request.arguments.as_ref().and_then(|all| all.get(name)).cloned().unwrap_or_default()
         };
-        let declared = context.client_capabilities().is_some_and(|declared| declared.supports_tasks());
+        let declared = context.client_capabilities();
+        if let Some(answer) = rounds::call(&request, declared.as_ref()) {
+            return answer;
+        }
+        let declared = declared.is_some_and(|declared| declared.supports_tasks());
         match request.name.as_ref() {
             "greet" => Ok(text(&format!("Hello, {}!", given("name").as_str().unwrap_or("nobody")))),
             "slow_compute" => {
@@ -125,7 +137,7 @@ impl Fixtures {
             "multi_input" => self.run(asking::task(&["first", "second"]), context).await,
             "test_tool_with_task" => {
                 match request.input_responses.as_ref().and_then(|all| all.get("user_name")) {
-                    None => Ok(asking::question("user_name").into()),
+                    None => Ok(rounds::question(&["user_name"], None).into()),
                     Some(answer) => {
                         let name =
                             answer.pointer("/content/name").and_then(Value::as_str).unwrap_or("nobody");
@@ -133,7 +145,7 @@ impl Fixtures {
                     }
                 }
             }
-            "test_streaming_elicitation" => Ok(asking::question("user_name").into()),
+            "test_streaming_elicitation" => Ok(rounds::question(&["user_name"], None).into()),
             "test_missing_capability" => {
                 let sampling = serde_json::from_value(json!({ "sampling": {} })).unwrap_or_default();
                 Err(ErrorData::missing_required_client_capability(sampling))
@@ -157,7 +169,10 @@ impl Fixtures {
 
 impl ServerHandler for Fixtures {
     fn get_info(&self) -> ServerConfig {
-        self.handler.get_info()
+        let mut info = self.handler.get_info();
+        info.capabilities.prompts = Some(Default::default());
+        info.capabilities.completions = Some(Default::default());
+        info
     }
 
     async fn list_tools(
@@ -211,6 +226,30 @@ impl ServerHandler for Fixtures {
             Some(read) => Ok(read.into()),
             None => self.handler.read_resource(request, context).await,
         }
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&request)
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::default())
     }
 
     async fn get_task(

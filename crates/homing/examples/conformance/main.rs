@@ -6,6 +6,8 @@
 mod asking;
 mod content;
 mod fixtures;
+mod prompts;
+mod rounds;
 
 use std::error::Error;
 use std::io::{Read, Write};

@@ -68,6 +68,7 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::cgroup(&context.home));
     list.push(checks::lingering(&context.surroundings));
     list.extend(checks::agents(context));
+    list.extend(checks::wakes(context));
     let failed = list.iter().any(|check| check.state == State::Fail);
     if context.json {
         context.console.json(&serde_json::json!({ "ok": !failed, "checks": list }))?;

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     http: bool,
 }
 
-/// Serves until the agent closes its end.
+/// Serves until the agent closes its end; or has the daemon serve.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if options.http {
         return over_http(context);

@@ -297,6 +297,22 @@ fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
 }
 
 #[test]
+fn p6_an_end_that_the_agents_own_client_polls_for_is_left_to_that() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    let spec = json!({ "shell": "true", "owner": "claude:s", "polled": true, "notify": { "on": "always", "targets": ["inbox"] } });
+    let id = home.post("/v1/tasks", &spec).json()["id"].as_str().expect("an id").to_owned();
+    wait_for("its entry", || (open_entries(&home, "claude:s") == 1).then_some(()));
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    let poll = format!("/v1/tasks/{id}/wait?told=true");
+    let polled = home.http("GET", &poll, &[("Homing-Owner", "claude:s")], b"").whole();
+    assert_eq!(polled.json()["status"], "succeeded");
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 0, "the poll told it");
+}
+
+#[test]
 fn one_waiter_waits_for_each_session_and_none_where_nothing_runs() {
     let home = super::home();
     let _ = home.submit(&[], "true");
@@ -327,6 +343,24 @@ fn p5_a_waiter_whose_agent_is_gone_leaves_and_tells_nobody() {
     assert_eq!((read("code").trim(), read("said").as_str()), ("0", ""));
     let _ = home.until_status(&id, "succeeded");
     assert!(context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume"))).contains(&id));
+}
+
+#[test]
+fn p6_a_waiter_tells_nothing_to_another_conversation_of_its_process() {
+    for begun in [true, false] {
+        let home = super::home();
+        let id = home.submit(&["--owner", "claude:s"], &gate("open"));
+        silent(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "startup")));
+        let waiter = waiting(&home, "s");
+        silent(&hook(&home, &["claude", "SessionEnd"], &with("s", "reason", "clear")));
+        if begun {
+            silent(&hook(&home, &["claude", "SessionStart"], &with("t", "source", "clear")));
+        }
+        std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+        silent(&end(waiter));
+        let resumed = hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume"));
+        assert!(context(&resumed).contains(&format!("{id} succeeded")), "it waits for its own conversation");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! MCP as agents meet it: `homing mcp` on pipes and `/mcp` of the daemon, with real tasks behind them.
 
 mod bounds;
+mod clients;
 mod crashes;
 mod http;
 mod owners;

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use homing_client::SOCKET;
+use homing_deliver::wake::{Survey, survey};
 use homing_model::shell::quote;
 use homing_model::units::show_size;
 use homing_model::{Agent, TaskId};
@@ -17,7 +18,7 @@ use super::Check;
 use crate::command::install;
 use crate::context::Context;
 use crate::surroundings::Surroundings;
-use crate::{entry, home as places};
+use crate::{entry, home as places, wake};
 
 /// Below this much free space submits may soon be refused.
 const LITTLE: u64 = 256 << 20;
@@ -132,6 +133,26 @@ pub(super) fn agents(context: &Context) -> Vec<Check> {
         }
     };
     Agent::ALL.map(one).into()
+}
+
+/// By which ways each agent that is here can be woken.
+pub(super) fn wakes(context: &Context) -> Vec<Check> {
+    const NAME: &str = "wake";
+    let mut surroundings = wake::surroundings(&context.home, &context.surroundings);
+    if let Some(path) = context.surroundings.text("PATH") {
+        path.clone_into(&mut surroundings.path);
+    }
+    let line = |survey: Survey| {
+        let version = survey.version.unwrap_or_else(|| "of an unknown version".to_owned());
+        let ways: Vec<_> = survey.rungs.iter().filter(|rung| rung.works).map(|rung| rung.name).collect();
+        let ways = if ways.is_empty() { "no way to wake it".to_owned() } else { ways.join(", ") };
+        let detail = format!("{} {version}: {ways}", survey.agent.title());
+        match survey.advice {
+            Some(advice) => Check::warn(NAME, detail, advice),
+            None => Check::ok(NAME, detail),
+        }
+    };
+    survey(&surroundings, context.session().as_ref()).into_iter().map(line).collect()
 }
 
 /// So many folders are compared with the ledger.

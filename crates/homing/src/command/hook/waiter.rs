@@ -2,7 +2,8 @@
 //!
 //! One waits for each session, by a lock in the home; the agent starts one at every end of a turn, and those that find another leave. One
 //! whose agent is gone leaves too, before it tells anything: nobody would hear it. So a session that goes on in another process has a
-//! waiter of its own there.
+//! waiter of its own there. And one whose agent went on to another conversation in the same process (`/clear`) leaves as well: what it says
+//! would be heard there. What it would have told stays in the inbox.
 //!
 //! It waits for facts: the inbox, and the agent's end. A daemon that dies is waited for; one that was never there is not.
 
@@ -47,10 +48,22 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     if !matches!(timeout(PATIENCE, hook.client.session_of(&hook.owner)).await, Ok(Ok(_))) {
         return Ok(exit_code::DONE);
     }
+    let now = timeout(PATIENCE, hook.client.session()).await;
+    let seated = matches!(now, Ok(Ok(Some(now))) if now.owner == hook.owner);
     tokio::select! {
         biased;
         _ = ended.readable() => Ok(exit_code::DONE),
-        woken = attend(hook, &agent) => woken,
+        woken = attend(hook, &agent, seated) => woken,
+    }
+}
+
+/// Whether the agent's process is in another conversation by now. Where no hook ever said in which, nothing speaks against ours.
+async fn elsewhere(hook: &Hook<'_>, seated: bool) -> bool {
+    match timeout(PATIENCE, hook.client.session()).await {
+        Ok(Ok(Some(now))) => now.owner != hook.owner,
+        Ok(Ok(None)) => seated,
+        // Who cannot be asked cannot be told anything either.
+        Ok(Err(_)) | Err(_) => false,
     }
 }
 
@@ -66,13 +79,14 @@ fn watch(agent: &Process) -> io::Result<UnixStream> {
     UnixStream::from_std(std::os::unix::net::UnixStream::from(pidfd))
 }
 
-async fn attend(hook: &Hook<'_>, agent: &Process) -> Result<u8, Failure> {
+async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Failure> {
     let Ok(Some(_lock)) = Lock::take(&hook.context.home, &hook.owner, agent) else {
         return Ok(exit_code::DONE);
     };
     let mut pause = RETRY;
     loop {
         match look(hook).await {
+            Ok(Look::Something) if elsewhere(hook, seated).await => return Ok(exit_code::DONE),
             Ok(Look::Something) => {
                 if let Some(telling) = hook.take().await {
                     hook.context.console.note(&telling.text);

@@ -31,15 +31,25 @@ pub(super) fn meta(tasks: bool) -> Value {
 impl Speaker {
     /// A client of an earlier protocol, greeted; some of them declare the tasks extension all the same.
     pub(super) fn legacy(command: &mut Command) -> Self {
+        Self::named(command, "test")
+    }
+
+    /// The same by another name.
+    pub(super) fn named(command: &mut Command, name: &str) -> Self {
         let mut speaker = Self::begin(command, None);
         let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-        let client = json!({ "name": "test", "version": "1" });
+        let client = json!({ "name": name, "version": "1" });
         let hello =
             json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client });
         let answer = speaker.ask("initialize", hello);
         assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{answer}");
         speaker.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         speaker
+    }
+
+    /// What follows is said in that conversation, as Codex says it.
+    pub(super) fn in_thread(&mut self, thread: &str) {
+        self.meta = Some(json!({ "threadId": thread, "sessionId": thread }));
     }
 
     /// A client of the newest protocol, with or without tasks.
