@@ -40,6 +40,8 @@ const TOGETHER: u32 = 100;
 const GATHER: Duration = Duration::from_millis(25);
 /// An attempt has ended by then, and what came of it is recorded.
 const LEASE: Duration = DEADLINE.saturating_mul(4);
+/// What waits for its session is judged anew after so many looks.
+const JUDGED: u32 = 10;
 /// After the ledger could not be read or written.
 const TROUBLE_MS: i64 = 1_000;
 const TROUBLE: Duration = Duration::from_millis(TROUBLE_MS as u64);
@@ -220,17 +222,17 @@ impl Dispatcher {
 
     /// Waits until what is due of a channel may be claimed. False if nothing is left of it, or not now.
     async fn until_ready(&self, channel: &str, more: &Notify) -> Result<bool, Error> {
+        if !self.engine.admit(channel).await? {
+            return Ok(false);
+        }
+        if !wakes(channel) {
+            return Ok(true);
+        }
         let surroundings = self.webhooks.surroundings();
-        let mut looks = 0;
+        let owner = channel.split_once('\n').map_or(channel, |(owner, _)| owner);
+        let (mut looks, mut judged, mut said) = (0, true, None);
         loop {
-            if !self.engine.admit(channel).await? {
-                return Ok(false);
-            }
-            let owner = channel.split_once('\n').map_or(channel, |(owner, _)| owner);
-            if !wakes(channel) {
-                return Ok(true);
-            }
-            let Some(route) = self.engine.route(channel).await? else { return Ok(true) };
+            let Some(route) = self.engine.route(channel).await? else { return Ok(judged) };
             let settings = self.engine.config().wake;
             let runs = matches!(&route, Route::Session(session) if settings.runs(session.headless));
             let readiness = match self.engine.is_awaited(owner) {
@@ -238,14 +240,32 @@ impl Dispatcher {
                 false => wake::readiness(&route, runs, surroundings).await,
             };
             match &readiness {
-                Readiness::Ready => return Ok(true),
-                Readiness::Busy(why) | Readiness::Closed(why) => self.engine.put_off(channel, why).await?,
+                Readiness::Ready if judged => return Ok(true),
+                Readiness::Ready => {}
+                Readiness::Busy(why) | Readiness::Closed(why) => {
+                    if said.as_ref() != Some(why) {
+                        self.engine.put_off(channel, why).await?;
+                        said = Some(why.clone());
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(readiness.pause(looks)) => looks += 1,
+                        // Something new is due, perhaps with news of the way.
+                        () = more.notified() => {
+                            tokio::time::sleep(GATHER).await;
+                            said = None;
+                        }
+                    }
+                    judged = false;
+                    if looks % JUDGED != 0 {
+                        continue;
+                    }
+                }
             }
-            tokio::select! {
-                () = tokio::time::sleep(readiness.pause(looks)) => looks += 1,
-                // Something new is due, perhaps with news of the way.
-                () = more.notified() => tokio::time::sleep(GATHER).await,
+            // Its owner may know it by now, and it grows old.
+            if !self.engine.admit(channel).await? {
+                return Ok(false);
             }
+            judged = true;
         }
     }
 

@@ -100,8 +100,12 @@ async fn remove_folder(inner: &Arc<Inner>, id: &TaskId) -> bool {
 }
 
 async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
-    let record = inner.store.get(id.clone()).await.map_err(io::Error::other)?;
-    let agent = record.and_then(|record| record.agent);
+    let agent = match inner.store.get(id.clone()).await {
+        Ok(record) => record.and_then(|record| record.agent),
+        // Whatever its row once said of an agent: the folder goes all the same.
+        Err(store::Error::BadRow { .. }) => None,
+        Err(error) => return Err(io::Error::other(error)),
+    };
     let agent = sessions::to_remove(inner, agent).await.map_err(io::Error::other)?;
     let (inner, id) = (Arc::clone(inner), id.clone());
     tokio::task::spawn_blocking(move || remove_unless_held(&inner.home, &id, agent.as_ref())).await?

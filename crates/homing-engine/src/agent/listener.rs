@@ -103,9 +103,14 @@ impl Listener {
             });
             (self, more)
         });
-        let looked = looked.await.ok();
+        let looked = looked.await;
         drop(turn);
-        looked
+        match looked {
+            Ok(looked) => Some(looked),
+            // Our own mistake is this listener's end, and not a reason to wait for ever.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => None,
+        }
     }
 
     fn folder(&self) -> io::Result<OwnedFd> {

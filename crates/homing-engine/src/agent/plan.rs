@@ -63,6 +63,9 @@ pub(crate) async fn plan(inner: &Inner, spec: &mut Spec, owner: &str) -> Result<
     if let (None, Some((record, _))) = (&spec.cwd, &earlier) {
         // Agents find their sessions by the folder that they are in.
         spec.cwd.clone_from(&record.spec.cwd);
+        if let (Some(cwd), Some(pwd)) = (&spec.cwd, values.get_mut("PWD")) {
+            pwd.clone_from(cwd);
+        }
     }
     let folder = folder(&known.driver, &values);
     values.extend(known.env.iter().map(|(name, value)| (name.clone(), OsText::from(value.as_str()))));

@@ -82,8 +82,11 @@ pub(super) async fn call(
         key: given.key,
         ..access.base.clone()
     };
-    if let Some(cwd) = given.cwd {
-        run::go_to(&mut spec, &cwd)?;
+    match given.cwd {
+        Some(cwd) => run::go_to(&mut spec, &cwd)?,
+        // A conversation goes on in the folder that it was in.
+        None if spec.continues.is_some() => spec.cwd = None,
+        None => {}
     }
     run::carry_out(access, spec, &plan, context).await
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use homing_client::Mode;
 use homing_model::notify::When;
-use homing_model::{Code, Notify, OsText, Spec, Stdin, Target, Task};
+use homing_model::{Code, Notify, OsText, Problem, Spec, Status, Stdin, Target, Task};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::excerpt::{Excerpt, MOST};
+use crate::excerpt::{Excerpt, MOST, UNTRUSTED, clean, fenced};
 use crate::patience::{bounded, patiently};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -215,7 +215,7 @@ async fn submit(
         match access.client.submit(&spec, Some(&fresh_key()?)).await {
             Ok(submitted) => return Ok((submitted.task, true)),
             // This session cannot be woken, or nobody may be: the inbox is there for everybody.
-            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NestedNotify | Code::NobodyToWake)) => {}
+            Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NobodyToWake)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -225,9 +225,11 @@ async fn submit(
 
 /// An idempotency key that nobody had before.
 fn fresh_key() -> Result<String, Refusal> {
-    let random = || getrandom::u64().map_err(|error| format!("no random number: {error}"));
-    let drawn = random().and_then(|first| Ok(format!("{first:016x}{:016x}", random()?)));
-    Ok(drawn.map_err(|why| homing_model::Problem::new(Code::SystemLimit, why))?)
+    let random = getrandom::u64().and_then(|high| Ok((high, getrandom::u64()?)));
+    let (high, low) = random.map_err(|error| {
+        Refusal::from(Problem::new(Code::SystemLimit, format!("there is no random number: {error}")))
+    })?;
+    Ok(format!("{high:016x}{low:016x}"))
 }
 
 /// What comes of a task that was left to itself.
@@ -279,14 +281,9 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
         true => None,
         false => Excerpt::whole(&access.reader, &task.id, MOST).await?,
     };
-    let answer =
-        task.answer.as_deref().map(|answer| summary::clip(&crate::excerpt::clean(answer.as_bytes()), MOST));
+    let answer = task.answer.as_deref().map(|answer| summary::clip(&clean(answer.as_bytes()), MOST));
     let shown = match (&answer, &output) {
-        (Some(answer), _) => format!(
-            "Answer of the sub-agent ({}):\n{}",
-            crate::excerpt::UNTRUSTED,
-            crate::excerpt::fenced(answer)
-        ),
+        (Some(answer), _) => format!("Answer of the sub-agent ({}):\n{}", UNTRUSTED, fenced(answer)),
         (None, Some(output)) => output.text(),
         (None, None) => "Its output is no longer kept.".to_owned(),
     };
@@ -294,7 +291,7 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
     let output = output.filter(|_| answer.is_none());
     let text = format!("{}.\n{shown}", summary::sentence(task));
     let partial = output.as_ref().is_some_and(Excerpt::is_partial) || answer.is_some();
-    let failed = task.status != homing_model::Status::Succeeded;
+    let failed = task.status != Status::Succeeded;
     let ran = Ran { task: Summary::new(task, &access.owner), ended: true, output, answer, next: None };
     let reply = Reply::new(text, &ran).failed(failed);
     Ok(if partial { reply.linked(&task.id) } else { reply })

@@ -113,7 +113,7 @@ fn p11_every_address_refuses_whoever_comes_by_another_name_from_another_site_or_
     let (host, bearer) = (open.good()[0].clone(), open.good()[1].clone());
     let port = open.port;
     let with = |name: &'static str, value: &str| vec![host.clone(), bearer.clone(), (name, value.to_owned())];
-    let bad: Vec<(Vec<(&str, String)>, u16, &str)> = vec![
+    let bad = [
         (vec![("host", "evil.example".into()), bearer.clone()], 403, "HM0051"),
         (vec![("host", format!("evil.example:{port}")), bearer.clone()], 403, "HM0051"),
         (vec![("host", "127.0.0.1".into()), bearer.clone()], 403, "HM0051"),

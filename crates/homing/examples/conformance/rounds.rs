@@ -89,7 +89,7 @@ pub(crate) fn call(
     }
     Some(Ok(match rounds.get(round) {
         Some(asked) => {
-            let asked: Vec<&str> = asked.iter().copied().filter(|question| possible(&question)).collect();
+            let asked: Vec<&str> = asked.iter().copied().filter(possible).collect();
             question(&asked, stateful.then(|| signed(name, round))).into()
         }
         None => {

@@ -105,9 +105,6 @@ impl Options {
         // A session goes on where it was, unless another folder is named outright.
         if self.continues.is_some() && self.circumstances.cwd.is_none() {
             spec.cwd = None;
-            if let Some(env) = &mut spec.env {
-                env.remove("PWD");
-            }
         }
         let names = spec.env.iter().flat_map(std::collections::BTreeMap::keys);
         if let Some(name) = names.into_iter().find(|name| environment::is_denied(name)) {
@@ -229,7 +226,6 @@ mod tests {
     fn what_goes_on_goes_on_where_it_was() {
         let on = spec(&["--continue", "t-2222222222", "why?"]).unwrap();
         assert_eq!((on.continues.as_deref(), on.cwd), (Some("t-2222222222"), None));
-        assert!(!on.env.unwrap().contains_key("PWD"));
         let elsewhere = spec(&["--continue", "@last", "--cwd", "/tmp", "why?"]).unwrap();
         assert_eq!(elsewhere.cwd, Some("/tmp".into()));
     }

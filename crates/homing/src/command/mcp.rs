@@ -1,4 +1,4 @@
-//! `homing mcp`: the MCP server for an agent, on stdin and stdout, or on the daemon's listener.
+//! `homing mcp`: the MCP server for an agent, on stdin and stdout, or on the daemon's loopback listener.
 //!
 //! Nothing is asked of the daemon before the agent asks for something, so the list of tools is there at once. The process keeps nothing: when
 //! the daemon is restarted, or killed, the next call is answered by the next daemon.
@@ -6,6 +6,7 @@
 use clap::Args;
 use homing_mcp::{Bridge, Handler, Owner};
 use homing_model::{Code, OsText, Problem, Spec, environment, session};
+use homing_server::token;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -19,13 +20,15 @@ the environment of this process; what is kept from tasks of the command line is 
 Examples:
   claude mcp add homing -- homing mcp            Claude Code
   codex mcp add homing -- homing mcp             Codex
-  homing mcp --owner ci                          every task belongs to `ci`"
+  homing mcp --owner ci                          every task belongs to `ci`
+  homing mcp --http                              the address for a client that speaks HTTP; it sends the
+                                                 header `Authorization: Bearer $(homing token show)`"
 )]
 pub(crate) struct Options {
     /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
-    /// Serve `/mcp` on the loopback listener of the daemon; print its address
+    /// Have the daemon serve it over HTTP on this machine, print the address and leave
     #[arg(long, conflicts_with = "owner")]
     http: bool,
 }
@@ -59,22 +62,20 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     Ok(exit_code::DONE)
 }
 
-/// Turns the listener on, which stays on, and says where it is. May be called as often as one likes.
+/// Turns the loopback listener on, which stays on, and says where it is.
 fn over_http(context: &Context) -> Result<u8, Failure> {
-    let client = context.client();
-    let listener = context.block_on(async { Ok(client.turn_listener_on(None).await?) })?;
+    let listener = context.block_on(async { Ok(context.client().turn_listener_on(None).await?) })?;
     let Some(address) = listener.addresses.first() else {
-        let why = listener.problem.unwrap_or_else(|| "it has no address".to_owned());
-        return Err(Problem::new(Code::Internal, format!("the listener is not open: {why}")).into());
+        return Err(Problem::new(Code::ListenerFailed, "the listener has no address").into());
     };
-    let url = format!("{address}/mcp");
+    let (url, token) = (format!("{address}/mcp"), context.home.join(token::NAME));
     if context.json {
-        context.console.json(&serde_json::json!({ "url": url }))?;
+        context.console.json(&serde_json::json!({ "url": url, "token_path": token }))?;
     } else {
         context.console.line(&url)?;
-        context.console.note(
-            "homing: clients send the header `Authorization: Bearer TOKEN`; `homing token show` prints the token",
-        );
+        context
+            .console
+            .note("each request needs `Authorization: Bearer TOKEN`; `homing token show` prints the token");
     }
     Ok(exit_code::DONE)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use homing_client::{Client, Mode, Submitted};
 use homing_model::notify::When;
-use homing_model::{Code, Spec, Status, Task, sanitize};
+use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard, unless_closed};
@@ -142,7 +142,14 @@ fn joined(spec: &Spec, task: &Task) -> String {
     let mut text = format!("homing: joined {id}, which is live with this key");
     let cwd = spec.cwd.as_ref().map(|cwd| cwd.as_os_str().to_string_lossy());
     let mut differs = false;
-    if task.command != spec.command_line() {
+    let ours = match &task.agent {
+        // Who is asked where nobody was named, the daemon knows.
+        Some(theirs) if spec.kind == Kind::Agent => {
+            agent::command_line(&theirs.name, spec.prompt.as_deref().unwrap_or_default())
+        }
+        Some(_) | None => spec.command_line(),
+    };
+    if task.command != ours {
         differs = true;
         text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
     } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)

@@ -23,7 +23,7 @@ impl Claude {
     pub(crate) fn new(home: &Home) -> Self {
         let folder = home.scratch().join("claude");
         for part in ["sessions", "projects/-w"] {
-            fs::create_dir_all(folder.join(part)).unwrap();
+            fs::create_dir_all(folder.join(part)).expect("the ground of the test");
         }
         Self { folder }
     }
@@ -32,8 +32,8 @@ impl Claude {
     pub(crate) fn open(&self, id: &str) -> Session {
         let socket = self.folder.join(format!("{id}.sock"));
         let transcript = self.folder.join(format!("projects/-w/{id}.jsonl"));
-        File::options().create(true).append(true).open(&transcript).unwrap();
-        let listener = UnixListener::bind(&socket).unwrap();
+        File::options().create(true).append(true).open(&transcript).expect("the ground of the test");
+        let listener = UnixListener::bind(&socket).expect("the ground of the test");
         let received = Arc::<Mutex<Vec<String>>>::default();
         let heard = Arc::clone(&received);
         std::thread::spawn(move || {
@@ -45,9 +45,10 @@ impl Claude {
                         (&"user".into(), &"user".into())
                     );
                     let text = message["message"]["content"].as_str().expect("a text").to_owned();
-                    heard.lock().unwrap().push(text);
-                    let mut file = File::options().append(true).open(&transcript).unwrap();
-                    writeln!(file, "{message}").unwrap();
+                    heard.lock().expect("nobody panicked").push(text);
+                    let mut file =
+                        File::options().append(true).open(&transcript).expect("the ground of the test");
+                    writeln!(file, "{message}").expect("the ground of the test");
                 }
             }
         });
@@ -111,24 +112,25 @@ impl Session {
             "kind": "interactive", "entrypoint": "cli", "messagingSocketPath": self.socket, "status": status,
         });
         let draft = self.file.with_extension("new");
-        fs::write(&draft, entry.to_string()).unwrap();
-        fs::rename(draft, &self.file).unwrap();
+        fs::write(&draft, entry.to_string()).expect("the ground of the test");
+        fs::rename(draft, &self.file).expect("the ground of the test");
     }
 
     /// What it was sent.
     pub(crate) fn received(&self) -> Vec<String> {
-        self.received.lock().unwrap().clone()
+        self.received.lock().expect("nobody panicked").clone()
     }
 }
 
 /// A program by this name in `bin` of the scratch folder, which is on the path of what is submitted with [`path`].
 pub(crate) fn program(home: &Home, name: &str, script: &str) {
     let folder = home.scratch().join("bin");
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("the ground of the test");
     let draft = folder.join(format!(".{name}"));
-    fs::write(&draft, format!("#!/bin/sh\ncd '{}' || exit 9\n{script}", home.scratch().display())).unwrap();
-    fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).unwrap();
-    fs::rename(draft, folder.join(name)).unwrap();
+    fs::write(&draft, format!("#!/bin/sh\ncd '{}' || exit 9\n{script}", home.scratch().display()))
+        .expect("the ground of the test");
+    fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).expect("the ground of the test");
+    fs::rename(draft, folder.join(name)).expect("the ground of the test");
 }
 
 pub(crate) fn path(home: &Home) -> String {
@@ -175,8 +177,8 @@ struct State {
 impl Opencode {
     /// With one session.
     pub(crate) fn new(session: &'static str, password: Option<&str>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("the ground of the test");
+        let url = format!("http://{}", listener.local_addr().expect("the ground of the test"));
         let state = State { authorization: password.map(str::to_owned), ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
@@ -184,7 +186,7 @@ impl Opencode {
             for stream in listener.incoming().flatten() {
                 let mut reader = BufReader::new(stream);
                 let Some((head, body)) = request(&mut reader) else { continue };
-                let mut state = shared.lock().unwrap();
+                let mut state = shared.lock().expect("nobody panicked");
                 let (status, answer) = answer(&mut state, session, &head, &body);
                 let text = format!(
                     "HTTP/1.1 {status} \r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
@@ -197,16 +199,16 @@ impl Opencode {
     }
 
     pub(crate) fn is_busy(&self, busy: bool) {
-        self.state.lock().unwrap().busy = busy;
+        self.state.lock().expect("nobody panicked").busy = busy;
     }
 
     pub(crate) fn refused(&self) -> usize {
-        self.state.lock().unwrap().refused
+        self.state.lock().expect("nobody panicked").refused
     }
 
     /// What it was asked, and of which session.
     pub(crate) fn prompts(&self) -> Vec<(String, Value)> {
-        self.state.lock().unwrap().prompts.clone()
+        self.state.lock().expect("nobody panicked").prompts.clone()
     }
 }
 

@@ -29,7 +29,7 @@ fn examples() -> PathBuf {
 fn check(mut sample: Command) {
     let home = super::home();
     let _ = home.daemon_pid();
-    let done = sample.env("HOMING_HOME", home.path()).output().unwrap();
+    let done = sample.env("HOMING_HOME", home.path()).output().expect("the sample runs");
     let said = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{said}\n{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(said, SAYS);
@@ -37,7 +37,7 @@ fn check(mut sample: Command) {
 
 /// A Node that runs TypeScript as it is: the system's, or the one that `cargo xtask agents` installs.
 fn node() -> Option<PathBuf> {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     let runs = |node: &PathBuf| {
         let probe = "const [a, b] = process.versions.node.split('.').map(Number); process.exit(a > 22 || (a == 22 && b >= 18) ? 0 : 1)";
         Command::new(node).args(["-e", probe]).status().is_ok_and(|status| status.success())

@@ -5,8 +5,10 @@
 )]
 
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use homing_client::{Client, Error};
 use homing_model::notify::Notify;
@@ -181,4 +183,32 @@ fn who_has_the_token_is_the_user_and_top_level() {
     let task = block_on(remote.submit(&telling(&target, "true"), None)).unwrap().task;
     assert_eq!((task.parent, task.depth), (None, 0));
     wait_for("the command that is told", || mark.exists().then_some(()));
+}
+
+#[test]
+fn an_mcp_client_that_speaks_http_is_told_where_and_comes_in_with_the_token_alone() {
+    let home = super::home();
+    let told = home.cli(["mcp", "--http", "--json"]).ok().json();
+    let url = told["url"].as_str().unwrap().to_owned();
+    assert_eq!(url, format!("http://127.0.0.1:{}/mcp", port(&home)));
+    let token = std::fs::read_to_string(told["token_path"].as_str().unwrap()).unwrap();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let post = |authorization: &str| {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port(&home))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\n{authorization}content-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{hello}",
+            url.trim_start_matches("http://").trim_end_matches("/mcp"),
+            hello.len()
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let served = post(&format!("authorization: Bearer {}\r\n", token.trim()));
+    assert!(served.starts_with("HTTP/1.1 200") && served.contains("serverInfo"), "{served}");
+    assert!(post("").starts_with("HTTP/1.1 401"));
 }

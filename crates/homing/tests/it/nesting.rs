@@ -222,7 +222,7 @@ fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
     ];
     std::fs::write(home.scratch().join("asked"), lines.join("\n") + "\n").unwrap();
     // The bridge ends with its input, which stays open until all is answered.
-    let script = "{ cat asked; until [ $(grep -c '\"id\":[2345]' answered) -ge 4 ]; do sleep 0.01; done; } | \"$HOMING\" mcp > answered";
+    let script = "{ cat asked; until [ $(grep -c '\"id\":[2345]' answered) -ge 4 ]; do sleep 0.01; done; } | CODEX_THREAD_ID=9 \"$HOMING\" mcp > answered";
     std::fs::write(home.scratch().join("answered"), "").unwrap();
     assert_eq!(run(&home, &["--owner", "claude:a"], script)["status"], "succeeded");
     let answered = home.truth("answered");

@@ -93,7 +93,7 @@ fn p5_a_session_that_is_gone_leaves_its_notice_in_the_inbox_until_it_is_there_ag
     let id = claude.submit(&home, "s1", "true");
     let row = delivery(&home, &id, |one| one["reason"].as_str().is_some_and(|why| why.contains("not open")));
     assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()));
-    assert_eq!(inbox(&home, "claude:s1"), [id.clone()]);
+    assert_eq!(inbox(&home, "claude:s1"), std::slice::from_ref(&id));
     let daemon = home.kill_daemon();
     let _ = home.next_daemon(daemon);
     session.is("idle");

@@ -83,8 +83,8 @@ mod tests {
     fn each_agent_hears_it_in_its_own_words() {
         let said = |event: Event, agent| event.answer(agent, "x").to_string();
         assert_eq!(
-            said(Event::Stop, Agent::Claude),
-            r#"{"hookSpecificOutput":{"additionalContext":"x","hookEventName":"Stop"}}"#
+            Event::Stop.answer(Agent::Claude, "x"),
+            json!({ "hookSpecificOutput": { "hookEventName": "Stop", "additionalContext": "x" } })
         );
         assert_eq!(said(Event::Stop, Agent::Codex), r#"{"decision":"block","reason":"x"}"#);
         assert_eq!(said(Event::Stop, Agent::Gemini), r#"{"decision":"deny","reason":"x"}"#);

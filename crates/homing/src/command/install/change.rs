@@ -47,6 +47,17 @@ fn refused(path: &Path, error: &edit::Error) -> Problem {
     problem
 }
 
+/// Makes sure that an edit changes nothing that is not ours, whatever the file looks like.
+fn check(edit: &Edit, from: &str, to: &str) -> Result<(), Problem> {
+    let path = edit.path();
+    if edit.says_the_same(from, to).map_err(|error| refused(path, &error))? {
+        return Ok(());
+    }
+    let detail =
+        format!("{} is left as it is: the edit would have changed more than it should", path.display());
+    Err(Problem::new(Code::Internal, detail))
+}
+
 /// What has to happen so that everything is there.
 pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
     wiring.edits.iter().map(install_one).collect()
@@ -56,6 +67,7 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
     let path = edit.path();
     let from = file::read(path).map_err(|error| unreadable(path, &error))?;
     let to = edit.put_in(from.as_deref()).map_err(|error| refused(path, &error))?;
+    check(edit, from.as_deref().unwrap_or_default(), &to)?;
     let untouched = match &from {
         Some(text) => edit.take_out(text, Some(text)).map_err(|error| refused(path, &error))? == *text,
         None => true,
@@ -86,6 +98,8 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
         Some(Before::Absent(_)) | None => None,
     };
     let left = edit.take_out(text, original).map_err(|error| refused(path, &error))?;
+    // What is left must make sense too.
+    check(edit, &left, &left)?;
     change.to = match &before {
         // Nothing else was touched since: then it is as it was, to the last blank.
         Some(Before::Text(original)) if edit.put_in(Some(original)).as_ref() == Ok(text) => {

@@ -95,6 +95,16 @@ impl Edit {
         }
     }
 
+    /// Whether two texts say the same but for what is ours: the last look before one takes the place of the other.
+    pub(super) fn says_the_same(&self, from: &str, to: &str) -> Result<bool, Error> {
+        let (was, is) = (self.take_out(from, Some(from))?, self.take_out(to, Some(from))?);
+        Ok(match self {
+            Self::Members(_) => value(&was)? == value(&is)?,
+            Self::Block(_) => table(&was)? == table(&is)?,
+            Self::Own(_) => true,
+        })
+    }
+
     /// Whether nothing is left that anybody wrote.
     pub(super) fn is_blank(&self, text: &str) -> bool {
         matches!(text.trim(), "" | "{}")
@@ -256,6 +266,11 @@ fn span(text: &str) -> Option<(usize, usize)> {
     let from = text.find(BEGIN)?;
     let to = from + text.get(from..)?.find(END)? + END.len();
     Some((from, to))
+}
+
+/// What a text says; one that says nothing is an object without members.
+fn value(text: &str) -> Result<Value, splice::Error> {
+    Ok(parse(text)?.map_or_else(|| Value::Object(serde_json::Map::new()), |root| root.value()))
 }
 
 fn table(text: &str) -> Result<toml::Value, Error> {

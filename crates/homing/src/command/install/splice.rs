@@ -39,10 +39,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, Er
         match node.member(step) {
             Some(next) => node = next,
             None => {
-                let made = path[depth + 1..].iter().rev().fold(value.clone(), |value, key| {
-                    Value::Object([((*key).to_owned(), value)].into_iter().collect())
-                });
-                return Ok(insert(text, node, Some(step), &made));
+                return Ok(insert(text, node, Some(step), &nested(&path[depth + 1..], value)));
             }
         }
     }
@@ -134,23 +131,21 @@ fn indent_at(text: &str, at: usize) -> &str {
 
 /// A text with nothing in it gets an object; what it says in comments stays.
 fn whole(text: &str, path: &[&str], value: &Value) -> String {
-    let made = path
-        .iter()
-        .rev()
-        .fold(value.clone(), |value, key| Value::Object([((*key).to_owned(), value)].into_iter().collect()));
     let manner = Manner::of(text);
     let gap = if text.is_empty() || text.ends_with('\n') { "" } else { manner.line };
-    format!("{text}{gap}{}{}", manner.long(&made, ""), manner.line)
+    format!("{text}{gap}{}{}", manner.long(&nested(path, value), ""), manner.line)
+}
+
+/// A value inside of objects with these keys.
+fn nested(keys: &[&str], value: &Value) -> Value {
+    let wrap = |value, key: &&str| Value::Object([((*key).to_owned(), value)].into_iter().collect());
+    keys.iter().rev().fold(value.clone(), wrap)
 }
 
 fn replace(text: &str, node: &Node, value: &Value) -> String {
-    let manner = Manner::of(text);
+    let long = text.get(node.start..node.end).is_some_and(|old| old.contains('\n'));
     let written =
-        if text.get(node.start..node.end).is_some_and(|old| old.contains('\n')) || !text.contains('\n') {
-            manner.long(value, indent_at(text, node.start))
-        } else {
-            value.to_string()
-        };
+        if long { Manner::of(text).long(value, indent_at(text, node.start)) } else { value.to_string() };
     spliced(text, &[(node.start, node.end, &written)])
 }
 

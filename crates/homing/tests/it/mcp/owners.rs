@@ -5,10 +5,9 @@ use serde_json::json;
 
 use super::speaker::{Speaker, text};
 
+/// A session of an agent that nobody can wake, so that nobody tries.
 fn session(home: &Home, id: &str) -> Speaker {
-    Speaker::legacy(
-        home.command().env("CLAUDE_CODE_SESSION_ID", id).env("CLAUDE_CODE_MESSAGING_TOKEN", "hunter2"),
-    )
+    Speaker::legacy(home.command().env("GEMINI_SESSION_ID", id))
 }
 
 fn owner(home: &Home, speaker: &mut Speaker) -> String {
@@ -20,9 +19,9 @@ fn owner(home: &Home, speaker: &mut Speaker) -> String {
 fn the_first_owner_that_applies() {
     let home = crate::home();
     assert_eq!(owner(&home, &mut Speaker::of(&home)), "user");
-    assert_eq!(owner(&home, &mut session(&home, "s1")), "claude:s1");
+    assert_eq!(owner(&home, &mut session(&home, "s1")), "gemini:s1");
     let mut command = home.command();
-    command.env("CLAUDE_CODE_SESSION_ID", "s1").env("HOMING_OWNER", "ci");
+    command.env("GEMINI_SESSION_ID", "s1").env("HOMING_OWNER", "ci");
     assert_eq!(owner(&home, &mut Speaker::legacy(&mut command)), "ci");
 }
 
@@ -51,13 +50,13 @@ fn p11_stop_and_input_reach_ones_own_tasks_only() {
         let refused = bob.tool(tool, arguments);
         assert_eq!(refused["isError"], true);
         assert!(
-            text(&refused).contains("belongs to claude:ann") && text(&refused).contains("HM0055"),
+            text(&refused).contains("belongs to gemini:ann") && text(&refused).contains("HM0055"),
             "{refused}"
         );
     }
     assert_eq!(bob.data("list", json!({}))["tasks"], json!([]), "another's are not in one's own list");
     let seen = bob.data("list", json!({ "id": id }));
-    assert_eq!(seen["tasks"][0]["owner"], "claude:ann", "looking is open to all");
+    assert_eq!(seen["tasks"][0]["owner"], "gemini:ann", "looking is open to all");
     assert_eq!(bob.data("list", json!({ "everyone": true }))["tasks"].as_array().map(Vec::len), Some(1));
     assert_eq!(ann.data("stop", json!({ "id": id }))["stopping"], true);
 }
@@ -105,4 +104,23 @@ fn tasks_have_the_environment_of_the_bridge_without_what_is_kept_from_tasks() {
     let below = home.scratch().join("below");
     let expected = format!("yes\n0\n{0}\n{0}\n", below.display());
     assert_eq!(ran["output"]["text"], expected.as_str());
+}
+
+#[test]
+fn a_session_that_can_be_woken_is_and_one_that_cannot_finds_it_in_its_inbox() {
+    let home = crate::home();
+    let never = json!({ "command": gate("never"), "background": true, "notify_on_complete": true });
+    let told = |variable: &str, arguments: &serde_json::Value| {
+        let ran = Speaker::legacy(home.command().env(variable, "s")).data("run", arguments.clone());
+        let task = home.task(ran["task"]["id"].as_str().expect("an id"));
+        (task["notify"]["targets"].clone(), ran["next"].as_str().expect("a next step").to_owned())
+    };
+    let (targets, next) = told("CODEX_THREAD_ID", &never);
+    assert_eq!(targets, json!(["inbox", "wake"]));
+    assert!(next.contains("You will be told"), "{next}");
+    let (targets, next) = told("GEMINI_SESSION_ID", &never);
+    assert_eq!(targets, json!(["inbox"]));
+    assert!(next.contains("inbox"), "{next}");
+    let (targets, next) = told("CODEX_THREAD_ID", &json!({ "command": gate("never"), "background": true }));
+    assert_eq!(targets, json!([]), "{next}");
 }
