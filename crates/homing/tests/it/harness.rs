@@ -1,8 +1,4 @@
 //! The samples for those who write a harness, run as they stand in `examples/harness`.
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
