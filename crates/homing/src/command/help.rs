@@ -67,7 +67,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 /// Every command in its group.
 pub(crate) fn overview(width: Option<usize>) -> String {
     let command = cli::grammar();
-    let mut out = String::from("Usage: homing [--home DIR] [--json] COMMAND …\n");
+    let mut out = String::new();
+    listed(&mut out, "Usage: ", "homing [--home DIR] [--json] COMMAND …", width);
     for (group, names) in GROUPS {
         out.push_str(&format!("\n{group}:\n"));
         for sub in names.iter().filter_map(|name| command.find_subcommand(name)) {
@@ -84,8 +85,8 @@ pub(crate) fn overview(width: Option<usize>) -> String {
     }
     for paragraph in [
         "A task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h, 1h30m, 7d. Sizes: 64MiB.",
-        "Exit codes of run --wait, run --follow, exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still \
-         running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run alone: 0 submitted, 125 homing failed. All \
+        "Exit codes of run and ask with --wait or --follow, of exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still \
+         running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run and ask alone: 0 submitted, 125 homing failed. All \
          others: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.",
     ] {
         out.push('\n');

@@ -228,14 +228,11 @@ fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
     let answered = home.truth("answered");
     let answer =
         |id: u32| answered.lines().find(|line| line.contains(&format!("\"id\":{id}"))).unwrap().to_owned();
-    for (id, rule) in [(2, "HM0053"), (3, "HM0053")] {
+    for (id, rule) in [(2, "HM0053"), (3, "HM0053"), (4, "HM0038")] {
         assert!(answer(id).contains(rule), "{id}: {}", answer(id));
     }
-    // Where it may not have itself woken, the tool settles for the inbox.
-    let targets = |id: &str| home.task(id)["notify"]["targets"].clone();
     let list = home.cli(["list", "--all", "--json"]).ok().json();
-    let quiet = list["items"].as_array().unwrap().iter().find(|one| one["command"] == "true").unwrap();
-    assert_eq!(targets(quiet["id"].as_str().unwrap()), serde_json::json!(["inbox"]));
+    assert!(list["items"].as_array().unwrap().iter().all(|one| one["command"] != "true"), "{list}");
     assert!(answer(5).contains("mine") && !answer(5).contains("HM00"), "{}", answer(5));
     assert_eq!(home.task(&foreign)["status"], "running");
 }
