@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock and waits in real time")]
 
 mod adopt;
+mod agents;
 mod idle;
 mod latency;
 mod listing;
@@ -74,7 +75,7 @@ fn main() -> Result<()> {
         ["race", rest @ ..] => race::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
-            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|adopt]…"
+            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|agents|adopt]…"
         ),
     }
 }
@@ -109,6 +110,9 @@ fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
     }
     if wanted("notices") {
         notices::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("agents") {
+        agents::measure(&bench, &runtime, &mut report)?;
     }
     if wanted("adopt") {
         adopt::measure(&bench, &runtime, &mut report)?;
