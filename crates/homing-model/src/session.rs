@@ -50,7 +50,8 @@ impl Agent {
     }
 
     /// The variable that names its session.
-    const fn variable(self) -> &'static str {
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
         match self {
             Self::Claude => "CLAUDE_CODE_SESSION_ID",
             Self::Codex => "CODEX_THREAD_ID",

@@ -22,6 +22,7 @@ mod foreground;
 mod grid;
 mod habit;
 mod home;
+mod innermost;
 mod keyboard;
 mod leftover;
 mod notice;

@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use homing_model::OsText;
 
+use crate::innermost;
+
 /// The variables that this process was given.
 #[derive(Debug, Default)]
 pub(crate) struct Surroundings {
@@ -12,9 +14,16 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// Those of this process; of several sessions of agents the innermost.
     pub(crate) fn of_this_process() -> Self {
-        Self { variables: std::env::vars_os().collect() }
+        let mut given = Self { variables: std::env::vars_os().collect() };
+        innermost::keep(&mut given);
+        given
+    }
+
+    /// Takes a variable out.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.variables.remove(OsStr::new(name));
     }
 
     /// A variable; an empty one counts as absent.

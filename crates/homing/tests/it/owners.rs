@@ -98,3 +98,16 @@ fn p5_a_task_that_was_lost_is_told_with_the_reason() {
     assert_eq!((&told["task"]["id"], &told["status"]), (&id.as_str().into(), &"lost".into()));
     assert!(told["outcome"]["reason"].is_string() && told["outcome"]["exit_code"].is_null(), "{told}");
 }
+
+#[test]
+fn p6_an_agent_inside_another_speaks_for_its_own_session() {
+    let home = super::home();
+    let (claude, codex) = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID");
+    for (outer, inner, owner) in [(claude, codex, "codex:inner"), (codex, claude, "claude:inner")] {
+        let mut agent = std::process::Command::new("sh");
+        let line = format!("{inner}=inner \"$0\" run -- true; :");
+        agent.args(["-c", &line]).arg(home.program()).env("HOMING_HOME", home.path()).env(outer, "outer");
+        let id = Home::finish(&mut agent).ok().text();
+        assert_eq!(home.task(id.trim())["owner"], owner);
+    }
+}
