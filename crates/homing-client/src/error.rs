@@ -52,6 +52,10 @@ pub enum Error {
     },
 }
 
+/// What to do where the system itself forbids to connect.
+const IN_A_SANDBOX: &str = "A sandbox around this command forbids it, and starting a daemon here would not help: have the agent run homing outside of its sandbox, or use homing's MCP \
+     tools, which it runs itself. If there is no sandbox: the home must be yours (`homing doctor`).";
+
 impl Error {
     /// Whether the daemon went away, so that asking again may help.
     #[must_use]
@@ -86,6 +90,12 @@ impl Error {
         };
         match self {
             Self::Problem(problem) => *problem,
+            // The home is ours, so that it is no file mode that keeps us out.
+            Self::Unreachable { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                let mut problem = Problem::new(Code::DaemonUnreachable, chain(&self));
+                problem.advice = IN_A_SANDBOX.to_owned();
+                problem
+            }
             Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_) | Self::NoAnswer => {
                 Problem::new(Code::DaemonUnreachable, chain(&self))
             }
@@ -97,5 +107,19 @@ impl Error {
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self::Problem(Box::new(problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_not_connect_is_not_told_to_start_a_daemon() {
+        let told = |kind: io::ErrorKind| {
+            Error::Unreachable { socket: "/x".into(), source: kind.into() }.into_problem().advice
+        };
+        assert!(told(io::ErrorKind::PermissionDenied).contains("sandbox"));
+        assert!(told(io::ErrorKind::NotFound).contains("homing daemon start"));
     }
 }
