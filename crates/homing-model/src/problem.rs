@@ -187,10 +187,10 @@ catalogue! {
         "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
     /// Nobody to ask.
     NoAgent = "HM0070", "no_agent", 422, "no agent was named",
-        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
+        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there. What was written there since the daemon began counts after `homing daemon restart`.";
     /// An agent that nobody knows.
     UnknownAgent = "HM0071", "unknown_agent", 422, "there is no such agent",
-        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent.";
+        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent, after `homing daemon restart`.";
     /// A session that cannot go on.
     NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
         "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";

@@ -115,7 +115,7 @@ pub(crate) struct Circumstances {
     /// Signs this task's webhooks: whsec_… [default: what config.toml says]
     #[arg(long, value_name = "KEY", requires = "notify")]
     notify_secret: Option<String>,
-    /// What it runs may name targets for tasks of its own
+    /// What it runs may do all that you may: name targets, reach tasks of others, change what concerns everybody
     #[arg(long)]
     allow_nested_notify: bool,
     /// Only one live task of this owner has this key

@@ -23,10 +23,10 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(override_usage = "homing ask [OPTIONS] PROMPT\n       homing ask [OPTIONS] - < FILE")]
 #[command(
-    after_help = "The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens to this
+    after_help = "The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens to this \
 shell, and its answer comes to the inbox. It may do what its own settings allow without asking.
 
-Without --agent: `[agents] default` in config.toml, else the agent whose session this is, else the only
+Without --agent: `[agents] default` in config.toml, else the agent whose session this is, else the only \
 one on the PATH. Known are claude, codex, opencode and gemini; `[agents.NAME]` makes any command one.
 
 Examples:

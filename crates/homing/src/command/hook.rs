@@ -44,10 +44,10 @@ const HELD: &str = "hold=true";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The agent calls it, not you: `homing install AGENT` writes it into the agent's hooks. It reads the agent's JSON on stdin,
+    after_help = "The agent calls it, not you: `homing install AGENT` writes it into the agent's hooks. It reads the agent's JSON on stdin, \
 never starts the daemon, and says nothing where there is nothing to say.
 
-Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which
+Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
 waits in the background for the next result of the session and wakes it.
 
 Examples:

@@ -81,6 +81,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let filtered = options.owner.is_some() || !options.status.is_empty() || !options.label.is_empty();
         let text = if filtered {
             "homing: no such tasks"
+        } else if context.surroundings.get("HOMING_TASK_ID").is_some() {
+            "homing: none that this task started; inside a task no others are shown"
         } else {
             "homing: no tasks yet; `homing run -- COMMAND` starts one"
         };

@@ -14,27 +14,37 @@ use crate::{capture, exit_code, variables, wording};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Agents start this by themselves once it is in their configuration. Tasks run with the folder and
+    after_help = "Agents start this by themselves once it is in their configuration. Tasks run with the folder and \
 the environment of this process; what is kept from tasks of the command line is kept from them too.
 
 Examples:
   claude mcp add homing -- homing mcp            Claude Code
   codex mcp add homing -- homing mcp             Codex
   homing mcp --owner ci                          every task belongs to `ci`
-  homing mcp --http                              the address for a client that speaks HTTP; it sends the
-                                                 header `Authorization: Bearer $(homing token show)`"
+  homing mcp --http                              the address for a client that speaks HTTP
+  homing mcp --http --off                        nobody is served over HTTP any more
+
+A client over HTTP sends the header `Authorization: Bearer TOKEN` with what `homing token show` prints."
 )]
 pub(crate) struct Options {
     /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
-    /// Have the daemon serve it over HTTP on this machine, print the address and leave
+    /// Have the daemon serve it over HTTP on this machine, print the address and leave; it stays so until `--off`
     #[arg(long, conflicts_with = "owner")]
     http: bool,
+    /// With --http: turn it off, for every client
+    #[arg(long, requires = "http")]
+    off: bool,
 }
 
 /// Serves until the agent closes its end; or has the daemon serve.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if options.off {
+        context.block_on(async { Ok(context.client().turn_listener_off().await?) })?;
+        context.console.note("homing: nobody is served over HTTP any more, unless `[listener]` in config.toml says so: that counts again from the next start of the daemon");
+        return Ok(exit_code::DONE);
+    }
     if options.http {
         return over_http(context);
     }
@@ -75,7 +85,7 @@ fn over_http(context: &Context) -> Result<u8, Failure> {
         context.console.line(&url)?;
         context
             .console
-            .note("each request needs `Authorization: Bearer TOKEN`; `homing token show` prints the token");
+            .note("it stays on until `homing mcp --http --off`; each request needs `Authorization: Bearer TOKEN`, and `homing token show` prints the token");
     }
     Ok(exit_code::DONE)
 }
