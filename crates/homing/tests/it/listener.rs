@@ -211,4 +211,7 @@ fn an_mcp_client_that_speaks_http_is_told_where_and_comes_in_with_the_token_alon
     let served = post(&format!("authorization: Bearer {}\r\n", token.trim()));
     assert!(served.starts_with("HTTP/1.1 200") && served.contains("serverInfo"), "{served}");
     assert!(post("").starts_with("HTTP/1.1 401"));
+    let was = port(&home);
+    let _ = home.cli(["mcp", "--http", "--off"]).ok();
+    assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, was)).is_err(), "nobody is there any more");
 }
