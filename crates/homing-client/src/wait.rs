@@ -73,13 +73,16 @@ impl Client {
         // A time too long to be counted is no limit.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
-            let left = deadline
-                .map_or(POLL, |deadline| deadline.saturating_duration_since(Instant::now()).min(POLL));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            // An answer that is not the last one is shown to nobody.
+            let last = left.is_some_and(|left| left <= POLL);
+            let left = left.unwrap_or(POLL).min(POLL);
             let target = Target::new("/v1/wait")
                 .with("ids", &ids)
                 .with("mode", mode.as_str())
                 .with("timeout_ms", left.as_millis().to_string())
-                .maybe("told", told.then_some(true));
+                .maybe("told", told.then_some(true))
+                .maybe("partial", (told && last).then_some(true));
             let call = Call::get(target);
             let answer = match deadline {
                 Some(deadline) => {
@@ -88,9 +91,7 @@ impl Client {
                 None => self.persist(&call).await?,
             };
             let answer: WaitAnswer = answer.json()?;
-            if answer.done
-                || deadline.is_some_and(|deadline| deadline <= Instant::now() + Duration::from_millis(1))
-            {
+            if answer.done || last {
                 return Ok(answer);
             }
         }
@@ -133,6 +134,20 @@ mod tests {
         let ids = [TaskId::from_entropy(1)];
         let wait = client.wait(&ids, Mode::Any, Some(Duration::ZERO));
         assert!(!wait.await.unwrap().done);
+    }
+
+    #[tokio::test]
+    async fn only_an_answer_that_is_given_back_tells() {
+        let home = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        let fake = Fake::serve(home.path(), move |_| answer(count.fetch_add(1, Ordering::Relaxed) == 1));
+        let client = Client::new(home.path(), "u");
+        let ids = [TaskId::from_entropy(1), TaskId::from_entropy(2)];
+        assert!(client.wait_as(&ids, Mode::All, None, true).await.unwrap().done);
+        let _ = client.wait_as(&ids, Mode::All, Some(Duration::ZERO), true).await.unwrap();
+        let partial: Vec<_> =
+            fake.requests().iter().map(|request| request.target.contains("partial=true")).collect();
+        assert_eq!(partial, [false, false, true]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -39,16 +39,19 @@ pub struct Bridge {
 impl Bridge {
     /// Who calls now. A bridge may outlive the conversation that it was started in: a hook of the agent that said which one its process
     /// is in knows better than the environment.
-    async fn caller(&self, context: &RequestContext<RoleServer>) -> (String, Option<Session>) {
+    async fn caller(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(String, Option<Session>), Refusal> {
         let found = match &self.owner {
-            Owner::Named(owner) => return (owner.clone(), Session::of_owner(owner)),
+            Owner::Named(owner) => return Ok((owner.clone(), Session::of_owner(owner))),
             Owner::Session(found) => found,
         };
         if let Some(session) = self.thread(context) {
-            return (session.owner(), Some(session));
+            return Ok((session.owner(), Some(session)));
         }
-        // Where that cannot be asked, nothing else can be either, and the call itself will say why.
-        let bound = self.client.nameless().session().await.ok().flatten();
+        // Where that cannot be asked nobody is guessed: the environment may be that of an earlier conversation.
+        let bound = self.client.nameless().session().await?;
         let session = match (bound, found) {
             (Some(bound), Some(found)) if bound.agent == found.agent => {
                 Some(Session { id: bound.session, ..found.clone() })
@@ -57,7 +60,7 @@ impl Bridge {
             (None, found) => found.clone(),
         };
         let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
-        (owner, session)
+        Ok((owner, session))
     }
 
     /// The thread of Codex that the call belongs to, and how it is reached, as if the environment had named it.
@@ -91,9 +94,12 @@ impl Access {
     }
 
     /// That of a call over stdio.
-    pub(crate) async fn by_bridge(bridge: &Bridge, context: &RequestContext<RoleServer>) -> Self {
-        let (owner, session) = bridge.caller(context).await;
-        Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() })
+    pub(crate) async fn by_bridge(
+        bridge: &Bridge,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Self, Refusal> {
+        let (owner, session) = bridge.caller(context).await?;
+        Ok(Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() }))
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the

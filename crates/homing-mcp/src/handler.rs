@@ -49,7 +49,7 @@ impl Handler {
 
     pub(crate) async fn access(&self, context: &RequestContext<RoleServer>) -> Result<Access, Refusal> {
         match &self.0 {
-            Way::Bridge(bridge) => Ok(Access::by_bridge(bridge, context).await),
+            Way::Bridge(bridge) => Access::by_bridge(bridge, context).await,
             Way::Http => Access::by_request(context),
         }
     }

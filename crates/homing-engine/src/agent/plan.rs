@@ -67,8 +67,8 @@ pub(crate) async fn plan(inner: &Inner, spec: &mut Spec, owner: &str) -> Result<
             pwd.clone_from(cwd);
         }
     }
-    let folder = folder(&known.driver, &values);
     values.extend(known.env.iter().map(|(name, value)| (name.clone(), OsText::from(value.as_str()))));
+    let folder = folder(&known.driver, &values);
     spec.env = Some(values);
     spec.agent = Some(name.clone());
     let continues = earlier.map(|(record, _)| record.id);

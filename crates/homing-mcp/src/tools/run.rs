@@ -173,31 +173,27 @@ pub(super) async fn carry_out(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, Refusal> {
     let as_task = plan.notify && tasks::wanted(context);
-    let (task, wakes) = submit(access, spec, plan, as_task).await?;
+    let task = submit(access, spec, plan, as_task).await?;
     if as_task {
         return Ok(tasks::created(&task).into());
     }
     if plan.background {
-        return Ok(CallToolResult::from(begun(access, &task, plan, wakes)).into());
+        return Ok(CallToolResult::from(begun(access, &task, plan)).into());
     }
     let ids = [task.id.clone()];
     // In one call with the end itself: a wake that is due at the same moment finds that it is known.
-    let waiting = access.client.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify);
+    let waiting =
+        access.client.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify || plan.watched);
     let answer = patiently(context, "the command runs", waiting).await?;
     let task = answer.items.into_iter().next().unwrap_or(task);
     if task.status.is_terminal() {
         return Ok(CallToolResult::from(ended(access, &task).await?).into());
     }
-    Ok(CallToolResult::from(goes_on(access, &task, plan, wakes).await?).into())
+    Ok(CallToolResult::from(goes_on(access, &task, plan).await?).into())
 }
 
-/// Submits with the targets that the plan asks for; and whether the end starts a new turn.
-async fn submit(
-    access: &Access,
-    mut spec: Spec,
-    plan: &Plan,
-    as_task: bool,
-) -> Result<(Task, bool), Refusal> {
+/// Submits with the targets that the plan asks for.
+async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> Result<Task, Refusal> {
     let told = plan.notify || plan.watched;
     let on = match (plan.notify, plan.watched) {
         (true, _) => When::Always,
@@ -213,14 +209,14 @@ async fn submit(
         spec.notify =
             Some(Notify { on, targets: [targets.clone(), vec![Target::Wake(None)]].concat(), secret: None });
         match access.client.submit(&spec, Some(&fresh_key()?)).await {
-            Ok(submitted) => return Ok((submitted.task, true)),
+            Ok(submitted) => return Ok(submitted.task),
             // This session cannot be woken, or nobody may be: the inbox is there for everybody.
             Err(error) if matches!(error.code(), Some(Code::BadTarget | Code::NobodyToWake)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     spec.notify = Some(Notify { on, targets: std::mem::take(&mut targets), secret: None });
-    Ok((access.client.submit(&spec, Some(&fresh_key()?)).await?.task, false))
+    Ok(access.client.submit(&spec, Some(&fresh_key()?)).await?.task)
 }
 
 /// An idempotency key that nobody had before.
@@ -232,10 +228,12 @@ fn fresh_key() -> Result<String, Refusal> {
     Ok(format!("{high:016x}{low:016x}"))
 }
 
-/// What comes of a task that was left to itself.
-fn next_step(task: &Task, plan: &Plan, wakes: bool) -> String {
+/// What comes of a task that was left to itself: by what it says of itself, since it may have been begun before with other wishes.
+fn next_step(task: &Task, plan: &Plan) -> String {
     let id = &task.id;
-    match (plan.notify, wakes) {
+    let told = task.notify.on == When::Always && !task.notify.targets.is_empty();
+    let wakes = task.notify.targets.iter().any(|target| target.starts_with("wake"));
+    match (told, wakes) {
         (true, true) => {
             "You will be told when it ends: go on with something else, or end your turn. Do not poll."
                 .to_owned()
@@ -243,26 +241,29 @@ fn next_step(task: &Task, plan: &Plan, wakes: bool) -> String {
         (true, false) => format!(
             "Its end will wait in your inbox: `inbox` with `wait_ms`, or `wait` for {id}, brings it. Do not poll in between."
         ),
-        (false, _) if plan.watched => {
+        (false, _) if plan.watched && task.notify.on == When::Failure => {
             "You will be told of a line that matches, and if it ends badly. Do not poll.".to_owned()
         }
+        (false, _) if plan.notify => format!(
+            "Nobody is told of its end: it was begun before without `notify_on_complete`, or the configuration forbids it. `wait` for {id} waits."
+        ),
         (false, _) => format!(
             "Hint: nobody is told of its end; `notify_on_complete: true` would have. `wait` for {id} waits, `output` shows what it prints."
         ),
     }
 }
 
-fn begun(access: &Access, task: &Task, plan: &Plan, wakes: bool) -> Reply {
+fn begun(access: &Access, task: &Task, plan: &Plan) -> Reply {
     let summary = Summary::new(task, &access.owner);
-    let next = next_step(task, plan, wakes);
+    let next = next_step(task, plan);
     let text = format!("{}\n{next}", summary.text(task));
     let ran = Ran { task: summary, ended: false, output: None, answer: None, next: Some(next) };
     Reply::new(text, &ran).linked(&task.id)
 }
 
-async fn goes_on(access: &Access, task: &Task, plan: &Plan, wakes: bool) -> Result<Reply, Refusal> {
+async fn goes_on(access: &Access, task: &Task, plan: &Plan) -> Result<Reply, Refusal> {
     let output = Excerpt::whole(&access.reader, &task.id, MOST).await?;
-    let next = next_step(task, plan, wakes);
+    let next = next_step(task, plan);
     let shown =
         output.as_ref().map(|output| format!("\n{}\nNext offset: {}", output.text(), output.next_offset));
     let text = format!(

@@ -21,6 +21,13 @@ const TOLD: Parameter = Parameter::new(
      the owner's next call. If none comes, they are back.",
 );
 
+const PARTIAL: Parameter = Parameter::new(
+    "partial",
+    Kind::Flag,
+    "`true`: with `told`, those that have ended are told even if the time is up for the rest. Only for whoever shows such an answer: one \
+     that is thrown away to ask again has told nobody.",
+);
+
 /// For one.
 pub(crate) const ONE: &[Parameter] = &[TIMEOUT, TOLD];
 
@@ -30,6 +37,7 @@ pub(crate) const SEVERAL: &[Parameter] = &[
     Parameter::new("mode", Kind::OneOf(&["all", "any"]), "Wait for all of them (the default) or for any."),
     TIMEOUT,
     TOLD,
+    PARTIAL,
 ];
 
 /// 202 is no error: the task goes on.
@@ -71,7 +79,8 @@ pub(crate) async fn several(call: Call) -> Answer {
 
 /// Holds what the owner is told by this answer.
 async fn tell(call: &Call, answer: &WaitAnswer) -> Result<(), Refusal> {
-    if call.query.flag("told") == Some(true) {
+    let shown = answer.done || call.query.flag("partial") == Some(true);
+    if shown && call.query.flag("told") == Some(true) {
         let owner = call.owner()?;
         let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
         let ended = ended.map(|task| task.id.clone()).collect();

@@ -143,3 +143,22 @@ async fn those_who_wait_for_something_to_take_write_nothing() {
         "{alone} commits for three tasks, {watched} with twenty takers of somebody else"
     );
 }
+
+#[test]
+fn p6_an_answer_that_is_thrown_away_to_ask_again_has_told_nobody() {
+    let home = super::home();
+    let ended = home.submit(&["--owner", "claude:1"], "true");
+    let _ = home.ended(&ended);
+    let runs = home.submit(&["--owner", "claude:1"], &gate("go"));
+    let wait = |more: &str| {
+        let target = format!("/v1/wait?ids={ended},{runs}&mode=all&timeout_ms=10&told=true{more}");
+        let answer = home.http("GET", &target, &[("homing-owner", "claude:1")], b"").whole().json();
+        assert_eq!(answer["done"], false);
+    };
+    wait("");
+    assert_eq!(items(&home, "claude:1").len(), 1, "the next call confirms nothing");
+    // Whoever shows what has ended so far says so.
+    wait("&partial=true");
+    assert_eq!(items(&home, "claude:1").len(), 0);
+    home.open("go");
+}

@@ -93,8 +93,9 @@ async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Fa
                     hook.told(telling.ids).await;
                     return Ok(WAKE);
                 }
-                // Another hook of the session was first.
-                pause = RETRY;
+                // Another hook of the session was first; or it cannot be taken now, and asking again at once would only spin.
+                sleep(pause).await;
+                pause = (pause * 2).min(RETRY_MOST);
             }
             Ok(Look::Nothing) => return Ok(exit_code::DONE),
             Ok(Look::NotYet) => pause = RETRY,
