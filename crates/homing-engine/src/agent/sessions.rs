@@ -103,8 +103,11 @@ fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::
         // Not every filesystem says in its listing what an entry is.
         let Ok(found) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         let kind = FileType::from_raw_mode(found.st_mode);
-        let named = name.contains(session)
-            || (kind == FileType::RegularFile && is_abbreviated(folder, &agent.driver, name, session));
+        // A folder that merely contains the id in its name may be that of a project, with sessions of others in it.
+        let named = match kind {
+            FileType::Directory => name == session,
+            _ => name.contains(session) || is_abbreviated(folder, &agent.driver, name, session),
+        };
         match (kind, named) {
             (FileType::RegularFile, true) => {
                 rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
@@ -160,11 +163,12 @@ mod tests {
             put(root, &format!("projects/-work/memory/{SESSION}.md")),
             put(root, &format!("elsewhere/{SESSION}.jsonl")),
             put(root, "settings.json"),
+            put(root, &format!("projects/-tmp-{SESSION}-scratch/11111111-9232-4361-8416-ce03ab341f08.jsonl")),
             put(dir.path(), &format!("outside/{SESSION}.jsonl")),
         ];
         std::os::unix::fs::symlink(dir.path().join("outside"), root.join("projects/link")).unwrap();
         let link = root.join(format!("projects/-work/{SESSION}.link"));
-        std::os::unix::fs::symlink(&stays[4], &link).unwrap();
+        std::os::unix::fs::symlink(&stays[5], &link).unwrap();
         for odd in ["", ".", "..", "8", "86cdf13b", "../../outside/aaaaaaaaaaaaa", &SESSION[..15]] {
             assert_eq!(remove(&agent(Driver::Claude, root, odd)).unwrap(), 0, "{odd}");
         }
