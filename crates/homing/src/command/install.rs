@@ -71,6 +71,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         change::carry_out(&changes, options.project)?;
     }
     if !context.json {
+        for text in changes.iter().filter_map(|change| left(options, change)) {
+            context.console.note(&text);
+        }
         context.console.note(&summary(options, &changes, wiring.note));
     }
     Ok(exit_code::DONE)
@@ -94,6 +97,10 @@ fn lines(change: &Change, context: &Context) -> String {
 }
 
 fn show_json(options: &Options, changes: &[Change], context: &Context) -> Result<(), Failure> {
+    let left: Vec<_> = changes
+        .iter()
+        .filter_map(|change| Some(json!({ "path": change.path, "entry": change.left.as_ref()? })))
+        .collect();
     let changes: Vec<_> = changes
         .iter()
         .filter(|change| change.is_one())
@@ -101,7 +108,19 @@ fn show_json(options: &Options, changes: &[Change], context: &Context) -> Result
         .collect();
     context.console.json(&json!({
         "agent": options.agent, "uninstall": options.uninstall, "dry_run": options.dry_run, "changes": changes,
+        "left": left,
     }))
+}
+
+/// What is said of a server that calls homing but is not ours.
+fn left(options: &Options, change: &Change) -> Option<String> {
+    let name = change.left.as_ref()?;
+    let path = homing_model::sanitize::line(&change.path.display().to_string());
+    Some(if options.uninstall {
+        format!("homing: `{name}` stays in {path}: nothing shows that `homing install` wrote it")
+    } else {
+        format!("homing: `{name}` in {path} calls homing already; it is left as it is")
+    })
 }
 
 fn what(change: &Change) -> &'static str {

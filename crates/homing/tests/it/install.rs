@@ -155,6 +155,30 @@ fn what_cannot_be_parsed_or_is_somebody_elses_stops_everything() {
             "[mcp_servers.homing]\ncommand = \"mine\"\n",
             "homing did not write it",
         ),
+        (
+            "claude",
+            ".claude.json",
+            "{\"mcpServers\":{\"homing\":{\"command\":\"mine\",\"args\":[\"--x\"]}}}",
+            "`mcpServers.homing` is there already, and homing did not write it",
+        ),
+        (
+            "claude",
+            ".claude.json",
+            "{\"mcpServers\":{\"homing\":{\"type\":\"http\",\"url\":\"http://x/homing\"}}}",
+            "homing did not write it",
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "{\"mcpServers\":{\"homing\":{\"command\":\"homing\",\"args\":[\"serve\"]}}}",
+            "homing did not write it",
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            "{\"mcp\":{\"homing\":{\"command\":[\"mine\",\"mcp\"]}}}",
+            "`mcp.homing` is there already",
+        ),
         ("gemini", ".gemini/settings.json", "nonsense", "line 1, column 1"),
         ("opencode", ".config/opencode/opencode.json", "[]", "is not an object"),
     ] {
@@ -164,8 +188,63 @@ fn what_cannot_be_parsed_or_is_somebody_elses_stops_everything() {
         assert_eq!(refused.code, 1, "{path}: {}", refused.stderr);
         assert!(refused.stderr.contains(says) && refused.stderr.contains("HM0066"), "{}", refused.stderr);
         assert_eq!(tree(&user), before, "{path}");
+        let _ = install(&home, &[agent, "--uninstall"]);
+        assert_eq!(tree(&user), before, "{path}: nor is it taken out");
         fs::remove_file(user.join(path)).expect("removed");
     }
+}
+
+#[test]
+fn a_server_that_calls_homing_already_stays_as_it_is() {
+    let home = super::home();
+    let user = user(&home);
+    for (agent, path, text) in [
+        // As `claude mcp add homing -- homing mcp` writes it.
+        (
+            "claude",
+            ".claude.json",
+            r#"{"mcpServers":{"homing":{"type":"stdio","command":"homing","args":["mcp"],"env":{}}}}"#,
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#"{"mcpServers":{"homing":{"args":["--home","/h","mcp"],"command":"/opt/homing"}}}"#,
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            r#"{"mcp":{"homing":{"command":["homing","mcp"],"enabled":false}}}"#,
+        ),
+    ] {
+        put(&user.join(path), text);
+        let before = tree(&user);
+        let done = install(&home, &[agent]).ok();
+        assert!(done.stderr.contains("calls homing already; it is left as it is"), "{}", done.stderr);
+        assert!(fs::read_to_string(user.join(path)).expect("there").starts_with(&text[..text.len() - 1]));
+        let installed = tree(&user);
+        let _ = install(&home, &[agent]).ok();
+        assert_eq!(tree(&user), installed, "{agent}: twice is once");
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert_eq!(tree(&user), before, "{agent}");
+        assert!(gone.stderr.contains("stays in"), "{}", gone.stderr);
+        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        assert_eq!(tree(&user), before, "{agent}: nor if nothing else is left");
+    }
+}
+
+#[test]
+fn a_server_of_ours_is_brought_up_to_date_and_goes_also_from_a_file_that_was_edited() {
+    let home = super::home();
+    let path = user(&home).join(".claude.json");
+    put(&path, "{\n  \"a\": 1\n}\n");
+    let _ = install(&home, &["claude"]).ok();
+    let ours = json(&path)["mcpServers"]["homing"]["command"].as_str().expect("a program").to_owned();
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace(&ours, "/old/homing").replace("\"a\": 1", "\"a\": 2")).expect("written");
+    let _ = install(&home, &["claude"]).ok();
+    assert_eq!(json(&path)["mcpServers"]["homing"]["command"].as_str(), Some(ours.as_str()));
+    let _ = install(&home, &["claude", "--uninstall"]).ok();
+    assert_eq!(fs::read_to_string(&path).expect("there"), "{\n  \"a\": 2\n}\n");
 }
 
 #[test]
