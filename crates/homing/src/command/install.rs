@@ -137,11 +137,14 @@ fn summary(options: &Options, changes: &[Change], note: &str) -> String {
     match (options.uninstall, changed, options.dry_run) {
         (_, true, true) => "homing: nothing was changed; without --dry-run it is".to_owned(),
         (false, true, false) => format!("homing: {title} knows of homing now\n  next: {note}"),
-        (true, true, false) => {
-            format!("homing: {title} no longer knows of homing; its files are as they were")
+        (true, true, false) if changes.iter().all(|change| change.restored) => {
+            format!("homing: what homing wrote for {title} is gone; its files are as they were")
         }
+        (true, true, false) => format!("homing: what homing wrote for {title} is gone"),
         (false, false, _) => format!("homing: {title} knows of homing already; nothing to change"),
-        (true, false, _) => format!("homing: {title} does not know of homing; nothing to change"),
+        (true, false, _) => {
+            format!("homing: nothing is there that homing wrote for {title}; nothing to change")
+        }
     }
 }
 

@@ -122,7 +122,8 @@ fn files_with_comments_odd_blanks_links_and_modes_are_as_they_were() {
         config["mcp_servers"]["homing"]["command"].as_str().is_some_and(|path| path.ends_with("/homing"))
     );
     for agent in AGENTS {
-        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert!(gone.stderr.contains("is gone; its files are as they were"), "{}", gone.stderr);
     }
     assert_eq!(tree(&user), before);
 }
@@ -135,9 +136,22 @@ fn what_others_wrote_meanwhile_stays_and_only_ours_goes() {
     let _ = install(&home, &["claude"]).ok();
     let text = fs::read_to_string(&path).expect("there");
     fs::write(&path, text.replace("\"model\": \"x\"", "\"model\": \"y\"")).expect("written");
-    let _ = install(&home, &["claude", "--uninstall"]).ok();
+    let gone = install(&home, &["claude", "--uninstall"]).ok();
+    assert!(gone.stderr.ends_with("what homing wrote for Claude Code is gone\n"), "{}", gone.stderr);
     assert_eq!(fs::read_to_string(&path).expect("there"), "{\n  \"model\": \"y\" // mine\n}\n");
     assert!(!path.with_file_name("settings.json.homing-backup").exists());
+}
+
+#[test]
+fn without_a_backup_nobody_says_that_a_file_is_as_it_was() {
+    let home = super::home();
+    let path = user(&home).join(".codex/config.toml");
+    put(&path, "a = 1\n");
+    let _ = install(&home, &["codex"]).ok();
+    fs::remove_file(path.with_file_name("config.toml.homing-backup")).expect("removed");
+    let gone = install(&home, &["codex", "--uninstall"]).ok();
+    assert!(gone.stderr.ends_with("what homing wrote for Codex is gone\n"), "{}", gone.stderr);
+    assert_eq!(fs::read_to_string(&path).expect("there"), "a = 1\n");
 }
 
 #[test]

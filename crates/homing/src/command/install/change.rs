@@ -25,6 +25,8 @@ pub(super) struct Change {
     folders: usize,
     /// A server in it that has our name and calls homing, but is not ours: it stays as it is.
     pub(super) left: Option<String>,
+    /// Whether it is known to be, afterwards, what it was before homing wrote into it.
+    pub(super) restored: bool,
 }
 
 impl Change {
@@ -89,7 +91,16 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
         None => Some(Before::Absent(file::missing_folders(path))),
     };
     let left = left(edit, from.as_deref(), whose);
-    Ok(Change { path: path.to_owned(), from, to: Some(to), keep, forget: false, folders: 0, left })
+    Ok(Change {
+        path: path.to_owned(),
+        from,
+        to: Some(to),
+        keep,
+        forget: false,
+        folders: 0,
+        left,
+        restored: false,
+    })
 }
 
 /// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
@@ -110,8 +121,12 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
         keep: None,
         forget: before.is_some(),
         folders: 0,
+        restored: false,
     };
-    let Some(text) = &change.from else { return Ok(change) };
+    let Some(text) = &change.from else {
+        change.restored = !matches!(before, Some(Before::Text(_)));
+        return Ok(change);
+    };
     let original = match &before {
         Some(Before::Text(original)) => Some(original.as_str()),
         Some(Before::Absent(_)) | None => None,
@@ -131,6 +146,11 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
         // A file of ours whose backup is gone.
         None if matches!(edit, Edit::Own(_)) && left != *text => None,
         _ => Some(left),
+    };
+    change.restored = match &before {
+        Some(Before::Text(original)) => change.to.as_ref() == Some(original),
+        Some(Before::Absent(_)) => change.to.is_none(),
+        None => !change.is_one() && change.left.is_none(),
     };
     Ok(change)
 }
