@@ -57,18 +57,27 @@ fn agent(text: &str) -> Result<Agent, String> {
     text.parse().map_err(|error: homing_model::session::UnknownAgent| error.to_string())
 }
 
-/// Shows what changes, and changes it.
+/// Changes it, and tells which files; or shows what would change.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let scope = if options.project { Scope::Project } else { Scope::User };
     let wiring = wiring::wiring(options.agent, scope, context)?;
     let changes = if options.uninstall { change::uninstall(&wiring)? } else { change::install(&wiring)? };
+    if options.dry_run {
+        if !context.json {
+            show(&changes, context)?;
+        }
+    } else {
+        let mut done = Vec::new();
+        let outcome = changes
+            .iter()
+            .try_for_each(|change| change::carry_out(change, options.project).map(|()| done.push(change)));
+        // Also where another one failed: these were written.
+        let told = if context.json { Ok(()) } else { tell(&done, context) };
+        outcome?;
+        told?;
+    }
     if context.json {
         show_json(options, &changes, context)?;
-    } else {
-        show(&changes, context)?;
-    }
-    if !options.dry_run {
-        change::carry_out(&changes, options.project)?;
     }
     if !context.json {
         for text in changes.iter().filter_map(|change| left(options, change)) {
@@ -84,6 +93,16 @@ fn show(changes: &[Change], context: &Context) -> Result<(), Failure> {
         let head = format!("{} ({})", change.path.display(), what(change));
         let head = context.console.tint(Tint::Bold, &homing_model::sanitize::line(&head));
         context.console.line(&format!("{head}\n{}", lines(change, context)))?;
+    }
+    Ok(())
+}
+
+/// One line for each file that was changed.
+fn tell(done: &[&Change], context: &Context) -> Result<(), Failure> {
+    for change in done.iter().filter(|change| change.is_one()) {
+        let verb = if change.to.is_some() { "wrote" } else { "removed" };
+        let path = homing_model::sanitize::line(&change.path.display().to_string());
+        context.console.line(&format!("{verb} {path}"))?;
     }
     Ok(())
 }

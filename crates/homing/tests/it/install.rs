@@ -68,12 +68,22 @@ fn what_was_not_there_is_made_and_is_gone_afterwards() {
         let shown = install(&home, &[agent, "--dry-run"]).ok();
         assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
         let done = install(&home, &[agent]).ok();
-        assert_eq!(done.text(), shown.text(), "{agent}: what was announced is what was done");
+        let announced = shown
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_suffix(" (create)"))
+            .fold(String::new(), |text, path| text + "wrote " + path + "\n");
+        assert_eq!(
+            done.text().trim_end(),
+            announced.trim_end(),
+            "{agent}: what was announced is what was done"
+        );
         let installed = tree(&user);
         let again = install(&home, &[agent]).ok();
         assert_eq!((again.text().as_str(), tree(&user)), ("", installed), "{agent}: twice is once");
         assert!(again.stderr.contains("already"), "{}", again.stderr);
-        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert!(gone.text().lines().all(|line| line.starts_with("removed /")), "{}", gone.text());
         assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
         let _ = install(&home, &[agent, "--uninstall"]).ok();
     }
@@ -104,8 +114,9 @@ fn files_with_comments_odd_blanks_links_and_modes_are_as_they_were() {
     put(&user.join(".config/opencode/opencode.jsonc"), "// only a comment\n");
     let before = tree(&user);
     for agent in AGENTS {
-        let done = install(&home, &[agent]).ok();
-        assert!(!done.text().contains("hunter2"), "{}", done.text());
+        let shown = install(&home, &[agent, "--dry-run"]).ok();
+        assert!(!shown.text().contains("hunter2"), "{}", shown.text());
+        let _ = install(&home, &[agent]).ok();
         assert_ne!(tree(&user), before, "{agent}");
     }
     let servers = json(&user.join(".claude.json"));
@@ -290,6 +301,7 @@ fn a_chosen_home_is_written_down_and_agents_folders_are_found_by_their_variables
     assert!(output.status.success());
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(answer["changes"].as_array().map(Vec::len), Some(3));
+    assert!(answer["changes"][0]["diff"].as_str().is_some_and(|diff| diff.contains("mcpServers")));
     let servers = json(&folder.join(".claude.json"));
     let wanted = serde_json::json!(["--home", home.path(), "mcp"]);
     assert_eq!(servers["mcpServers"]["homing"]["args"], wanted);

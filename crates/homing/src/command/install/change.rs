@@ -156,23 +156,20 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
 }
 
 /// Does it. A file that changed since it was read is left alone.
-pub(super) fn carry_out(changes: &[Change], shared: bool) -> Result<(), Problem> {
-    for change in changes {
-        let path = &change.path;
-        if change.is_one() {
-            let now = file::read(path).map_err(|error| unreadable(path, &error))?;
-            if now != change.from {
-                let detail = format!("{} was changed by somebody else just now", path.display());
-                let mut problem = Problem::new(Code::AgentFiles, detail);
-                problem.advice = "Run the command again.".to_owned();
-                return Err(problem);
-            }
+pub(super) fn carry_out(change: &Change, shared: bool) -> Result<(), Problem> {
+    let path = &change.path;
+    if change.is_one() {
+        let now = file::read(path).map_err(|error| unreadable(path, &error))?;
+        if now != change.from {
+            let detail = format!("{} was changed by somebody else just now", path.display());
+            let mut problem = Problem::new(Code::AgentFiles, detail);
+            problem.advice = "Run the command again.".to_owned();
+            return Err(problem);
         }
-        one(change, shared).map_err(|error| {
-            Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
-        })?;
     }
-    Ok(())
+    one(change, shared).map_err(|error| {
+        Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
+    })
 }
 
 fn one(change: &Change, shared: bool) -> io::Result<()> {
