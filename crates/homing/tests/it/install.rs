@@ -154,6 +154,19 @@ fn what_others_wrote_meanwhile_stays_and_only_ours_goes() {
 }
 
 #[test]
+fn what_changes_in_a_file_of_one_line_is_shown_without_its_secrets() {
+    let home = super::home();
+    let filler = "x".repeat(500);
+    put(
+        &user(&home).join(".claude/settings.json"),
+        &format!("{{\"env\":{{\"A_TOKEN\":\"hunter2\",\"B\":\"{filler}\"}}}}"),
+    );
+    let shown = install(&home, &["claude", "--dry-run"]).ok().text();
+    assert!(shown.contains("homing hook claude SessionEnd") && shown.contains("asyncRewake"), "{shown}");
+    assert!(!shown.contains("hunter2") && !shown.contains(&filler), "{shown}");
+}
+
+#[test]
 fn without_a_backup_nobody_says_that_a_file_is_as_it_was() {
     let home = super::home();
     let path = user(&home).join(".codex/config.toml");
