@@ -57,20 +57,32 @@ fn agent(text: &str) -> Result<Agent, String> {
     text.parse().map_err(|error: homing_model::session::UnknownAgent| error.to_string())
 }
 
-/// Shows what changes, and changes it.
+/// Changes it, and tells which files; or shows what would change.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let scope = if options.project { Scope::Project } else { Scope::User };
     let wiring = wiring::wiring(options.agent, scope, context)?;
     let changes = if options.uninstall { change::uninstall(&wiring)? } else { change::install(&wiring)? };
+    if options.dry_run {
+        if !context.json {
+            show(&changes, context)?;
+        }
+    } else {
+        let mut done = Vec::new();
+        let outcome = changes
+            .iter()
+            .try_for_each(|change| change::carry_out(change, options.project).map(|()| done.push(change)));
+        // Also where another one failed: these were written.
+        let told = if context.json { Ok(()) } else { tell(&done, context) };
+        outcome?;
+        told?;
+    }
     if context.json {
         show_json(options, &changes, context)?;
-    } else {
-        show(&changes, context)?;
-    }
-    if !options.dry_run {
-        change::carry_out(&changes, options.project)?;
     }
     if !context.json {
+        for text in changes.iter().filter_map(|change| left(options, change)) {
+            context.console.note(&text);
+        }
         context.console.note(&summary(options, &changes, wiring.note));
     }
     Ok(exit_code::DONE)
@@ -85,6 +97,16 @@ fn show(changes: &[Change], context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
+/// One line for each file that was changed.
+fn tell(done: &[&Change], context: &Context) -> Result<(), Failure> {
+    for change in done.iter().filter(|change| change.is_one()) {
+        let verb = if change.to.is_some() { "wrote" } else { "removed" };
+        let path = homing_model::sanitize::line(&change.path.display().to_string());
+        context.console.line(&format!("{verb} {path}"))?;
+    }
+    Ok(())
+}
+
 fn lines(change: &Change, context: &Context) -> String {
     diff::render(
         change.from.as_deref().unwrap_or_default(),
@@ -94,6 +116,10 @@ fn lines(change: &Change, context: &Context) -> String {
 }
 
 fn show_json(options: &Options, changes: &[Change], context: &Context) -> Result<(), Failure> {
+    let left: Vec<_> = changes
+        .iter()
+        .filter_map(|change| Some(json!({ "path": change.path, "entry": change.left.as_ref()? })))
+        .collect();
     let changes: Vec<_> = changes
         .iter()
         .filter(|change| change.is_one())
@@ -101,7 +127,19 @@ fn show_json(options: &Options, changes: &[Change], context: &Context) -> Result
         .collect();
     context.console.json(&json!({
         "agent": options.agent, "uninstall": options.uninstall, "dry_run": options.dry_run, "changes": changes,
+        "left": left,
     }))
+}
+
+/// What is said of a server that calls homing but is not ours.
+fn left(options: &Options, change: &Change) -> Option<String> {
+    let name = change.left.as_ref()?;
+    let path = homing_model::sanitize::line(&change.path.display().to_string());
+    Some(if options.uninstall {
+        format!("homing: `{name}` stays in {path}: nothing shows that `homing install` wrote it")
+    } else {
+        format!("homing: `{name}` in {path} calls homing already; it is left as it is")
+    })
 }
 
 fn what(change: &Change) -> &'static str {
@@ -118,11 +156,14 @@ fn summary(options: &Options, changes: &[Change], note: &str) -> String {
     match (options.uninstall, changed, options.dry_run) {
         (_, true, true) => "homing: nothing was changed; without --dry-run it is".to_owned(),
         (false, true, false) => format!("homing: {title} knows of homing now\n  next: {note}"),
-        (true, true, false) => {
-            format!("homing: {title} no longer knows of homing; its files are as they were")
+        (true, true, false) if changes.iter().all(|change| change.restored) => {
+            format!("homing: what homing wrote for {title} is gone; its files are as they were")
         }
+        (true, true, false) => format!("homing: what homing wrote for {title} is gone"),
         (false, false, _) => format!("homing: {title} knows of homing already; nothing to change"),
-        (true, false, _) => format!("homing: {title} does not know of homing; nothing to change"),
+        (true, false, _) => {
+            format!("homing: nothing is there that homing wrote for {title}; nothing to change")
+        }
     }
 }
 

@@ -68,12 +68,22 @@ fn what_was_not_there_is_made_and_is_gone_afterwards() {
         let shown = install(&home, &[agent, "--dry-run"]).ok();
         assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
         let done = install(&home, &[agent]).ok();
-        assert_eq!(done.text(), shown.text(), "{agent}: what was announced is what was done");
+        let announced = shown
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_suffix(" (create)"))
+            .fold(String::new(), |text, path| text + "wrote " + path + "\n");
+        assert_eq!(
+            done.text().trim_end(),
+            announced.trim_end(),
+            "{agent}: what was announced is what was done"
+        );
         let installed = tree(&user);
         let again = install(&home, &[agent]).ok();
         assert_eq!((again.text().as_str(), tree(&user)), ("", installed), "{agent}: twice is once");
         assert!(again.stderr.contains("already"), "{}", again.stderr);
-        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert!(gone.text().lines().all(|line| line.starts_with("removed /")), "{}", gone.text());
         assert!(tree(&user).is_empty(), "{agent}: {:?}", tree(&user));
         let _ = install(&home, &[agent, "--uninstall"]).ok();
     }
@@ -104,8 +114,9 @@ fn files_with_comments_odd_blanks_links_and_modes_are_as_they_were() {
     put(&user.join(".config/opencode/opencode.jsonc"), "// only a comment\n");
     let before = tree(&user);
     for agent in AGENTS {
-        let done = install(&home, &[agent]).ok();
-        assert!(!done.text().contains("hunter2"), "{}", done.text());
+        let shown = install(&home, &[agent, "--dry-run"]).ok();
+        assert!(!shown.text().contains("hunter2"), "{}", shown.text());
+        let _ = install(&home, &[agent]).ok();
         assert_ne!(tree(&user), before, "{agent}");
     }
     let servers = json(&user.join(".claude.json"));
@@ -122,7 +133,8 @@ fn files_with_comments_odd_blanks_links_and_modes_are_as_they_were() {
         config["mcp_servers"]["homing"]["command"].as_str().is_some_and(|path| path.ends_with("/homing"))
     );
     for agent in AGENTS {
-        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert!(gone.stderr.contains("is gone; its files are as they were"), "{}", gone.stderr);
     }
     assert_eq!(tree(&user), before);
 }
@@ -135,9 +147,35 @@ fn what_others_wrote_meanwhile_stays_and_only_ours_goes() {
     let _ = install(&home, &["claude"]).ok();
     let text = fs::read_to_string(&path).expect("there");
     fs::write(&path, text.replace("\"model\": \"x\"", "\"model\": \"y\"")).expect("written");
-    let _ = install(&home, &["claude", "--uninstall"]).ok();
+    let gone = install(&home, &["claude", "--uninstall"]).ok();
+    assert!(gone.stderr.ends_with("what homing wrote for Claude Code is gone\n"), "{}", gone.stderr);
     assert_eq!(fs::read_to_string(&path).expect("there"), "{\n  \"model\": \"y\" // mine\n}\n");
     assert!(!path.with_file_name("settings.json.homing-backup").exists());
+}
+
+#[test]
+fn what_changes_in_a_file_of_one_line_is_shown_without_its_secrets() {
+    let home = super::home();
+    let filler = "x".repeat(500);
+    put(
+        &user(&home).join(".claude/settings.json"),
+        &format!("{{\"env\":{{\"A_TOKEN\":\"hunter2\",\"B\":\"{filler}\"}}}}"),
+    );
+    let shown = install(&home, &["claude", "--dry-run"]).ok().text();
+    assert!(shown.contains("homing hook claude SessionEnd") && shown.contains("asyncRewake"), "{shown}");
+    assert!(!shown.contains("hunter2") && !shown.contains(&filler), "{shown}");
+}
+
+#[test]
+fn without_a_backup_nobody_says_that_a_file_is_as_it_was() {
+    let home = super::home();
+    let path = user(&home).join(".codex/config.toml");
+    put(&path, "a = 1\n");
+    let _ = install(&home, &["codex"]).ok();
+    fs::remove_file(path.with_file_name("config.toml.homing-backup")).expect("removed");
+    let gone = install(&home, &["codex", "--uninstall"]).ok();
+    assert!(gone.stderr.ends_with("what homing wrote for Codex is gone\n"), "{}", gone.stderr);
+    assert_eq!(fs::read_to_string(&path).expect("there"), "a = 1\n");
 }
 
 #[test]
@@ -155,6 +193,30 @@ fn what_cannot_be_parsed_or_is_somebody_elses_stops_everything() {
             "[mcp_servers.homing]\ncommand = \"mine\"\n",
             "homing did not write it",
         ),
+        (
+            "claude",
+            ".claude.json",
+            "{\"mcpServers\":{\"homing\":{\"command\":\"mine\",\"args\":[\"--x\"]}}}",
+            "`mcpServers.homing` is there already, and homing did not write it",
+        ),
+        (
+            "claude",
+            ".claude.json",
+            "{\"mcpServers\":{\"homing\":{\"type\":\"http\",\"url\":\"http://x/homing\"}}}",
+            "homing did not write it",
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            "{\"mcpServers\":{\"homing\":{\"command\":\"homing\",\"args\":[\"serve\"]}}}",
+            "homing did not write it",
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            "{\"mcp\":{\"homing\":{\"command\":[\"mine\",\"mcp\"]}}}",
+            "`mcp.homing` is there already",
+        ),
         ("gemini", ".gemini/settings.json", "nonsense", "line 1, column 1"),
         ("opencode", ".config/opencode/opencode.json", "[]", "is not an object"),
     ] {
@@ -164,8 +226,63 @@ fn what_cannot_be_parsed_or_is_somebody_elses_stops_everything() {
         assert_eq!(refused.code, 1, "{path}: {}", refused.stderr);
         assert!(refused.stderr.contains(says) && refused.stderr.contains("HM0066"), "{}", refused.stderr);
         assert_eq!(tree(&user), before, "{path}");
+        let _ = install(&home, &[agent, "--uninstall"]);
+        assert_eq!(tree(&user), before, "{path}: nor is it taken out");
         fs::remove_file(user.join(path)).expect("removed");
     }
+}
+
+#[test]
+fn a_server_that_calls_homing_already_stays_as_it_is() {
+    let home = super::home();
+    let user = user(&home);
+    for (agent, path, text) in [
+        // As `claude mcp add homing -- homing mcp` writes it.
+        (
+            "claude",
+            ".claude.json",
+            r#"{"mcpServers":{"homing":{"type":"stdio","command":"homing","args":["mcp"],"env":{}}}}"#,
+        ),
+        (
+            "gemini",
+            ".gemini/settings.json",
+            r#"{"mcpServers":{"homing":{"args":["--home","/h","mcp"],"command":"/opt/homing"}}}"#,
+        ),
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            r#"{"mcp":{"homing":{"command":["homing","mcp"],"enabled":false}}}"#,
+        ),
+    ] {
+        put(&user.join(path), text);
+        let before = tree(&user);
+        let done = install(&home, &[agent]).ok();
+        assert!(done.stderr.contains("calls homing already; it is left as it is"), "{}", done.stderr);
+        assert!(fs::read_to_string(user.join(path)).expect("there").starts_with(&text[..text.len() - 1]));
+        let installed = tree(&user);
+        let _ = install(&home, &[agent]).ok();
+        assert_eq!(tree(&user), installed, "{agent}: twice is once");
+        let gone = install(&home, &[agent, "--uninstall"]).ok();
+        assert_eq!(tree(&user), before, "{agent}");
+        assert!(gone.stderr.contains("stays in"), "{}", gone.stderr);
+        let _ = install(&home, &[agent, "--uninstall"]).ok();
+        assert_eq!(tree(&user), before, "{agent}: nor if nothing else is left");
+    }
+}
+
+#[test]
+fn a_server_of_ours_is_brought_up_to_date_and_goes_also_from_a_file_that_was_edited() {
+    let home = super::home();
+    let path = user(&home).join(".claude.json");
+    put(&path, "{\n  \"a\": 1\n}\n");
+    let _ = install(&home, &["claude"]).ok();
+    let ours = json(&path)["mcpServers"]["homing"]["command"].as_str().expect("a program").to_owned();
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace(&ours, "/old/homing").replace("\"a\": 1", "\"a\": 2")).expect("written");
+    let _ = install(&home, &["claude"]).ok();
+    assert_eq!(json(&path)["mcpServers"]["homing"]["command"].as_str(), Some(ours.as_str()));
+    let _ = install(&home, &["claude", "--uninstall"]).ok();
+    assert_eq!(fs::read_to_string(&path).expect("there"), "{\n  \"a\": 2\n}\n");
 }
 
 #[test]
@@ -197,6 +314,7 @@ fn a_chosen_home_is_written_down_and_agents_folders_are_found_by_their_variables
     assert!(output.status.success());
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(answer["changes"].as_array().map(Vec::len), Some(3));
+    assert!(answer["changes"][0]["diff"].as_str().is_some_and(|diff| diff.contains("mcpServers")));
     let servers = json(&folder.join(".claude.json"));
     let wanted = serde_json::json!(["--home", home.path(), "mcp"]);
     assert_eq!(servers["mcpServers"]["homing"]["args"], wanted);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use homing_model::{Code, Problem};
 
-use super::edit::{self, Edit};
+use super::edit::{self, Edit, Whose};
 use super::file::{self, Before};
 use super::wiring::Wiring;
 
@@ -23,6 +23,10 @@ pub(super) struct Change {
     forget: bool,
     /// How many folders above it go with it, if they are empty.
     folders: usize,
+    /// A server in it that has our name and calls homing, but is not ours: it stays as it is.
+    pub(super) left: Option<String>,
+    /// Whether it is known to be, afterwards, what it was before homing wrote into it.
+    pub(super) restored: bool,
 }
 
 impl Change {
@@ -58,6 +62,14 @@ fn check(edit: &Edit, from: &str, to: &str) -> Result<(), Problem> {
     Err(Problem::new(Code::Internal, detail))
 }
 
+fn load(path: &Path) -> Result<Option<Before>, Problem> {
+    Before::load(path).map_err(|error| unreadable(&Before::place(path), &error))
+}
+
+fn left(edit: &Edit, text: Option<&str>, whose: Whose) -> Option<String> {
+    text.filter(|_| whose == Whose::Theirs).and_then(|text| edit.server_in(text))
+}
+
 /// What has to happen so that everything is there.
 pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
     wiring.edits.iter().map(install_one).collect()
@@ -66,10 +78,11 @@ pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
 fn install_one(edit: &Edit) -> Result<Change, Problem> {
     let path = edit.path();
     let from = file::read(path).map_err(|error| unreadable(path, &error))?;
-    let to = edit.put_in(from.as_deref()).map_err(|error| refused(path, &error))?;
+    let whose = edit.whose(load(path)?.as_ref());
+    let to = edit.put_in(from.as_deref(), whose).map_err(|error| refused(path, &error))?;
     check(edit, from.as_deref().unwrap_or_default(), &to)?;
     let untouched = match &from {
-        Some(text) => edit.take_out(text, Some(text)).map_err(|error| refused(path, &error))? == *text,
+        Some(text) => edit.take_out(text, Some(text), whose).map_err(|error| refused(path, &error))? == *text,
         None => true,
     };
     let keep = match &from {
@@ -77,7 +90,17 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
         Some(text) => Some(Before::Text(text.clone())),
         None => Some(Before::Absent(file::missing_folders(path))),
     };
-    Ok(Change { path: path.to_owned(), from, to: Some(to), keep, forget: false, folders: 0 })
+    let left = left(edit, from.as_deref(), whose);
+    Ok(Change {
+        path: path.to_owned(),
+        from,
+        to: Some(to),
+        keep,
+        forget: false,
+        folders: 0,
+        left,
+        restored: false,
+    })
 }
 
 /// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
@@ -88,21 +111,32 @@ pub(super) fn uninstall(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
 fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
     let path = edit.path();
     let from = file::read(path).map_err(|error| unreadable(path, &error))?;
-    let mut change =
-        Change { path: path.to_owned(), to: from.clone(), from, keep: None, forget: false, folders: 0 };
-    let before = Before::load(path).map_err(|error| unreadable(&Before::place(path), &error))?;
-    change.forget = before.is_some();
-    let Some(text) = &change.from else { return Ok(change) };
+    let before = load(path)?;
+    let whose = edit.whose(before.as_ref());
+    let mut change = Change {
+        path: path.to_owned(),
+        to: from.clone(),
+        left: left(edit, from.as_deref(), whose),
+        from,
+        keep: None,
+        forget: before.is_some(),
+        folders: 0,
+        restored: false,
+    };
+    let Some(text) = &change.from else {
+        change.restored = !matches!(before, Some(Before::Text(_)));
+        return Ok(change);
+    };
     let original = match &before {
         Some(Before::Text(original)) => Some(original.as_str()),
         Some(Before::Absent(_)) | None => None,
     };
-    let left = edit.take_out(text, original).map_err(|error| refused(path, &error))?;
+    let left = edit.take_out(text, original, whose).map_err(|error| refused(path, &error))?;
     // What is left must make sense too.
     check(edit, &left, &left)?;
     change.to = match &before {
         // Nothing else was touched since: then it is as it was, to the last blank.
-        Some(Before::Text(original)) if edit.put_in(Some(original)).as_ref() == Ok(text) => {
+        Some(Before::Text(original)) if edit.put_in(Some(original), whose).as_ref() == Ok(text) => {
             Some(original.clone())
         }
         Some(Before::Absent(folders)) if edit.is_blank(&left) => {
@@ -113,27 +147,29 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
         None if matches!(edit, Edit::Own(_)) && left != *text => None,
         _ => Some(left),
     };
+    change.restored = match &before {
+        Some(Before::Text(original)) => change.to.as_ref() == Some(original),
+        Some(Before::Absent(_)) => change.to.is_none(),
+        None => !change.is_one() && change.left.is_none(),
+    };
     Ok(change)
 }
 
 /// Does it. A file that changed since it was read is left alone.
-pub(super) fn carry_out(changes: &[Change], shared: bool) -> Result<(), Problem> {
-    for change in changes {
-        let path = &change.path;
-        if change.is_one() {
-            let now = file::read(path).map_err(|error| unreadable(path, &error))?;
-            if now != change.from {
-                let detail = format!("{} was changed by somebody else just now", path.display());
-                let mut problem = Problem::new(Code::AgentFiles, detail);
-                problem.advice = "Run the command again.".to_owned();
-                return Err(problem);
-            }
+pub(super) fn carry_out(change: &Change, shared: bool) -> Result<(), Problem> {
+    let path = &change.path;
+    if change.is_one() {
+        let now = file::read(path).map_err(|error| unreadable(path, &error))?;
+        if now != change.from {
+            let detail = format!("{} was changed by somebody else just now", path.display());
+            let mut problem = Problem::new(Code::AgentFiles, detail);
+            problem.advice = "Run the command again.".to_owned();
+            return Err(problem);
         }
-        one(change, shared).map_err(|error| {
-            Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
-        })?;
     }
-    Ok(())
+    one(change, shared).map_err(|error| {
+        Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
+    })
 }
 
 fn one(change: &Change, shared: bool) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use homing_model::Agent;
 use serde_json::Value;
 
+use super::file::Before;
 use super::jsonc::{Kind, Node, parse};
 use super::splice::{self, Which, append, elements, remove, set};
 
@@ -45,6 +46,15 @@ pub(super) struct Own {
     pub(super) content: &'static str,
 }
 
+/// Whose a server is that has our name and calls homing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// It was not there before: it is brought up to date, and taken out.
+    Ours,
+    /// It was there before, or nothing shows that it was not: it stays as it is.
+    Theirs,
+}
+
 /// How a file of ours is known.
 const OURS: &str = "homing install: this file is written and taken out by it";
 const BEGIN: &str = "# homing: begin (written by `homing install codex`, taken out by `--uninstall`)\n";
@@ -74,10 +84,30 @@ impl Edit {
         }
     }
 
+    /// Whose a server is that has our name, by how the file was before, if that is known.
+    pub(super) fn whose(&self, before: Option<&Before>) -> Whose {
+        let was_there = match (self, before) {
+            (Self::Members(members), Some(Before::Text(text))) => members.any_in(text),
+            (Self::Members(_), None) => true,
+            (Self::Members(_), Some(Before::Absent(_))) | (Self::Block(_) | Self::Own(_), _) => false,
+        };
+        if was_there { Whose::Theirs } else { Whose::Ours }
+    }
+
+    /// Where a server is that calls homing and has our name.
+    pub(super) fn server_in(&self, text: &str) -> Option<String> {
+        let Self::Members(members) = self else { return None };
+        let root = parse(text).ok()??;
+        let mut paths = members.members.iter();
+        let (path, _) =
+            paths.find(|(path, ours)| root.at(path).is_some_and(|node| calls_homing(&node.value(), ours)))?;
+        Some(path.join("."))
+    }
+
     /// The text with what is ours in it. Twice is once.
-    pub(super) fn put_in(&self, text: Option<&str>) -> Result<String, Error> {
+    pub(super) fn put_in(&self, text: Option<&str>, whose: Whose) -> Result<String, Error> {
         match self {
-            Self::Members(members) => members.put_in(text.unwrap_or_default()),
+            Self::Members(members) => members.put_in(text.unwrap_or_default(), whose),
             Self::Block(block) => block.put_in(text.unwrap_or_default()),
             Self::Own(own) => match text {
                 Some(there) if !there.contains(OURS) => Err(Error::Taken("it".to_owned())),
@@ -87,9 +117,9 @@ impl Edit {
     }
 
     /// The text without what is ours. What was made to hold it goes too once it is empty, unless it was in `before`.
-    pub(super) fn take_out(&self, text: &str, before: Option<&str>) -> Result<String, Error> {
+    pub(super) fn take_out(&self, text: &str, before: Option<&str>, whose: Whose) -> Result<String, Error> {
         match self {
-            Self::Members(members) => members.take_out(text, before),
+            Self::Members(members) => members.take_out(text, before, whose),
             Self::Block(block) => Ok(block.take_out(text)),
             Self::Own(_) => Ok(if text.contains(OURS) { String::new() } else { text.to_owned() }),
         }
@@ -97,7 +127,8 @@ impl Edit {
 
     /// Whether two texts say the same but for what is ours: the last look before one takes the place of the other.
     pub(super) fn says_the_same(&self, from: &str, to: &str) -> Result<bool, Error> {
-        let (was, is) = (self.take_out(from, Some(from))?, self.take_out(to, Some(from))?);
+        let without = |text| self.take_out(text, Some(from), Whose::Ours);
+        let (was, is) = (without(from)?, without(to)?);
         Ok(match self {
             Self::Members(_) => value(&was)? == value(&is)?,
             Self::Block(_) => table(&was)? == table(&is)?,
@@ -112,10 +143,23 @@ impl Edit {
 }
 
 impl Members {
-    fn put_in(&self, text: &str) -> Result<String, Error> {
+    /// Whether something has one of our names in a text.
+    fn any_in(&self, text: &str) -> bool {
+        let root = parse(text).ok().flatten();
+        root.is_some_and(|root| self.members.iter().any(|(path, _)| root.at(path).is_some()))
+    }
+
+    fn put_in(&self, text: &str, whose: Whose) -> Result<String, Error> {
         let mut text = text.to_owned();
         for (path, value) in &self.members {
-            text = set(&text, path, value)?;
+            let root = parse(&text).map_err(splice::Error::from)?;
+            match root.as_ref().and_then(|root| root.at(path)).map(Node::value) {
+                Some(there) if !calls_homing(&there, value) => {
+                    return Err(Error::Taken(format!("`{}`", path.join("."))));
+                }
+                Some(_) if whose == Whose::Theirs => {}
+                Some(_) | None => text = set(&text, path, value)?,
+            }
         }
         for (event, group) in &self.hooks {
             let path = [HOOKS, event];
@@ -128,7 +172,7 @@ impl Members {
         Ok(text)
     }
 
-    fn take_out(&self, text: &str, before: Option<&str>) -> Result<String, Error> {
+    fn take_out(&self, text: &str, before: Option<&str>, whose: Whose) -> Result<String, Error> {
         let before = before.and_then(|before| parse(before).ok().flatten());
         let was_there = |path: &[&str]| before.as_ref().is_some_and(|root| root.at(path).is_some());
         let mut text = text.to_owned();
@@ -145,8 +189,12 @@ impl Members {
                 text = take_out_empty(&without, &[HOOKS, event], &was_there)?;
             }
         }
-        for (path, _) in &self.members {
-            if let Some((key, above)) = path.split_last() {
+        for (path, value) in self.members.iter().filter(|_| whose == Whose::Ours) {
+            let root = parse(&text).map_err(splice::Error::from)?;
+            let there = root.as_ref().and_then(|root| root.at(path)).map(Node::value);
+            if let Some((key, above)) = path.split_last()
+                && there.is_some_and(|there| calls_homing(&there, value))
+            {
                 let without = remove(&text, above, Which::Member(key))?;
                 if without != text {
                     text = take_out_empty(&without, above, &was_there)?;
@@ -203,6 +251,19 @@ impl Members {
             words.any(|word| word == "homing")
         })
     }
+}
+
+/// Whether a server is one of homing's, as ours are written: a program of that name, perhaps a home, and `mcp`.
+fn calls_homing(server: &Value, ours: &Value) -> bool {
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let words: Vec<Value> = match server.get("command") {
+        Some(Value::Array(words)) => words.clone(),
+        Some(program) => [program.clone()].into_iter().chain(list(server.get("args"))).collect(),
+        None => Vec::new(),
+    };
+    let words: Vec<&str> = words.iter().map(|word| word.as_str().unwrap_or_default()).collect();
+    let named = words.first().is_some_and(|program| *program == "homing" || program.ends_with("/homing"));
+    server == ours || (named && matches!(words[1..], ["mcp", ..] | ["--home", _, "mcp", ..]))
 }
 
 /// Takes out what is empty where the path leads, and above it, unless it was there before.

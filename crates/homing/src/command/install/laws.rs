@@ -4,7 +4,7 @@ use homing_model::Agent;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::edit::{Block, Edit, Members};
+use super::edit::{Block, Edit, Members, Whose};
 use super::jsonc::parse;
 
 /// What may stand between two things in a file.
@@ -111,17 +111,17 @@ proptest! {
         let mut text = String::new();
         written(&configuration, &mut noise.into_iter(), &mut text);
         prop_assert_eq!(&value(&text), &configuration, "{}", text);
-        let with = edit().put_in(Some(&text)).unwrap();
+        let with = edit().put_in(Some(&text), Whose::Ours).unwrap();
         let mut expected = value(&with);
         prop_assert_eq!(&expected["mcpServers"]["homing"]["command"], "/a/homing");
-        prop_assert_eq!(&edit().put_in(Some(&with)).unwrap(), &with, "twice is once");
+        prop_assert_eq!(&edit().put_in(Some(&with), Whose::Ours).unwrap(), &with, "twice is once");
         prop_assert!(is_within(text.replace([' ', '\t', '\r', '\n'], "").as_str(), &with), "{} in {}", text, with);
         // All but ours is what it was.
         expected["mcpServers"].as_object_mut().unwrap().remove("homing");
         expected["hooks"].as_object_mut().unwrap().remove("SessionStart");
         let stop = expected["hooks"]["Stop"].as_array_mut().unwrap();
         prop_assert_eq!(stop.pop().unwrap()["hooks"].as_array().unwrap().len(), 2);
-        let without = edit().take_out(&with, Some(&text)).unwrap();
+        let without = edit().take_out(&with, Some(&text), Whose::Ours).unwrap();
         prop_assert_eq!(&value(&without), &configuration, "{} from {}", without, with);
         // And to the byte, but for the blanks between brackets that held nothing.
         prop_assert!(is_within(&without, &text) , "{:?} is not in {:?}", without, text);
@@ -139,8 +139,8 @@ proptest! {
         });
         let mut text = String::new();
         written(&configuration, &mut noise.into_iter(), &mut text);
-        let with = edit().put_in(Some(&text)).unwrap();
-        prop_assert_eq!(edit().take_out(&with, None).unwrap(), text);
+        let with = edit().put_in(Some(&text), Whose::Ours).unwrap();
+        prop_assert_eq!(edit().take_out(&with, None, Whose::Ours).unwrap(), text);
     }
 
     #[test]
@@ -158,12 +158,12 @@ proptest! {
             block: "[mcp_servers.homing]\ncommand = \"homing\"\n".to_owned(),
         };
         let edit = Edit::Block(block);
-        let with = edit.put_in(Some(&text)).unwrap();
+        let with = edit.put_in(Some(&text), Whose::Ours).unwrap();
         prop_assert!(with.starts_with(&text));
-        prop_assert_eq!(&edit.put_in(Some(&with)).unwrap(), &with);
+        prop_assert_eq!(&edit.put_in(Some(&with), Whose::Ours).unwrap(), &with);
         let table: toml::Table = toml::from_str(&with).unwrap();
         prop_assert_eq!(table["mcp_servers"]["homing"]["command"].as_str(), Some("homing"));
-        let without = edit.take_out(&with, Some(&text)).unwrap();
+        let without = edit.take_out(&with, Some(&text), Whose::Ours).unwrap();
         prop_assert_eq!(without.trim_end_matches('\n'), text.trim_end_matches('\n'));
     }
 }
@@ -193,15 +193,15 @@ fn a_file_is_edited_in_its_own_manner() {
             members: vec![(&["mcp", "homing"], json!({ "x": 1 }))],
             hooks: Vec::new(),
         });
-        assert_eq!(edit.put_in(Some(before)).as_deref(), Ok(after));
-        let left = edit.take_out(after, Some(before)).unwrap();
+        assert_eq!(edit.put_in(Some(before), Whose::Ours).as_deref(), Ok(after));
+        let left = edit.take_out(after, Some(before), Whose::Ours).unwrap();
         assert!(left == before || edit.is_blank(&left), "{left:?}");
     }
 }
 
 #[test]
 fn what_belongs_to_somebody_else_is_left_alone() {
-    let refused = |text: &str| edit().put_in(Some(text)).unwrap_err().to_string();
+    let refused = |text: &str| edit().put_in(Some(text), Whose::Ours).unwrap_err().to_string();
     assert_eq!(refused("[]"), "`the whole file` is not an object");
     assert_eq!(refused("{\"mcpServers\": []}"), "`mcpServers` is not an object");
     assert_eq!(refused("{\"hooks\": {\"Stop\": {}}}"), "`hooks.Stop` is not a list");
@@ -212,7 +212,7 @@ fn what_belongs_to_somebody_else_is_left_alone() {
         { "hooks": [{ "command": "homing --home /h hook claude Stop" }] },
     ] } });
     let text = serde_json::to_string_pretty(&mixed).unwrap();
-    let left = value(&edit().take_out(&text, None).unwrap());
+    let left = value(&edit().take_out(&text, None, Whose::Ours).unwrap());
     assert_eq!(
         left,
         json!({ "hooks": { "Stop": [{ "hooks": [{ "command": "theirs" }, { "command": "x/homings hook claude Stop" }] }] } })
