@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
+use homing_model::route::Address;
 use homing_model::schedule::{Tries, Verdict};
 use homing_model::{Route, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
@@ -186,9 +187,8 @@ impl Dispatcher {
     async fn hand_over(&self, channel: &str, more: &Notify) {
         // What ends in the same moment is told in one go.
         tokio::time::sleep(GATHER).await;
-        let together = if wakes(channel) { turn::MOST as u32 } else { TOGETHER };
         let claims = match self.until_ready(channel, more).await {
-            Ok(true) => self.engine.claim(channel, together, LEASE).await,
+            Ok(true) => self.engine.claim(channel, together(channel), LEASE).await,
             Ok(false) => return,
             Err(error) => Err(error),
         };
@@ -324,10 +324,24 @@ impl Dispatcher {
 /// Why a wake waits: somebody tells the session by themselves.
 const AWAITED: &str = "a process of its own waits for the session's inbox, and tells it";
 
+/// Where to what goes through a channel is handed over; no endpoint has one.
+fn target(channel: &str) -> Option<Target> {
+    channel.split_once('\n').and_then(|(_, target)| target.parse().ok())
+}
+
 /// Whether what goes through a channel can do nothing but wake.
 fn wakes(channel: &str) -> bool {
-    let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
-    target.is_some_and(|target| homing_model::wake::only_wakes(&target))
+    target(channel).is_some_and(|target| homing_model::wake::only_wakes(&target))
+}
+
+/// How much of a channel is handed over at once. Into a pane each notice goes by itself: the line that is typed names one, and only the
+/// notice's own way says which server has that pane and which program was in it.
+fn together(channel: &str) -> u32 {
+    match target(channel) {
+        Some(Target::Wake(Some(whom))) if matches!(whom.parse(), Ok(Address::Tmux(_))) => 1,
+        Some(Target::Wake(_) | Target::Desktop) => turn::MOST as u32,
+        Some(Target::Exec(_) | Target::Inbox | Target::Webhook(_)) | None => TOGETHER,
+    }
 }
 
 /// Whether what is due of a channel is given to one command together: an owner and a command line, and no endpoint.
@@ -363,4 +377,17 @@ fn settled(claim: &Claimed, attempt: Attempt, at: Timestamp, now: Timestamp, ent
     let before = Tries { attempts: claim.attempts, busy: claim.busy };
     let tried = Tried { at, took_ms: attempt.took_ms, status: attempt.status, result: attempt.detail };
     Settled::after(before, &attempt.verdict, tried, entropy, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn into_a_pane_goes_one_at_a_time() {
+        assert_eq!(together("ann\nwake:tmux:%3"), 1);
+        assert_eq!(together("ann\nwake:claude:s1"), 50);
+        assert_eq!(together("ann\ndesktop"), 50);
+        assert_eq!(together("ann\nexec:wake:tmux:%3\n/w"), TOGETHER);
+    }
 }

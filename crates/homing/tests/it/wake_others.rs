@@ -131,8 +131,10 @@ fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
         "{typed}"
     );
     // Another program takes its place, by the same name.
-    let next = submit();
-    let _ = delivered(&home, &next);
+    for next in [submit(), submit()] {
+        let _ = delivered(&home, &next);
+        assert!(read(&home, "typed").contains(&next), "each is named");
+    }
     fs::write(home.path().join("hold"), "").unwrap();
     let held = {
         let mut command = home.command();
@@ -153,6 +155,15 @@ fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
         one["reason"].as_str().is_some_and(|why| why.contains("no longer the `cat`"))
     });
     assert_eq!((&row["state"], read(&home, "other").as_str()), (&"pending".into(), ""));
+    assert_eq!(inbox(&home, "user"), std::slice::from_ref(&held));
+    // What the new program asks for is typed into it, and nothing of what the one before it waits for.
+    wait_for("cat to run", || {
+        (tmux.call(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]) == "cat").then_some(())
+    });
+    let id = submit();
+    let _ = delivered(&home, &id);
+    let typed = wait_for("the line", || Some(read(&home, "other")).filter(|typed| typed.ends_with('\n')));
+    assert!(typed.lines().count() == 1 && typed.contains(&id) && !typed.contains(&held), "{typed}");
     assert_eq!(inbox(&home, "user"), [held]);
 }
 
