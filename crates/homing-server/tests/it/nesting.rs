@@ -49,6 +49,19 @@ const EXPECTED: &[(&str, &str)] = &[
     ("token_rotate", "HM0054"),
 ];
 
+/// Asks from inside a task that is submitted with these further fields: a line for each question, and one for each answer.
+fn inside(served: &Served, more: &Value, questions: &str) -> String {
+    let folder = served.home().parent().unwrap();
+    let (asked, answered) = (folder.join("asked"), folder.join("answered"));
+    std::fs::write(&asked, questions).unwrap();
+    let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
+    let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+    let mut spec = json!({ "argv": argv });
+    spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    assert_eq!(served.post("/v1/tasks", &spec.to_string()).status, 201);
+    wait_for("the answers", || std::fs::read_to_string(&answered).ok())
+}
+
 #[test]
 fn p11_every_route_is_judged_for_callers_inside_a_task() {
     let served = Served::start();
@@ -82,13 +95,8 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
         expected.keys().collect::<Vec<_>>(),
         "say for every operation what a caller inside a task gets"
     );
-    let folder = served.home().parent().unwrap();
-    let (asked, answered) = (folder.join("asked"), folder.join("answered"));
-    std::fs::write(&asked, questions.values().map(String::as_str).collect::<String>()).unwrap();
-    let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
-    let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
-    assert_eq!(served.post("/v1/tasks", &json!({ "argv": argv }).to_string()).status, 201);
-    let answers = wait_for("the answers", || std::fs::read_to_string(&answered).ok());
+    let asked = questions.values().map(String::as_str).collect::<String>();
+    let answers = inside(&served, &json!({}), &asked);
     for ((name, answer), expected) in questions.keys().zip(answers.lines()).zip(expected.values()) {
         let status = answer.split(' ').nth(1).unwrap();
         let fits = if expected.starts_with("HM") {
@@ -102,4 +110,18 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
     assert_eq!(served.get(&format!("/v1/tasks/{foreign}")).json()["status"], "running");
     let within = answers.lines().zip(questions.keys()).find(|(_, name)| **name == "list").unwrap().0;
     assert!(!within.contains(&foreign) && !within.contains(&external), "{within}");
+}
+
+#[test]
+fn p11_what_is_acknowledged_inside_a_task_is_what_was_judged() {
+    let served = Served::start();
+    let foreign = served.run("true", &json!({ "owner": "claude:a" }));
+    assert_eq!(served.get(&format!("/v1/tasks/{foreign}/wait?timeout_ms=30000")).status, 200);
+    // Of its own tasks the last is one that it started; of the other owner's it is not.
+    let questions =
+        "POST\t/v1/tasks\t{\"argv\":[\"true\"]}\nPOST\t/v1/inbox/claude:a/ack\t{\"ids\":[\"@last\"]}\n";
+    let answers = inside(&served, &json!({}), questions);
+    assert!(answers.lines().next().unwrap().contains(" 201 "), "{answers}");
+    let left = served.get("/v1/inbox/claude:a").json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "{answers}");
 }
