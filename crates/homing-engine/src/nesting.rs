@@ -81,7 +81,7 @@ impl Inside {
     }
 
     /// Whether an owner can be the agent's own session.
-    fn is_session(&self, owner: &str) -> bool {
+    pub(crate) fn is_session(&self, owner: &str) -> bool {
         self.place == Place::Agent && is_agent_session(owner) && owner != self.owner
     }
 }

@@ -125,3 +125,42 @@ fn p11_what_is_acknowledged_inside_a_task_is_what_was_judged() {
     let left = served.get("/v1/inbox/claude:a").json();
     assert_eq!(left["items"].as_array().unwrap().len(), 1, "{answers}");
 }
+
+#[test]
+fn p11_an_agent_inside_a_task_has_its_own_session_woken_and_says_of_no_way_there() {
+    let served = Served::start();
+    let wake = |owner: &str, session: Value, target: &str| {
+        let notify = json!({ "targets": [target] });
+        let spec = json!({ "argv": ["true"], "owner": owner, "session": session, "notify": notify });
+        format!("POST\t/v1/tasks\t{spec}\n")
+    };
+    let outer = json!({ "agent": "claude", "id": "outer" });
+    let url = "http://127.0.0.1:9";
+    let opencode = json!({ "agent": "opencode", "id": "own", "url": url });
+    let address = format!("opencode:{url}#own");
+    let pane =
+        json!({ "server": "/tmp/tmux", "id": "%3", "program": { "pid": 2, "start": 1, "name": "vi" } });
+    let typed = json!({ "argv": ["true"], "owner": "tmux:%3", "pane": pane, "notify": { "targets": ["wake:tmux:%3"] } });
+    let refused = [
+        wake("claude:outer", Value::Null, "wake"),
+        wake("claude:outer", Value::Null, "wake:claude:outer"),
+        wake("claude:own", outer, "wake"),
+        wake(&address, Value::Null, &format!("wake:{address}")),
+        format!("POST\t/v1/tasks\t{typed}\n"),
+    ];
+    let questions = format!(
+        "{}{}{}",
+        refused.concat(),
+        wake("claude:own", Value::Null, "wake"),
+        wake("opencode:own", opencode, "wake")
+    );
+    let answers = inside(&served, &json!({ "agent_session": true, "owner": "claude:outer" }), &questions);
+    let answers: Vec<_> = answers.lines().collect();
+    for (answer, question) in answers.iter().zip(&refused) {
+        assert!(answer.contains("HM0038"), "{question}{answer}");
+    }
+    // Nothing is delivered here, so all that can be seen is how far it came.
+    let [own, unreachable] = answers[refused.len()..] else { panic!("{answers:?}") };
+    assert!(own.contains("nothing here delivers to `wake:claude:own`"), "{own}");
+    assert!(!unreachable.contains("nothing here delivers") && !unreachable.contains(url), "{unreachable}");
+}
