@@ -18,8 +18,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("openapi", "200"),
     ("listener", "200"),
     ("session", "200"),
-    // A hook speaks for the process that started it, wherever that is; this one is told that it says nothing.
-    ("bind_session", "400"),
+    ("bind_session", "HM0053"),
     ("show", "HM0053"),
     ("forget", "HM0053"),
     ("output", "HM0053"),
@@ -78,6 +77,7 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
                 "complete" | "heartbeat" => (external.as_str(), "", String::new()),
                 "signal" => (foreign.as_str(), "", r#"{"signal":"TERM"}"#.to_owned()),
                 "input" | "progress" => (foreign.as_str(), "", r#"{"text":"x"}"#.to_owned()),
+                "bind_session" => ("", "", r#"{"agent":"claude","session":"s"}"#.to_owned()),
                 "told" => (foreign.as_str(), "", r#"{"ids":[]}"#.to_owned()),
                 "ack" => (foreign.as_str(), "", json!({ "ids": [foreign] }).to_string()),
                 "wait" => (foreign.as_str(), "?ids=", String::new()),
