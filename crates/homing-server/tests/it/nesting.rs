@@ -50,11 +50,16 @@ const EXPECTED: &[(&str, &str)] = &[
 
 /// Asks from inside a task that is submitted with these further fields: a line for each question, and one for each answer.
 fn inside(served: &Served, more: &Value, questions: &str) -> String {
+    inside_as(served, &[], more, questions)
+}
+
+/// The same, by a program that runs what its arguments end with.
+fn inside_as(served: &Served, by: &[&str], more: &Value, questions: &str) -> String {
     let folder = served.home().parent().unwrap();
     let (asked, answered) = (folder.join("asked"), folder.join("answered"));
     std::fs::write(&asked, questions).unwrap();
     let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
-    let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
+    let argv: Vec<_> = by.iter().copied().chain(argv.iter().map(|word| word.to_str().unwrap())).collect();
     let mut spec = json!({ "argv": argv });
     spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
     assert_eq!(served.post("/v1/tasks", &spec.to_string()).status, 201);
@@ -163,4 +168,16 @@ fn p11_an_agent_inside_a_task_has_its_own_session_woken_and_says_of_no_way_there
     let [own, unreachable] = answers[refused.len()..] else { panic!("{answers:?}") };
     assert!(own.contains("nothing here delivers to `wake:claude:own`"), "{own}");
     assert!(!unreachable.contains("nothing here delivers") && !unreachable.contains(url), "{unreachable}");
+}
+
+#[test]
+fn p11_whoever_calls_itself_the_shim_of_another_task_is_still_in_its_own() {
+    let served = Served::start();
+    let trusted = served.run("exec sleep 1000", &json!({ "allow_nested_notify": true }));
+    let held = served.home().join("tasks").join(&trusted);
+    let forged = served.home().parent().unwrap().join("homing-shim");
+    std::fs::copy("/bin/sh", &forged).unwrap();
+    let by = [forged.to_str().unwrap(), "-c", "exec 9< \"$0\"; \"$@\"; exit $?", held.to_str().unwrap()];
+    let answer = inside_as(&served, &by, &json!({}), "POST\t/v1/gc\t\n");
+    assert!(answer.contains("HM0054"), "{answer}");
 }
