@@ -81,14 +81,14 @@ impl Inside {
     }
 
     /// Whether an owner can be the agent's own session.
-    fn is_session(&self, owner: &str) -> bool {
+    pub(crate) fn is_session(&self, owner: &str) -> bool {
         self.place == Place::Agent && is_agent_session(owner) && owner != self.owner
     }
 }
 
 impl Engine {
     /// Where whoever runs in these tasks stands. A process may call itself a shim, but it cannot get out of the one that it is in: of several
-    /// the deepest counts.
+    /// the outermost counts, for shims are children of the keeper and in no other task.
     ///
     /// # Errors
     /// If the ledger cannot be read.
@@ -185,16 +185,15 @@ impl Engine {
 }
 
 pub(crate) async fn standing(inner: &Inner, ancestry: &Ancestry) -> Result<Standing, Error> {
-    let mut found: Option<Inside> = None;
-    for id in ancestry.tasks() {
+    for id in ancestry.tasks().iter().rev() {
         let Some(record) = inner.store.get(id.clone()).await? else { continue };
         let place = Place::inside(record.kind, &record.spec);
-        if place == Place::Outside || found.as_ref().is_some_and(|found| found.depth >= record.depth) {
-            continue;
+        if place != Place::Outside {
+            let inside = Inside { task: record.id, owner: record.owner, depth: record.depth, place };
+            return Ok(Standing(Some(inside)));
         }
-        found = Some(Inside { task: record.id, owner: record.owner, depth: record.depth, place });
     }
-    Ok(Standing(found))
+    Ok(Standing::default())
 }
 
 /// What a task is to somebody inside another.

@@ -111,12 +111,22 @@ impl Engine {
         ))
     }
 
-    /// The session that an owner is has ended in its process.
+    /// The process with this pid has a hook of an agent run, which says that the session that an owner is has ended there. Where it was resumed
+    /// in another process it goes on, and nothing changes.
     ///
     /// # Errors
     /// If the owner is no session, or the ledger cannot be written.
-    pub async fn unbind_session(&self, owner: &str) -> Result<(), Error> {
+    pub async fn unbind_session(&self, caller: u32, owner: &str) -> Result<(), Error> {
         let named = named(owner)?;
+        let Some(bound) = self.inner.store.binding(named.agent, named.id.clone()).await? else {
+            return Ok(());
+        };
+        let here = |process: &Process| process.pid == bound.pid && process.start == bound.start;
+        if !lives(&self.inner, &bound) || !chain(caller).iter().any(here) {
+            return Ok(());
+        }
+        // Whoever takes its leave has heard what it was told.
+        self.confirm(owner).await?;
         Ok(self.inner.store.unbind(named.agent, named.id).await?)
     }
 

@@ -27,7 +27,7 @@ use crate::entropy;
 use crate::error::Error;
 use crate::external::{self, Asked};
 use crate::launch::{self, Values};
-use crate::nesting::{self, Inside};
+use crate::nesting::{self, Inside, Standing};
 use crate::view;
 
 /// An idempotency key stands for its body this long.
@@ -99,8 +99,10 @@ async fn submit(
     let owner =
         spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     spec.owner = Some(owner.clone());
-    if !caller.local {
-        // Over a network nobody says by which socket, program or terminal of this machine a session is reached.
+    let standing = nesting::standing(inner, &caller.ancestry).await?;
+    if !caller.local || standing.limited_to().is_some() {
+        // Over a network nobody says by which socket, program or terminal of this machine a session is reached; nor inside a task, since
+        // whoever goes that way goes it outside.
         spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
         spec.pane = None;
     }
@@ -114,7 +116,7 @@ async fn submit(
     // Told twice is not told better.
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
-    let nest = nest(inner, &spec, &caller).await?;
+    let nest = nest(inner, &spec, &owner, &standing)?;
     if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
             policy.check(target.into()).map_err(Error::Forbidden)?;
@@ -306,8 +308,7 @@ impl Nest {
     }
 }
 
-async fn nest(inner: &Inner, spec: &Spec, caller: &Caller) -> Result<Nest, Error> {
-    let standing = nesting::standing(inner, &caller.ancestry).await?;
+fn nest(inner: &Inner, spec: &Spec, owner: &str, standing: &Standing) -> Result<Nest, Error> {
     let limits = &inner.config().nested;
     let inside = standing.inside().cloned();
     let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
@@ -315,7 +316,8 @@ async fn nest(inner: &Inner, spec: &Spec, caller: &Caller) -> Result<Nest, Error
         return Err(Error::TooDeep { depth });
     }
     if let Some(inside) = &inside {
-        judge_spec(inside.place, spec).map_err(|(rule, what)| inside.refused(rule, what))?;
+        judge_spec(inside.place, spec, inside.is_session(owner))
+            .map_err(|(rule, what)| inside.refused(rule, what))?;
     }
     Ok(Nest { inside, depth, children: limits.children })
 }

@@ -7,6 +7,7 @@
 use crate::notify::Target;
 use crate::operator::TargetKind;
 use crate::problem::Code;
+use crate::session::Session;
 use crate::spec::Spec;
 use crate::task::Kind;
 
@@ -138,15 +139,19 @@ pub const fn judge(place: Place, deed: Deed) -> Result<(), Rule> {
     }
 }
 
-/// Checks what a submit asks for. An error names the parameter.
+/// Checks what a submit asks for, where its owner is the caller's own session or is not. An error names the parameter.
 ///
 /// # Errors
 /// The rule, and what would break it.
-pub fn judge_spec(place: Place, spec: &Spec) -> Result<(), (Rule, String)> {
+pub fn judge_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, String)> {
+    let asks = spec.session.as_ref().map(Session::owner);
+    let wakes_itself = |whom: Option<&String>| {
+        own && asks.is_some() && asks == spec.owner && whom.is_none_or(|whom| asks.as_ref() == Some(whom))
+    };
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
         let kind = match target {
             // Another session's turn is no more its own than a command is.
-            Target::Wake(Some(whom)) if spec.owner.as_ref() != Some(whom) => TargetKind::Exec,
+            Target::Wake(whom) if !wakes_itself(whom.as_ref()) => TargetKind::Exec,
             target => target.into(),
         };
         judge(place, Deed::Tell(kind))
@@ -244,18 +249,28 @@ mod tests {
             notify: Some(Notify { targets: vec![Target::Inbox, target.parse().unwrap()], ..Notify::usual() }),
             ..Spec::default()
         };
-        let refused = |place, spec: &Spec| judge_spec(place, spec).map_err(|(_, what)| what);
+        let refused = |place, spec: &Spec| judge_spec(place, spec, true).map_err(|(_, what)| what);
         assert_eq!(refused(Place::Command, &Spec::default()), Ok(()));
         assert_eq!(
             refused(Place::Command, &telling("exec:true")),
             Err("the target `exec:true` (`notify`)".into())
         );
         assert!(refused(Place::Command, &telling("wake")).is_err());
-        assert_eq!(refused(Place::Agent, &telling("wake")), Ok(()));
         assert!(refused(Place::Agent, &telling("desktop")).is_err());
-        let session = |owner: &str| Spec { owner: Some(owner.into()), ..telling("wake:claude:a") };
-        assert_eq!(refused(Place::Agent, &session("claude:a")), Ok(()));
-        assert!(refused(Place::Agent, &session("claude:b")).is_err());
+        assert!(refused(Place::Agent, &telling("wake")).is_err(), "nobody asks");
+        for target in ["wake", "wake:claude:a"] {
+            let from = |session: &str, owner: &str| Spec {
+                session: Session::of_owner(session),
+                owner: Some(owner.into()),
+                ..telling(target)
+            };
+            assert_eq!(refused(Place::Agent, &from("claude:a", "claude:a")), Ok(()));
+            assert!(refused(Place::Agent, &from("claude:a", "claude:b")).is_err());
+            assert!(refused(Place::Agent, &from("claude:b", "claude:a")).is_err());
+            assert!(judge_spec(Place::Agent, &from("claude:a", "claude:a"), false).is_err(), "another's");
+            assert!(refused(Place::Command, &from("claude:a", "claude:a")).is_err());
+            assert_eq!(judge_spec(Place::Trusted, &from("claude:b", "claude:a"), false), Ok(()));
+        }
         assert_eq!(refused(Place::Trusted, &telling("exec:true")), Ok(()));
         let granting = Spec { agent_session: true, ..Spec::default() };
         assert_eq!(refused(Place::Command, &granting), Err("`agent_session`".into()));

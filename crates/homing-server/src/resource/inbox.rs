@@ -65,16 +65,17 @@ pub(crate) async fn take(call: Call) -> Answer {
 
 /// `POST /v1/inbox/{owner}/ack`.
 pub(crate) async fn acknowledge(call: Call) -> Answer {
-    let request = call.json::<AckRequest>()?;
+    let mut request = call.json::<AckRequest>()?;
     let owner = owner(&call)?.to_owned();
     let engine = call.app.engine.clone();
     if let Err(refusal) = call.standing.may_use_inbox(call.name, &owner) {
         // Whose inbox it is does not matter for what the caller started itself.
-        for id in &request.ids {
+        for id in &mut request.ids {
             if id.parse::<NoticeId>().is_ok() {
                 return Err(refusal.into());
             }
-            call.resolve(id, Act::Dispose).await?;
+            // To the owner of the inbox the same words may mean another task.
+            *id = call.resolve(id, Act::Dispose).await?.to_string();
         }
     } else {
         engine.confirm(&owner).await?;

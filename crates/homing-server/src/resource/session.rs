@@ -22,6 +22,7 @@ pub(crate) async fn own(call: Call) -> Answer {
 /// `POST /v1/sessions`.
 pub(crate) async fn bind(call: Call) -> Answer {
     let request = call.json::<BindRequest>()?;
+    call.standing.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
     answer(&call.app.engine.bind_session(local(&call)?, &request).await?)
 }
 
@@ -33,12 +34,10 @@ pub(crate) async fn show(call: Call) -> Answer {
 
 /// `DELETE /v1/sessions/{owner}`.
 pub(crate) async fn unbind(call: Call) -> Answer {
-    local(&call)?;
+    let caller = local(&call)?;
     let owner = owner(&call)?;
     call.standing.may_use_inbox(call.name, owner)?;
-    // Whoever takes its leave has heard what it was told.
-    call.app.engine.confirm(owner).await?;
-    call.app.engine.unbind_session(owner).await?;
+    call.app.engine.unbind_session(caller, owner).await?;
     answer(&json!({}))
 }
 

@@ -10,6 +10,7 @@ mod listener;
 mod nesting;
 mod output;
 mod served;
+mod sessions;
 mod submit;
 mod surface;
 mod wait;

@@ -18,8 +18,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("openapi", "200"),
     ("listener", "200"),
     ("session", "200"),
-    // A hook speaks for the process that started it, wherever that is; this one is told that it says nothing.
-    ("bind_session", "400"),
+    ("bind_session", "HM0053"),
     ("show", "HM0053"),
     ("forget", "HM0053"),
     ("output", "HM0053"),
@@ -49,6 +48,24 @@ const EXPECTED: &[(&str, &str)] = &[
     ("token_rotate", "HM0054"),
 ];
 
+/// Asks from inside a task that is submitted with these further fields: a line for each question, and one for each answer.
+fn inside(served: &Served, more: &Value, questions: &str) -> String {
+    inside_as(served, &[], more, questions)
+}
+
+/// The same, by a program that runs what its arguments end with.
+fn inside_as(served: &Served, by: &[&str], more: &Value, questions: &str) -> String {
+    let folder = served.home().parent().unwrap();
+    let (asked, answered) = (folder.join("asked"), folder.join("answered"));
+    std::fs::write(&asked, questions).unwrap();
+    let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
+    let argv: Vec<_> = by.iter().copied().chain(argv.iter().map(|word| word.to_str().unwrap())).collect();
+    let mut spec = json!({ "argv": argv });
+    spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    assert_eq!(served.post("/v1/tasks", &spec.to_string()).status, 201);
+    wait_for("the answers", || std::fs::read_to_string(&answered).ok())
+}
+
 #[test]
 fn p11_every_route_is_judged_for_callers_inside_a_task() {
     let served = Served::start();
@@ -65,6 +82,7 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
                 "complete" | "heartbeat" => (external.as_str(), "", String::new()),
                 "signal" => (foreign.as_str(), "", r#"{"signal":"TERM"}"#.to_owned()),
                 "input" | "progress" => (foreign.as_str(), "", r#"{"text":"x"}"#.to_owned()),
+                "bind_session" => ("", "", r#"{"agent":"claude","session":"s"}"#.to_owned()),
                 "told" => (foreign.as_str(), "", r#"{"ids":[]}"#.to_owned()),
                 "ack" => (foreign.as_str(), "", json!({ "ids": [foreign] }).to_string()),
                 "wait" => (foreign.as_str(), "?ids=", String::new()),
@@ -82,13 +100,8 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
         expected.keys().collect::<Vec<_>>(),
         "say for every operation what a caller inside a task gets"
     );
-    let folder = served.home().parent().unwrap();
-    let (asked, answered) = (folder.join("asked"), folder.join("answered"));
-    std::fs::write(&asked, questions.values().map(String::as_str).collect::<String>()).unwrap();
-    let argv = [helper(), "ask".into(), served.socket(), asked, answered.clone()];
-    let argv: Vec<_> = argv.iter().map(|word| word.to_str().unwrap()).collect();
-    assert_eq!(served.post("/v1/tasks", &json!({ "argv": argv }).to_string()).status, 201);
-    let answers = wait_for("the answers", || std::fs::read_to_string(&answered).ok());
+    let asked = questions.values().map(String::as_str).collect::<String>();
+    let answers = inside(&served, &json!({}), &asked);
     for ((name, answer), expected) in questions.keys().zip(answers.lines()).zip(expected.values()) {
         let status = answer.split(' ').nth(1).unwrap();
         let fits = if expected.starts_with("HM") {
@@ -102,4 +115,69 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
     assert_eq!(served.get(&format!("/v1/tasks/{foreign}")).json()["status"], "running");
     let within = answers.lines().zip(questions.keys()).find(|(_, name)| **name == "list").unwrap().0;
     assert!(!within.contains(&foreign) && !within.contains(&external), "{within}");
+}
+
+#[test]
+fn p11_what_is_acknowledged_inside_a_task_is_what_was_judged() {
+    let served = Served::start();
+    let foreign = served.run("true", &json!({ "owner": "claude:a" }));
+    assert_eq!(served.get(&format!("/v1/tasks/{foreign}/wait?timeout_ms=30000")).status, 200);
+    // Of its own tasks the last is one that it started; of the other owner's it is not.
+    let questions =
+        "POST\t/v1/tasks\t{\"argv\":[\"true\"]}\nPOST\t/v1/inbox/claude:a/ack\t{\"ids\":[\"@last\"]}\n";
+    let answers = inside(&served, &json!({}), questions);
+    assert!(answers.lines().next().unwrap().contains(" 201 "), "{answers}");
+    let left = served.get("/v1/inbox/claude:a").json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "{answers}");
+}
+
+#[test]
+fn p11_an_agent_inside_a_task_has_its_own_session_woken_and_says_of_no_way_there() {
+    let served = Served::start();
+    let wake = |owner: &str, session: Value, target: &str| {
+        let notify = json!({ "targets": [target] });
+        let spec = json!({ "argv": ["true"], "owner": owner, "session": session, "notify": notify });
+        format!("POST\t/v1/tasks\t{spec}\n")
+    };
+    let outer = json!({ "agent": "claude", "id": "outer" });
+    let url = "http://127.0.0.1:9";
+    let opencode = json!({ "agent": "opencode", "id": "own", "url": url });
+    let address = format!("opencode:{url}#own");
+    let pane =
+        json!({ "server": "/tmp/tmux", "id": "%3", "program": { "pid": 2, "start": 1, "name": "vi" } });
+    let typed = json!({ "argv": ["true"], "owner": "tmux:%3", "pane": pane, "notify": { "targets": ["wake:tmux:%3"] } });
+    let refused = [
+        wake("claude:outer", Value::Null, "wake"),
+        wake("claude:outer", Value::Null, "wake:claude:outer"),
+        wake("claude:own", outer, "wake"),
+        wake(&address, Value::Null, &format!("wake:{address}")),
+        format!("POST\t/v1/tasks\t{typed}\n"),
+    ];
+    let questions = format!(
+        "{}{}{}",
+        refused.concat(),
+        wake("claude:own", Value::Null, "wake"),
+        wake("opencode:own", opencode, "wake")
+    );
+    let answers = inside(&served, &json!({ "agent_session": true, "owner": "claude:outer" }), &questions);
+    let answers: Vec<_> = answers.lines().collect();
+    for (answer, question) in answers.iter().zip(&refused) {
+        assert!(answer.contains("HM0038"), "{question}{answer}");
+    }
+    // Nothing is delivered here, so all that can be seen is how far it came.
+    let [own, unreachable] = answers[refused.len()..] else { panic!("{answers:?}") };
+    assert!(own.contains("nothing here delivers to `wake:claude:own`"), "{own}");
+    assert!(!unreachable.contains("nothing here delivers") && !unreachable.contains(url), "{unreachable}");
+}
+
+#[test]
+fn p11_whoever_calls_itself_the_shim_of_another_task_is_still_in_its_own() {
+    let served = Served::start();
+    let trusted = served.run("exec sleep 1000", &json!({ "allow_nested_notify": true }));
+    let held = served.home().join("tasks").join(&trusted);
+    let forged = served.home().parent().unwrap().join("homing-shim");
+    std::fs::copy("/bin/sh", &forged).unwrap();
+    let by = [forged.to_str().unwrap(), "-c", "exec 9< \"$0\"; \"$@\"; exit $?", held.to_str().unwrap()];
+    let answer = inside_as(&served, &by, &json!({}), "POST\t/v1/gc\t\n");
+    assert!(answer.contains("HM0054"), "{answer}");
 }
