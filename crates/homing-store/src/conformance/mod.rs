@@ -115,6 +115,7 @@ macro_rules! store_conformance_cases {
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
+            p6_nobody_is_woken_for_what_they_know_since_the_claim
             p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile
             p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends
             p5_each_wake_goes_the_way_of_the_session_that_submitted

@@ -209,6 +209,31 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
 }
 
+/// The same after the claim: what they came to know since ends, what is left is due again, and nothing is spent.
+pub async fn p6_nobody_is_woken_for_what_they_know_since_the_claim(store: Ledger) {
+    for n in 1..=3 {
+        ended_for(&store, n, if n == 2 { &["wake"] } else { &["wake", "inbox"] }, 1).await;
+    }
+    assert!(store.admit(WAKE.into(), TERMS, 7, at(2)).await.expect("judged"));
+    let claims = store.claim(WAKE.into(), 9, at(50), at(2)).await.expect("claimed");
+    assert_eq!(claims.len(), 3);
+    know(&store).await;
+    let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+    let mut hook = submit(100).task;
+    (hook.kind, hook.owner) = (Kind::Hook, String::new());
+    let wake = Wake { owner: OWNER.into(), budget: Budget { per_hour: 1 }, until: Some(at(LIMIT)) };
+    assert_eq!(store.hand_over(given, hook, Some(wake), at(3)).await, Ok(None));
+    let ends: Vec<_> = deliveries(&store).await.into_iter().map(|row| (row.state, row.reason)).collect();
+    let told = (DeliveryState::Dead, Some(wake::TOLD.to_owned()));
+    assert_eq!(ends, [told.clone(), told, (DeliveryState::Pending, None)]);
+    assert_eq!(inbox(&store, 3).await.len(), 1, "nobody has the third");
+    assert_eq!(store.due(at(3)).await, Ok((vec![WAKE.to_owned()], None)), "due again");
+    assert_eq!(hand_over_to(&store, WAKE, 101, 3, 3).await, Some(1));
+    // Who asks for it again gets it, known or not.
+    store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(4)).await.expect("taken");
+    assert_eq!(hand_over_to(&store, WAKE, 102, 0, 4).await, Some(1));
+}
+
 /// What somebody has taken waits for them; what they acknowledge wakes nobody, what they let go does.
 pub async fn p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile(store: Ledger) {
     for n in 1..=2 {

@@ -11,7 +11,8 @@ use crate::record::{NewTask, Record};
 use crate::store::Error;
 
 /// Gives claimed deliveries to a command: from here on its end decides, whoever is there to see it. `None`, and nothing is changed, if one
-/// of the claims is no longer the caller's or the id was used before; or if a wake has no room, and then they are due again.
+/// of the claims is no longer the caller's or the id was used before; or if a wake has no room or its owner has some of it by now, and then
+/// what is left of them is due again.
 pub(super) fn hand_over(
     conn: &Connection,
     claims: &[(DeliveryId, u64)],
@@ -34,7 +35,8 @@ pub(super) fn hand_over(
         }
     }
     if let Some(wake) = wake {
-        let room = wakes::has_room(conn, &wake.owner, wake.budget, now)?;
+        let news = !wakes::end_known(conn, claims, now)?;
+        let room = news && wakes::has_room(conn, &wake.owner, wake.budget, now)?;
         let free = match wake.until {
             Some(until) if room => wakes::take(conn, claims, until, now)?,
             Some(_) | None => true,

@@ -213,6 +213,30 @@ pub(super) fn give_back(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
+/// Ends what was claimed and must not wake any more, because its owner came to have it since. True if there was any.
+pub(super) fn end_known(
+    conn: &Connection,
+    claims: &[(DeliveryId, u64)],
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT deliveries.seq, target FROM deliveries JOIN notices ON notices.seq = notice_seq \
+         WHERE deliveries.id = ?1 AND again = 0 AND (told OR (inboxed > 0 \
+         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq)))",
+    )?;
+    let mut any = false;
+    for (id, _) in claims {
+        let known: Option<(i64, String)> =
+            query.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        let Some((seq, target)) = known else { continue };
+        if target.parse().is_ok_and(|target| wake::only_wakes(&target)) {
+            deliveries::end(conn, seq, Next::Dead(wake::TOLD.to_owned()), now)?;
+            any = true;
+        }
+    }
+    Ok(any)
+}
+
 /// The entries of what a wake is given, for as long as that may take: nobody else is to tell them meanwhile. False if somebody has one.
 pub(super) fn take(
     conn: &Connection,
