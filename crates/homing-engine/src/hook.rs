@@ -135,13 +135,17 @@ impl Engine {
     }
 }
 
-/// What a wake is told beside the notices: the way of the newest of them, since a session may have moved on.
+/// What a wake is told beside the notices: the way of the newest of them, since a session may have moved on, and which of them an attempt
+/// before this one may have told.
 fn way(claims: &[Claimed], settings: wake::Settings) -> String {
     let route = claims.iter().rev().find_map(|claim| claim.route.as_ref());
     let was_headless = matches!(route, Some(Route::Session(session)) if session.headless);
     let route =
         route.and_then(|route| serde_json::to_string(route).ok()).unwrap_or_else(|| "null".to_owned());
-    format!(",\"route\":{route},\"runs\":{}", settings.runs(was_headless))
+    let tried = claims.iter().filter(|claim| claim.attempts > 0 && !claim.again);
+    let tried: Vec<_> = tried.map(|claim| claim.notice_id.as_str()).collect();
+    let tried = serde_json::json!(tried);
+    format!(",\"route\":{route},\"runs\":{},\"tried\":{tried}", settings.runs(was_headless))
 }
 
 /// Where the task ran that the first notice is about, if that is still a folder: a relative path in the line means what it meant there.
@@ -185,7 +189,34 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
 
 #[cfg(test)]
 mod tests {
+    use homing_model::{DeliveryId, NoticeId, Timestamp};
+
     use super::*;
+
+    #[test]
+    fn a_wake_is_told_what_may_have_been_told_before_and_was_not_asked_for_again() {
+        let claim = |n: u64, attempts: u32, again: bool| Claimed {
+            id: DeliveryId::from_entropy(n),
+            fence: 1,
+            notice_id: NoticeId::from_entropy(n),
+            task_id: TaskId::from_entropy(n),
+            owner: "claude:s1".into(),
+            target: Target::Wake(None),
+            shown: "wake".into(),
+            route: None,
+            secret: None,
+            network: false,
+            attempts,
+            busy: 0,
+            again,
+            created_at: Timestamp::from_millis(0),
+            notice: "{}".into(),
+        };
+        let claims = [claim(1, 0, false), claim(2, 1, false), claim(3, 1, true)];
+        let way = way(&claims, wake::Settings::default());
+        let expected = format!(r#","route":null,"runs":false,"tried":["{}"]"#, NoticeId::from_entropy(2));
+        assert_eq!(way, expected);
+    }
 
     #[test]
     fn a_text_is_cut_where_a_character_ends() {

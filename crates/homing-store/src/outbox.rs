@@ -64,6 +64,8 @@ pub struct Claimed {
     pub attempts: u32,
     /// Times in a row that the target was busy.
     pub busy: u32,
+    /// Somebody asked for it again, and so gets it though it was told before.
+    pub again: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The notice as JSON: the same bytes at every attempt.

@@ -106,11 +106,19 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
             "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`".to_owned(),
         );
     };
-    let (Some(mut transcript), Some(notice)) = (Transcript::find(folder, &session.id), order.notices.first())
-    else {
+    let Some(mut transcript) = Transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
-    let text = turn::compose(&order.notices, 0).text;
+    // A message may be queued for longer than an attempt waits: what came of the one before is seen only now.
+    let told = match transcript.told(&order.tried) {
+        Ok(told) => told,
+        Err(error) => return unreadable(&error),
+    };
+    let news: Vec<_> = order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect();
+    let Some(notice) = news.first() else {
+        return Verdict::Delivered("it is in the transcript since an attempt before this one".to_owned());
+    };
+    let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
     if let Err(error) = speak(socket, entry.pid, &message) {
         return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
@@ -122,8 +130,12 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
              settings, bypassed permissions)"
                 .to_owned(),
         ),
-        Err(error) => Verdict::Failed(format!("the transcript could not be read: {error}")),
+        Err(error) => unreadable(&error),
     }
+}
+
+fn unreadable(error: &io::Error) -> Verdict {
+    Verdict::Failed(format!("the transcript could not be read: {error}"))
 }
 
 fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
@@ -231,6 +243,36 @@ mod tests {
             matches!(&verdict, Verdict::Failed(why) if why.contains("crossSessionInbound")),
             "{verdict:?}"
         );
+    }
+
+    #[test]
+    fn what_came_into_the_transcript_after_the_attempt_that_told_it_is_not_told_again() {
+        let (folder, listener, entry, session) = silent();
+        listener.set_nonblocking(true).unwrap();
+        let send = |order: &Order| send(&entry, folder.path(), &session, order, Duration::from_millis(20));
+        let mut order = order();
+        order.tried = vec![order.notices[0].id.clone()];
+        assert!(matches!(send(&order), Verdict::Failed(_)), "it is not there yet");
+        let heard = || {
+            let mut heard = String::new();
+            let (mut stream, _) = listener.accept().ok()?;
+            io::Read::read_to_string(&mut stream, &mut heard).unwrap();
+            Some(heard)
+        };
+        let late = heard().unwrap();
+        std::fs::write(folder.path().join("projects/-w/s1.jsonl"), late).unwrap();
+        assert!(matches!(send(&order), Verdict::Delivered(_)));
+        assert_eq!(heard(), None, "nothing is said");
+        let mut other = order.notices[0].clone();
+        other.id = "n-3333333333".parse().unwrap();
+        order.notices.push(other);
+        assert!(matches!(send(&order), Verdict::Failed(_)));
+        let heard_now = heard().unwrap();
+        assert!(heard_now.contains("n-3333333333") && !heard_now.contains("n-2222222222"), "{heard_now}");
+        // What somebody asks for again is told again.
+        (order.notices, order.tried) = (vec![order.notices[0].clone()], Vec::new());
+        let _ = send(&order);
+        assert!(heard().is_some_and(|heard| heard.contains("n-2222222222")));
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use homing_model::session::{Agent, Foreground};
-use homing_model::{Notice, Pane, Route, Session};
+use homing_model::{Notice, NoticeId, Pane, Route, Session};
 use serde::Deserialize;
 
 pub use desktop::is_there as has_desktop;
@@ -41,6 +41,9 @@ pub struct Order {
     /// Whether the agent may be run for one more turn where nobody has the session open.
     #[serde(default)]
     pub runs: bool,
+    /// Which of the notices an attempt before this one may have told, with its evidence coming later than it waited.
+    #[serde(default)]
+    pub tried: Vec<NoticeId>,
 }
 
 /// What a waker knows of its surroundings.

@@ -5,12 +5,16 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
+use homing_model::NoticeId;
+use homing_model::turn::MARK;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use tokio::time::Instant;
 
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);
+/// What was told before is looked for in so many bytes.
+const RECENT: u64 = 16 << 20;
 
 /// A transcript, from where it ended when it was found.
 #[derive(Debug)]
@@ -32,6 +36,22 @@ impl Transcript {
         let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok()?;
         inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY).ok()?;
         Some(Self { file, changes, rest: Vec::new() })
+    }
+
+    /// Which of these notices were in it when it was found, in words of ours.
+    pub(super) fn told(&mut self, ids: &[NoticeId]) -> io::Result<Vec<NoticeId>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let end = self.file.stream_position()?;
+        let start = self.file.seek(SeekFrom::Start(end.saturating_sub(RECENT)))?;
+        let mut recent = Vec::new();
+        (&self.file).take(end - start).read_to_end(&mut recent)?;
+        self.file.seek(SeekFrom::Start(end))?;
+        let recent = String::from_utf8_lossy(&recent);
+        let ours: Vec<&str> = recent.lines().filter(|line| line.contains(MARK)).collect();
+        let is_told = |id: &&NoticeId| ours.iter().any(|line| line.contains(id.as_str()));
+        Ok(ids.iter().filter(is_told).cloned().collect())
     }
 
     /// Whether these words are added to it within this time.
@@ -91,5 +111,19 @@ mod tests {
         assert!(!transcript.has("n-2222222222", Duration::from_millis(1)).unwrap());
         file.write_all(b"222222 more").unwrap();
         assert!(transcript.has("n-2222222222", Duration::from_secs(20)).unwrap());
+    }
+
+    #[test]
+    fn what_was_told_before_is_found_where_it_was_told_by_us() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("projects/-w");
+        std::fs::create_dir_all(&project).unwrap();
+        let text = format!("{{\"content\":\"{MARK} 2 (notice n-2222222222)\"}}\nn-3333333333\n");
+        std::fs::write(project.join("s1.jsonl"), text).unwrap();
+        let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+        let [told, printed, other] =
+            ["n-2222222222", "n-3333333333", "n-4444444444"].map(|id| id.parse::<NoticeId>().unwrap());
+        assert_eq!(transcript.told(&[told.clone(), printed, other]).unwrap(), [told]);
+        assert!(!transcript.has("n-2222222222", Duration::ZERO).unwrap(), "it was there before");
     }
 }

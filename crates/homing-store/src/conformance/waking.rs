@@ -407,7 +407,8 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     let again =
         store.redeliver(Redeliver::State(DeliveryState::Dead), Vec::new(), at(4)).await.expect("taken").due;
     assert_eq!(again.len(), 1);
-    assert_eq!(store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed").len(), 1);
+    let claims = store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed");
+    assert_eq!((claims.len(), claims[0].again, under_way[0].again), (1, true, false));
 }
 
 /// A queue longer than one look: what was not looked at is not claimed for it.
