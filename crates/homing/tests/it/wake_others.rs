@@ -197,8 +197,11 @@ fn nothing_is_typed_into_a_shell_and_nobody_is_woken_where_there_is_nobody() {
     assert!(refused(&["wake:opencode:http://10.0.0.1:1#s"], &[]).contains("https"));
     if let Some(tmux) = Tmux::new(home.scratch()) {
         let pane = tmux.pane("exec /bin/sh");
-        let said = refused(&[&format!("wake:tmux:{pane}")], &[("TMUX", &tmux.variable())]);
-        assert!(said.contains("a shell would run what is typed"), "{said}");
+        // A pane that was just made is refused as well, but has nobody in the foreground yet.
+        wait_for("a shell in the pane", || {
+            let said = refused(&[&format!("wake:tmux:{pane}")], &[("TMUX", &tmux.variable())]);
+            said.contains("a shell would run what is typed").then_some(())
+        });
     }
     assert_eq!(
         home.cli(["list", "--all", "--json"]).ok().json()["items"],
