@@ -348,3 +348,22 @@ fn the_doctor_tells_how_far_each_agent_is_set_up() {
     run(&["install", "gemini"]);
     assert!(doctor().contains(&"Gemini CLI: installed".to_owned()), "{:?}", doctor());
 }
+
+#[test]
+fn what_codex_writes_between_our_marks_stays() {
+    let home = super::home();
+    let config = user(&home).join(".codex/config.toml");
+    put(&config, "model = \"x\"\n");
+    let _ = install(&home, &["codex"]).ok();
+    let theirs = "\n[projects.\"/here\"]\ntrust_level = \"trusted\"\n";
+    let written = fs::read_to_string(&config).expect("there");
+    let below = "\n[mcp_servers.homing.env]\nA = \"1\"\n";
+    put(&config, &written.replace("# homing: end\n", &format!("{below}{theirs}# homing: end\n")));
+    let _ = install(&home, &["codex"]).ok();
+    let again = fs::read_to_string(&config).expect("there");
+    assert!(again.contains(theirs) && again.matches("[mcp_servers.homing]").count() == 1, "{again}");
+    let _ = install(&home, &["codex", "--uninstall"]).ok();
+    let left = fs::read_to_string(&config).expect("there");
+    assert!(left.starts_with("model = \"x\"\n") && left.ends_with(theirs), "{left}");
+    assert!(!left.contains("homing"), "{left}");
+}

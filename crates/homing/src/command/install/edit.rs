@@ -292,8 +292,8 @@ impl Block {
     fn put_in(&self, text: &str) -> Result<String, Error> {
         let before = table(text)?;
         let ours = format!("{BEGIN}{}{END}", self.block);
-        let new = match span(text) {
-            Some((from, to)) => format!("{}{ours}{}", &text[..from], &text[to..]),
+        let new = match self.found(text) {
+            Some(Found { head, theirs, rest }) => format!("{head}{ours}{theirs}{rest}"),
             None => {
                 let found = self.table.iter().try_fold(&before, |value, key| value.get(key));
                 if found.is_some() {
@@ -314,19 +314,39 @@ impl Block {
     }
 
     fn take_out(&self, text: &str) -> String {
-        let Some((from, to)) = span(text) else { return text.to_owned() };
+        let Some(Found { head, theirs, rest }) = self.found(text) else { return text.to_owned() };
         // The blank line came with it.
-        let head =
-            text[..from].strip_suffix('\n').filter(|head| head.ends_with('\n')).unwrap_or(&text[..from]);
-        format!("{head}{}", &text[to..])
+        let head = head.strip_suffix('\n').filter(|head| head.ends_with('\n')).unwrap_or(head);
+        format!("{head}{theirs}{rest}")
+    }
+
+    /// Where our block is. What is between its marks is not all ours: Codex writes new tables before a comment at the end of the file, and
+    /// so before our last mark. Ours are the table and those below it, which have neither blank lines nor comments.
+    fn found<'text>(&self, text: &'text str) -> Option<Found<'text>> {
+        let (head, rest) = text.split_once(BEGIN)?;
+        let (between, rest) = rest.split_once(END)?;
+        let name = self.table.join(".");
+        let (own, below) = (format!("[{name}]"), format!("[{name}."));
+        let (mut ours, mut theirs) = (false, String::new());
+        for line in between.split_inclusive('\n') {
+            let said = line.trim();
+            if said.starts_with('[') {
+                ours = said.starts_with(&own) || said.starts_with(&below);
+            }
+            if !ours || said.is_empty() || said.starts_with('#') {
+                theirs.push_str(line);
+            }
+        }
+        Some(Found { head, theirs, rest })
     }
 }
 
-/// Where our block is.
-fn span(text: &str) -> Option<(usize, usize)> {
-    let from = text.find(BEGIN)?;
-    let to = from + text.get(from..)?.find(END)? + END.len();
-    Some((from, to))
+/// A text with our block in it, without the block.
+struct Found<'text> {
+    head: &'text str,
+    /// What others have written between our marks.
+    theirs: String,
+    rest: &'text str,
 }
 
 /// What a text says; one that says nothing is an object without members.
