@@ -81,9 +81,11 @@ fn attempted(delivery: &Value) -> Timestamp {
 
 /// A time as HTTP writes it, some hours from now, and the same as a timestamp.
 fn date_in(hours: u32) -> (String, Timestamp) {
+    // Read once: between two looks a second may pass.
+    let at = base() + u64::from(hours) * 3_600;
     let date = |form: &str| {
         let mut date = Command::new("date");
-        date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{}", base() + u64::from(hours) * 3_600), form]);
+        date.env("LC_ALL", "C").args(["-u", "-d", &format!("@{at}"), form]);
         String::from_utf8(date.output().unwrap().stdout).unwrap().trim().to_owned()
     };
     (date("+%a, %d %b %Y %H:%M:%S GMT"), date("+%Y-%m-%dT%H:%M:%SZ").parse().unwrap())
