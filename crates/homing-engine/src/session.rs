@@ -125,9 +125,11 @@ impl Engine {
         if !lives(&self.inner, &bound) || !chain(caller).iter().any(here) {
             return Ok(());
         }
-        // Whoever takes its leave has heard what it was told.
-        self.confirm(owner).await?;
-        Ok(self.inner.store.unbind(named.agent, named.id).await?)
+        // Whoever takes its leave has heard what it was told; what a crash in between leaves unconfirmed is told again.
+        if self.inner.store.unbind(bound).await? {
+            self.confirm(owner).await?;
+        }
+        Ok(())
     }
 
     fn info(&self, binding: &Binding) -> SessionInfo {

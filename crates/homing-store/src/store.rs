@@ -294,8 +294,8 @@ pub trait Store: Send + Sync + 'static {
     /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
     fn bind(&self, bind: Bind) -> Op<()>;
 
-    /// A session is in no process any more.
-    fn unbind(&self, agent: Agent, session: String) -> Op<()>;
+    /// A session is in this process no more; false where it is in another by now, and stays there.
+    fn unbind(&self, binding: Binding) -> Op<bool>;
 
     /// Where a session is, or was last.
     fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>>;

@@ -38,8 +38,12 @@ pub async fn a_session_is_in_the_process_that_it_was_last_seen_in(store: Ledger)
     assert_eq!(store.binding(Agent::Codex, "s".into()).await, Ok(None), "another agent's is another");
     assert_eq!(sessions_of(&store, &[10]).await, [""; 0]);
     assert_eq!(sessions_of(&store, &[10, 20, 30]).await, ["claude:s"]);
-    store.unbind(Agent::Claude, "s".into()).await.expect("taken");
-    store.unbind(Agent::Claude, "s".into()).await.expect("twice is once");
+    let there = store.binding(Agent::Claude, "s".into()).await.expect("read").expect("it is somewhere");
+    let before = Binding { pid: 10, ..there.clone() };
+    assert_eq!(store.unbind(before).await, Ok(false), "it went on elsewhere, and stays there");
+    assert_eq!(sessions_of(&store, &[20]).await, ["claude:s"]);
+    assert_eq!(store.unbind(there.clone()).await, Ok(true));
+    assert_eq!(store.unbind(there).await, Ok(false), "twice is once");
     assert_eq!(sessions_of(&store, &[20]).await, [""; 0]);
 }
 

@@ -74,11 +74,22 @@ fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// A session is nowhere.
-pub(super) fn unbind(conn: &Connection, agent: Agent, session: &str) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM sessions WHERE agent = ?1 AND session = ?2")?
-        .execute(params![agent.as_str(), session])?;
-    Ok(())
+/// A session is nowhere, if it is still where it was seen.
+pub(super) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
+    let deleted = conn
+        .prepare_cached(
+            "DELETE FROM sessions \
+             WHERE agent = ?1 AND session = ?2 AND pid = ?3 AND start = ?4 AND boot_id = ?5 AND node = ?6",
+        )?
+        .execute(params![
+            seen.agent.as_str(),
+            seen.session,
+            seen.pid,
+            row::signed(seen.start),
+            seen.boot_id,
+            seen.node
+        ])?;
+    Ok(deleted > 0)
 }
 
 /// Where a session is, or was last.

@@ -162,8 +162,8 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| sessions::bind(conn, &bind))
     }
 
-    fn unbind(&self, agent: Agent, session: String) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| sessions::unbind(conn, agent, &session))
+    fn unbind(&self, binding: Binding) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| sessions::unbind(conn, &binding))
     }
 
     fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {

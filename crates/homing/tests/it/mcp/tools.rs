@@ -217,3 +217,30 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
     let nowhere = speaker.ask("resources/read", json!({ "uri": "homing://tasks/t-2222222222" }));
     assert_eq!(nowhere["error"]["code"], -32002, "{nowhere}");
 }
+
+#[test]
+fn a_sub_agent_that_is_asked_answers_and_one_that_fails_says_so() {
+    let home = crate::home();
+    // Named as what they are: no agent, but commands that take a prompt.
+    let config =
+        "[agents.echo]\nargv = [\"cat\"]\n[agents.broken]\nargv = [\"sh\", \"-c\", \"echo half; exit 3\"]\n";
+    std::fs::create_dir_all(home.path()).expect("a home");
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
+    std::fs::write(home.path().join("config.toml"), config).expect("written");
+    let mut speaker = Speaker::of(&home);
+    let asked = speaker.tool("ask", json!({ "prompt": "why?", "agent": "echo" }));
+    let data = &asked["structuredContent"];
+    assert_eq!((&asked["isError"], &data["ended"]), (&json!(false), &json!(true)), "{asked}");
+    assert_eq!(data["answer"], "why?");
+    assert!(text(&asked).contains("untrusted data"), "{}", text(&asked));
+    assert_eq!(home.task(data["task"]["id"].as_str().expect("an id"))["kind"], "agent");
+    let asked = speaker.tool("ask", json!({ "prompt": "why?", "agent": "broken" }));
+    assert_eq!(
+        (&asked["isError"], &asked["structuredContent"]["task"]["exit_code"]),
+        (&json!(true), &json!(3))
+    );
+    let answer = asked["structuredContent"]["answer"].as_str().expect("words that stand for one");
+    assert!(answer.starts_with("(background task failed: "), "{answer}");
+    let asked = speaker.tool("ask", json!({ "prompt": "why?", "agent": "nobody" }));
+    assert!(asked["isError"] == true && text(&asked).contains("HM0071"), "{asked}");
+}
