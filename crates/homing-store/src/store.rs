@@ -186,6 +186,15 @@ pub struct EventFilter {
     pub kinds: Vec<EventKind>,
 }
 
+impl EventFilter {
+    /// Whether it lets an event through.
+    #[must_use]
+    pub fn passes(&self, event: &Event) -> bool {
+        self.owner.as_ref().is_none_or(|owner| event.owner.as_ref() == Some(owner))
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+    }
+}
+
 /// A stretch of the log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Events {

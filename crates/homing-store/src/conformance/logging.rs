@@ -43,6 +43,36 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
     }
 }
 
+/// One who asks after every change, one who asks now and then, and one who reads it all at the end see the same log.
+pub async fn followers_and_readers_see_one_log(store: Ledger) {
+    let owned = EventFilter { owner: Some("user".to_owned()), ..EventFilter::default() };
+    let started = EventFilter { kinds: vec![EventKind::TaskStarted], ..EventFilter::default() };
+    let mut followers =
+        [(EventFilter::default(), 1, 1000), (owned, 3, 2), (started, 7, 1000), (EventFilter::default(), 97, 64)]
+            .map(|(filter, every, page)| (filter, every, page, 0, Vec::new()));
+    for n in 0..200 {
+        create(&store, submit(n), 0).await;
+        start(&store, n, 1).await;
+        if n % 3 == 0 {
+            finish(&store, n, 2, 0).await;
+        }
+        for (filter, every, page, cursor, seen) in &mut followers {
+            while n % *every == 0 || n == 199 {
+                let part = after(&store, *cursor, filter.clone(), *page).await;
+                if part.cursor == *cursor {
+                    break;
+                }
+                *cursor = part.cursor;
+                seen.extend(part.events);
+            }
+        }
+    }
+    for (filter, every, _, _, seen) in followers {
+        let whole = after(&store, 0, filter, 1000).await;
+        assert_eq!(seen, whole.events, "asked after every {every} changes");
+    }
+}
+
 /// A list says up to which event it holds everything, and the log says when a cursor is none of its own.
 pub async fn a_list_and_the_log_go_on_where_the_other_ends(store: Ledger) {
     for n in 0..3 {

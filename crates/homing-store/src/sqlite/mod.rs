@@ -28,6 +28,7 @@ mod notices;
 mod open;
 mod place;
 mod reader;
+mod recent;
 mod reserve;
 mod retention;
 mod room;

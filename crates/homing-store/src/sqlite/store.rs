@@ -1,6 +1,7 @@
 //! The trait, operation by operation, sent to the thread that does it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use homing_model::api::{DeliveryCounts, TaskCounts};
@@ -16,6 +17,7 @@ use homing_model::{
 use tokio::sync::oneshot;
 
 use super::place::Place;
+use super::recent::Recent;
 use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
@@ -41,6 +43,7 @@ pub struct SqliteStore {
     path: PathBuf,
     writer: writer::Handle,
     reader: reader::Handle,
+    recent: Arc<Recent>,
 }
 
 impl SqliteStore {
@@ -53,9 +56,10 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let conn = open::open(path)?;
         let (reader, thread) = reader::spawn(path)?;
-        let writer =
-            writer::spawn(conn, Place::new(path), Reserve::open(path), Room::new(path), vec![thread])?;
-        Ok(Self { path: path.to_owned(), writer, reader })
+        let recent = Arc::new(Recent::new());
+        let (place, reserve, room) = (Place::new(path), Reserve::open(path), Room::new(path));
+        let writer = writer::spawn(conn, place, reserve, room, Arc::clone(&recent), vec![thread])?;
+        Ok(Self { path: path.to_owned(), writer, reader, recent })
     }
 
     /// Commits so far; far fewer than operations under load.
@@ -291,6 +295,9 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, after: u64, filter: EventFilter, limit: u32) -> Op<Events> {
+        if let Some(found) = self.recent.after(after, &filter, limit) {
+            return Box::pin(std::future::ready(Ok(found)));
+        }
         self.reader.run(move |conn| events::after(conn, after, &filter, limit))
     }
 

@@ -21,6 +21,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::place::Place;
+use super::recent::Recent;
 use super::reserve::Reserve;
 use super::room::Room;
 use crate::store::{Error, Op};
@@ -149,6 +150,7 @@ pub(super) fn spawn(
     place: Place,
     reserve: Reserve,
     room: Room,
+    recent: Arc<Recent>,
     readers: Vec<JoinHandle<()>>,
 ) -> Result<Handle, Error> {
     let (messages, inbox) = mpsc::channel();
@@ -158,6 +160,7 @@ pub(super) fn spawn(
         place,
         reserve,
         room,
+        recent,
         commits: Arc::clone(&commits),
         durability: Durability::Full,
         suspect: false,
@@ -175,6 +178,7 @@ struct Writer {
     place: Place,
     reserve: Reserve,
     room: Room,
+    recent: Arc<Recent>,
     commits: Arc<AtomicU64>,
     /// What `PRAGMA synchronous` says now.
     durability: Durability,
@@ -286,7 +290,9 @@ impl Writer {
             }
             self.execute("RELEASE operation")?;
         }
+        let news = self.recent.gather(&self.conn)?;
         self.execute("COMMIT")?;
+        self.recent.show(news);
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.untidy = self.untidy.saturating_add(1);
         Ok(())
