@@ -1,0 +1,43 @@
+//! How the executable is linked. Every command is a process of its own, and half of what a short one takes is its start.
+//!
+//! - At a fixed address: a position-independent one of this size has some 24,000 places to correct in 100 pages at every start.
+//!   What it costs is said in SECURITY.md; `HOMING_PIE=1` at build time links a position-independent one.
+//! - With the unwinder of the compiler's static library instead of `libgcc_s.so`, which would have to be found, mapped and set up.
+//!
+//! Both are for Linux with glibc, whose dynamic linker does this work at run time. A machine whose compiler has no such library, or
+//! another target, gets the usual executable.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=HOMING_PIE");
+    let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
+    if !is("CARGO_CFG_TARGET_OS", "linux") || !is("CARGO_CFG_TARGET_ENV", "gnu") || is("PROFILE", "debug") {
+        return;
+    }
+    if env::var_os("HOMING_PIE").is_none() {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
+    }
+    if env::var("HOST") == env::var("TARGET")
+        && has_static_unwinder()
+        && let Some(folder) = redirect_unwinder()
+    {
+        println!("cargo::rustc-link-search=native={}", folder.display());
+    }
+}
+
+/// Whether the compiler that links has `libgcc_eh.a`: it answers with a path if so, and with the bare name if not.
+fn has_static_unwinder() -> bool {
+    let answer = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    answer.is_ok_and(|answer| Path::new(String::from_utf8_lossy(&answer.stdout).trim()).is_absolute())
+}
+
+/// A linker script by the name that the standard library asks for, found before the compiler's own, which is such a script too.
+fn redirect_unwinder() -> Option<PathBuf> {
+    let folder = PathBuf::from(env::var_os("OUT_DIR")?);
+    fs::write(folder.join("libgcc_s.so"), "GROUP ( -lgcc_eh -lgcc )\n").ok()?;
+    Some(folder)
+}
