@@ -1,7 +1,7 @@
 //! What can go wrong in an operation, and how users are told.
 
 use homing_model::nesting::Rule;
-use homing_model::{Code, Problem, TaskId, validate};
+use homing_model::{Code, Problem, TaskId, slip, validate};
 use homing_store::store;
 
 /// Why an operation did not happen.
@@ -142,7 +142,7 @@ pub enum Error {
     #[error("{0}")]
     NoAgent(String),
     /// There is no such agent.
-    #[error("there is no agent `{name}`; there are {}", known.join(", "))]
+    #[error("there is no agent `{name}`{}; there are {}", slip::meant(name, known.iter().map(String::as_str)), known.join(", "))]
     UnknownAgent {
         /// What was given.
         name: String,

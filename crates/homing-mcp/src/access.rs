@@ -8,6 +8,9 @@ use rmcp::service::RequestContext;
 
 use crate::refusal::Refusal;
 
+/// What comes with a request: who asks, in which protocol, and how it is taken back.
+pub(crate) type Context = RequestContext<RoleServer>;
+
 /// The header that names the owner, as in homing's own API.
 const OWNER: &str = "homing-owner";
 

@@ -21,6 +21,7 @@
 //! The crate does not print, and reads neither the environment nor the clock of the wall.
 
 mod access;
+mod advice;
 mod excerpt;
 mod grep;
 mod handler;

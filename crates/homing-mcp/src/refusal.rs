@@ -1,11 +1,13 @@
 //! Why a tool did not do what it was asked: one sentence with a code, and what to do next, for the model to read.
 
+use homing_model::nesting::{Rule, in_words_of};
 use homing_model::{Code, Problem, sanitize};
 use rmcp::model::{CallToolResult, ContentBlock};
 
+use crate::advice;
 use crate::summary::clip;
 
-/// A problem that a model is told of.
+/// A problem that a model is told of, with advice for somebody who has tools.
 #[derive(Debug)]
 pub(crate) struct Refusal(Box<Problem>);
 
@@ -15,18 +17,19 @@ const LONGEST: usize = 2_000;
 impl Refusal {
     /// A parameter that makes no sense.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Self::advised(
-            Code::InvalidRequest,
-            detail,
-            "Mend what the message names; the tool's schema describes every field.",
-        )
+        Problem::new(Code::InvalidRequest, detail).into()
     }
 
     /// A problem with a next step of its own.
     pub(crate) fn advised(code: Code, detail: impl Into<String>, advice: &str) -> Self {
         let mut problem = Problem::new(code, detail);
         advice.clone_into(&mut problem.advice);
-        problem.into()
+        Self(Box::new(problem))
+    }
+
+    /// What is refused to a caller inside a task, in the words of what it asked for: a tool looks at more than it was asked for.
+    pub(crate) fn naming(self, rule: Rule, what: &str) -> Self {
+        Self(Box::new(in_words_of(*self.0, rule, what)))
     }
 
     /// What kind it is.
@@ -41,8 +44,8 @@ impl Refusal {
 
     /// The same as one text.
     pub(crate) fn text(&self) -> String {
-        let line = |text: &str| clip(&sanitize::line(text), LONGEST);
-        format!("{} ({})\nNext: {}", line(&self.0.detail), self.0.code, line(&self.0.advice))
+        let told = |text: &str| clip(&sanitize::line(text), LONGEST);
+        format!("{} ({})\nNext: {}", told(&self.0.detail), self.0.code, told(&self.0.advice))
     }
 
     /// The same as the result of a tool.
@@ -52,7 +55,8 @@ impl Refusal {
 }
 
 impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
+    fn from(mut problem: Problem) -> Self {
+        problem.advice = advice::of(&problem);
         Self(Box::new(problem))
     }
 }

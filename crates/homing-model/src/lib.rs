@@ -31,6 +31,7 @@ pub mod secret;
 pub mod session;
 pub mod shell;
 pub mod signal;
+pub mod slip;
 pub mod spec;
 pub mod splice;
 pub mod status;

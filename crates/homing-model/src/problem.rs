@@ -163,7 +163,7 @@ catalogue! {
         "Use http://127.0.0.1:PORT, http://[::1]:PORT or http://localhost:PORT exactly as `homing status` shows them; pages of other sites are never served.";
     /// The listener cannot be had.
     ListenerFailed = "HM0052", "listener_failed", 503, "the loopback listener cannot be opened",
-        "Another program may have the port: end it, or choose another with `port` under [listener] in config.toml (0 takes any).";
+        "Another program may have the port: end it, or choose another with `port` under [listener] in config.toml.";
     /// Inside a task: somebody else's.
     NestedForeign = "HM0053", "nested_foreign", 403, "a command inside a task reaches what it started, and nothing else",
         "Ask from outside of the task, or submit the outer task with `--allow-nested-notify`.";
@@ -194,6 +194,9 @@ catalogue! {
     /// A session that cannot go on.
     NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
         "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
+    /// A request to `/mcp` that its transport does not take.
+    McpRequest = "HM0230", "mcp_request", 400, "that is no request of MCP",
+        "POST one JSON-RPC message to /mcp with `Content-Type: application/json` and `Accept: application/json, text/event-stream`, as clients of MCP do; there are no sessions and no stream to GET.";
 }
 
 impl Code {

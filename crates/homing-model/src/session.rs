@@ -9,6 +9,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::slip;
+
 /// An agent whose sessions are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -69,7 +71,10 @@ impl fmt::Display for Agent {
 
 /// Why a text is no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no agent with sessions: expected `claude`, `codex`, `opencode` or `gemini`")]
+#[error(
+    "`{0}` is no agent with sessions{meant}: expected `claude`, `codex`, `opencode` or `gemini`",
+    meant = slip::meant(.0, Agent::ALL.map(Agent::as_str))
+)]
 pub struct UnknownAgent(String);
 
 impl FromStr for Agent {
@@ -250,6 +255,15 @@ mod tests {
 
     fn env<'a>(pairs: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
         |name| pairs.iter().find(|(given, _)| *given == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_an_agents_is_asked_about() {
+        let told = |name: &str| name.parse::<Agent>().unwrap_err().to_string();
+        assert!(
+            told("claud").contains("`claud` is no agent with sessions (did you mean `claude`?): expected")
+        );
+        assert!(!told("aider").contains("did you mean"));
     }
 
     #[test]

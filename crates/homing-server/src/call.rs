@@ -44,7 +44,7 @@ pub(crate) const LAST_EVENT_ID: Parameter = Parameter::new(
 pub(crate) struct Call {
     pub(crate) app: App,
     pub(crate) peer: Peer,
-    /// The route that serves it, for messages.
+    /// What the caller did, by the name of the command, for messages.
     pub(crate) name: &'static str,
     /// The tasks that the caller's process runs in.
     pub(crate) ancestry: Ancestry,

@@ -21,6 +21,7 @@ mod app;
 mod body;
 mod call;
 mod caught;
+mod command;
 mod connection;
 pub mod daemon;
 mod endings;

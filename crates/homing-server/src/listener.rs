@@ -1,9 +1,13 @@
 //! The loopback listener: the same routes over TCP, for callers that show the token. Off until somebody turns it on.
 //!
 //! One service owns its sockets and connections; handles send it orders. It binds 127.0.0.1 and `[::1]`, and elsewhere only where the
-//! configuration says `dangerously_bind`. Its port is remembered in the home, so that the next daemon has the same address; a port that
-//! another program has is waited for, never exchanged, since whoever took it could be given our callers' tokens under a new address just as
-//! well. Keeps P11: [`Gate`] judges every request.
+//! configuration says `dangerously_bind`. A port that was drawn or asked for is remembered in the home, so that the next daemon has the same
+//! address; one that the configuration names holds for as long as it does, and is not remembered. A port that another program has is waited
+//! for, never exchanged, since whoever took it could be given our callers' tokens under a new address just as well. Keeps P11: [`Gate`]
+//! judges every request.
+//!
+//! Whether it is open: the configuration or somebody's order says so, and whoever turns it off outweighs the configuration until that changes
+//! or the daemon is started anew.
 //!
 //! What can crash where: nothing here is worth keeping but the port and the token, and both files are replaced whole. On cancel (the daemon
 //! leaves) it takes no more connections, and those that are there end as those of the socket do.
@@ -97,6 +101,8 @@ pub(crate) struct Service {
     /// The configuration that was looked at last.
     config: config::Listener,
     remembered: Remembered,
+    /// Somebody turned it off, whatever the configuration says.
+    turned_off: bool,
     token: Option<Arc<Token>>,
     counts: Arc<Counts>,
     connections: JoinSet<()>,
@@ -114,6 +120,7 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
         webhooks,
         orders,
         sockets: Vec::new(),
+        turned_off: false,
         token: None,
         counts: Arc::default(),
         connections: JoinSet::new(),
@@ -166,6 +173,7 @@ impl Service {
             Order::On { port, answer } => (answer, self.turn_on(port)),
             Order::Off { answer } => {
                 self.close();
+                self.turned_off = true;
                 self.remember(Remembered { on: false, ..self.remembered });
                 (answer, Ok(()))
             }
@@ -178,7 +186,7 @@ impl Service {
 
     /// Whether it should be open, as far as is known.
     fn is_wanted(&self) -> bool {
-        self.config.enabled || self.remembered.on
+        self.remembered.on || (self.config.enabled && !self.turned_off)
     }
 
     fn open_if_wanted(&mut self) {
@@ -193,7 +201,7 @@ impl Service {
         }
     }
 
-    /// The port to have: the configured one, else the one it had, else any.
+    /// The port to have: the configured one, else the one that it had by itself, else any.
     fn wanted_port(&self) -> u16 {
         if self.config.port == 0 { self.remembered.port.unwrap_or(0) } else { self.config.port }
     }
@@ -203,17 +211,28 @@ impl Service {
         let config = self.engine.config().listener.clone();
         if config != self.config {
             self.config = config;
+            self.turned_off = false;
             self.close();
         }
         self.open_if_wanted();
     }
 
     fn turn_on(&mut self, port: Option<u16>) -> Result<(), Refusal> {
+        if let Some(port) = port
+            && self.config.port != 0
+            && port != self.config.port
+        {
+            return Err(Refusal::invalid(format!(
+                "`port` is {port}, and `[listener] port` in config.toml says {}: leave `port` out, or change it there",
+                self.config.port
+            )));
+        }
         let port = port.unwrap_or_else(|| self.port().unwrap_or_else(|| self.wanted_port()));
         if self.sockets.is_empty() || self.port() != Some(port) {
             self.open(port).map_err(|why| Refusal::new(Code::ListenerFailed, why))?;
         }
-        self.remember(Remembered { on: true, port: self.port() });
+        self.turned_off = false;
+        self.remember(Remembered { on: true, ..self.remembered });
         Ok(())
     }
 
@@ -231,7 +250,9 @@ impl Service {
         if let Some(webhooks) = &self.webhooks {
             webhooks.listening(own);
         }
-        self.remember(Remembered { port: self.port(), ..self.remembered });
+        if self.config.port == 0 {
+            self.remember(Remembered { port: self.port(), ..self.remembered });
+        }
         tracing::info!(port = self.port(), "the listener is open");
         if let Some(address) = self.config.elsewhere() {
             tracing::warn!(%address, "the listener is open beyond this machine: `dangerously_bind` says so");

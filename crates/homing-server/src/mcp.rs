@@ -3,20 +3,28 @@
 //! A call of a tool may do what its caller may do and nothing else (P11): the calls that it makes are made as the peer that it came from, by
 //! the way of a request of its own. So the rules for callers from inside a task, and for those of the network, hold for tools without being
 //! written down twice.
+//!
+//! What its transport refuses (a method, a media type) is told as every other route tells it.
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Extension, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use homing_client::{Client, Connect};
 use homing_engine::Ancestry;
 use homing_model::environment::DEFAULT_OWNER;
+use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
 
 use crate::call::Peer;
 use crate::connection::{self, Admission};
 use crate::leaving::Leaving;
+use crate::refusal::Refusal;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";
@@ -33,9 +41,40 @@ pub(crate) fn mount(api: Router, leaving: Leaving) -> Router {
                       mut request: Request| {
         let (service, client) = (service.clone(), client(inner.clone(), (peer, ancestry), leaving.clone()));
         request.extensions_mut().insert(client);
-        async move { service.handle(request).await }
+        let method = request.method().clone();
+        async move { in_our_words(&method, service.handle(request).await.map(Body::new)).await }
     };
     api.route(PATH, any(serve))
+}
+
+/// No refusal of the transport is longer, in bytes.
+const LONGEST: usize = 16 * 1024;
+
+/// A refusal in plain text as a problem, with all else that was answered; what is JSON-RPC stays as it is.
+async fn in_our_words(method: &Method, response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).map(axum::http::HeaderValue::as_bytes);
+    let is_json = kind.is_some_and(|kind| kind.starts_with(b"application/json"));
+    if is_json || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    let said = axum::body::to_bytes(body, LONGEST).await.unwrap_or_default();
+    let detail = match status {
+        StatusCode::METHOD_NOT_ALLOWED => format!("{PATH} does not take {method}"),
+        _ => homing_model::sanitize::line(&String::from_utf8_lossy(&said)),
+    };
+    let code = match status {
+        StatusCode::FORBIDDEN => Code::ForeignSite,
+        StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
+        status if status.is_server_error() => Code::Internal,
+        _ => Code::McpRequest,
+    };
+    let problem = Problem { status: status.as_u16(), ..Problem::new(code, detail) };
+    let mut told = Refusal::from(problem).into_response();
+    let kept = head.headers.iter().filter(|(name, _)| **name != CONTENT_TYPE && **name != CONTENT_LENGTH);
+    told.headers_mut().extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+    told
 }
 
 /// A client of the API in the name of this peer.

@@ -16,7 +16,7 @@ const NAME: &str = "listener";
 pub(crate) struct Remembered {
     /// Somebody turned it on, and nobody off since.
     pub(crate) on: bool,
-    /// The port that it had, so that whoever knows its address finds it again.
+    /// The port that it had, unless the configuration named it, so that whoever knows its address finds it again.
     pub(crate) port: Option<u16>,
 }
 

@@ -14,6 +14,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::body;
 use crate::call::{Call, OWNER, Peer};
+use crate::command;
 use crate::mcp;
 use crate::query::Query;
 use crate::refusal::{Refusal, no_method, no_route};
@@ -97,7 +98,7 @@ async fn read(
     Ok(Call {
         app,
         peer,
-        name: route.name,
+        name: command::of(route.name),
         ancestry,
         standing,
         reference,

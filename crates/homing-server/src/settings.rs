@@ -44,7 +44,7 @@ impl Settings {
 
     /// What is in force, and how the file is now. Reads the file.
     pub(crate) fn info(&self, in_force: &Config) -> ConfigurationInfo {
-        let found = Config::load(&self.file).map(|config| self.overridden(config));
+        let found = self.load(&self.file).map(|config| self.overridden(config));
         ConfigurationInfo {
             path: self.file.display().to_string(),
             source: *self.source.lock().unwrap_or_else(PoisonError::into_inner),

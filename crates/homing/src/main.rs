@@ -30,6 +30,7 @@ mod printer;
 mod program;
 mod pump;
 mod stamp;
+mod stranger;
 mod submission;
 mod surroundings;
 mod symbol;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use homing_model::{Code, Problem};
+use homing_model::{Code, Problem, slip};
 
 use crate::cli;
 use crate::console::{Console, Tint};
@@ -154,27 +154,7 @@ fn no_command(error: &clap::Error, above: &clap::Command) -> (String, Vec<String
 /// The command that is fewest slips of the finger away, if they are few.
 fn nearest<'a>(word: &str, above: &'a clap::Command) -> Option<&'a str> {
     let names = above.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
-    let near = names.map(|name| (slips(word, name), name)).min()?;
-    (near.0 <= (word.chars().count() / 3).max(1)).then_some(near.1)
-}
-
-/// How many letters are wrong, missing, too many, or swapped with their neighbour.
-fn slips(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<_>, Vec<_>) = (left.chars().collect(), right.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for i in 1..=left.len() {
-        let mut row = vec![i];
-        for j in 1..=right.len() {
-            let wrong = usize::from(left[i - 1] != right[j - 1]);
-            let mut least = (rows[i - 1][j - 1] + wrong).min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
+    slip::nearest(word, names)
 }
 
 /// An argument that was left out.

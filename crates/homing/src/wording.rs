@@ -3,8 +3,10 @@
 //! Values are looked at here before the daemon sees them, so that it has nothing to say about them in its own words.
 
 use homing_model::validate::Invalid;
-use homing_model::{Code, Problem};
+use homing_model::{Code, Problem, nesting};
 use homing_shim::process::signal_number;
+
+use crate::failure::Failure;
 
 /// No id, name, owner or label is longer.
 const LONGEST: usize = 2_000;
@@ -54,6 +56,12 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
 /// A signal, left as it was written.
 pub(crate) fn signal(text: &str) -> Result<String, String> {
     signal_number(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Why a command does not get at the task that a word names: in the words of the command, not of the look that it needs first.
+pub(crate) fn refused(command: &str, id: &str, error: homing_client::Error) -> Failure {
+    let what = format!("`{command}` of task `{}`", homing_model::sanitize::line(id));
+    nesting::in_words_of(error.into_problem(), nesting::Rule::Foreign, &what).into()
 }
 
 /// Why a task cannot be submitted like this, by the options that say so.

@@ -22,7 +22,7 @@ use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
 
 /// The folder in the user's own.
-const FOLDER: &str = ".claude";
+pub(super) const FOLDER: &str = ".claude";
 /// The notice is in the transcript by then, or nobody takes it.
 const EVIDENCE: Duration = Duration::from_secs(15);
 /// A write that takes longer meets nobody who reads.

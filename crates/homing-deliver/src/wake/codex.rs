@@ -16,7 +16,7 @@ use super::program::{self, Version};
 use super::{Order, Surroundings, Verdict};
 
 /// The folder in the user's own.
-const FOLDER: &str = ".codex";
+pub(super) const FOLDER: &str = ".codex";
 /// The first version with a queue.
 pub(super) const QUEUES: Version = Version(0, 166, 0);
 /// The queue answers at once; its daemon may have to be started.

@@ -18,6 +18,7 @@ mod opencode;
 mod program;
 mod survey;
 mod tmux;
+mod trace;
 mod transcript;
 
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ use serde::Deserialize;
 
 pub use desktop::is_there as has_desktop;
 pub use survey::{Rung, Survey, survey};
+pub use trace::has_traces;
 
 /// What a waker reads on its input.
 #[derive(Debug, Deserialize)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use homing_model::agent::{Driver, is_name};
+use homing_model::slip;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
@@ -107,7 +108,8 @@ impl Entry {
     fn known(&self, name: &str) -> Result<Known, String> {
         let like = match &self.driver {
             Some(driver) => Some(built_in(driver).ok_or_else(|| {
-                format!("`driver = \"{driver}\"` is none of claude, codex, opencode and gemini")
+                let meant = slip::meant(driver, Driver::KNOWN.iter().map(|(name, _)| *name));
+                format!("`driver = \"{driver}\"` is none of claude, codex, opencode and gemini{meant}")
             })?),
             // A name alone means the agent that is known by it, unless it is to be understood in another way.
             None if self.answer.is_none() => built_in(name),
@@ -189,12 +191,16 @@ impl<'de> Deserialize<'de> for Agents {
                     if !is_name(&name) {
                         return Err(wrong("letters, digits, `-`, `_` and `.` make the name of an agent"));
                     }
-                    entry.known(&name).map_err(|why| wrong(&why))?;
+                    // Whoever gives no command means an agent that is known by its name.
+                    let meant = || slip::meant(&name, Driver::KNOWN.iter().map(|(name, _)| *name));
+                    let meant = if entry.argv.is_empty() { meant() } else { String::new() };
+                    entry.known(&name).map_err(|why| wrong(&format!("{why}{meant}")))?;
                     agents.named.insert(name, entry);
                 }
                 match &agents.default {
                     Some(name) if agents.known(name).is_none() => Err(de::Error::custom(format!(
-                        "agents.default: there is no agent `{name}`; there are {}",
+                        "agents.default: there is no agent `{name}`{}; there are {}",
+                        slip::meant(name, agents.names()),
                         agents.names().join(", ")
                     ))),
                     Some(_) | None => Ok(agents),
@@ -275,6 +281,9 @@ mod tests {
     fn what_makes_no_sense_is_named() {
         for (text, wrong) in [
             ("[agents]\ndefault = \"nobody\"", "no agent `nobody`"),
+            ("[agents]\ndefault = \"codxe\"", "no agent `codxe` (did you mean `codex`?); there are"),
+            ("[agents.calude]\nenv = { A = \"1\" }", "and its arguments (did you mean `claude`?)"),
+            ("[agents.x]\nargv = [\"x\"]\ndriver = \"gemnii\"", "gemini (did you mean `gemini`?)"),
             ("[agents.x]", "agents.x: `argv` is missing"),
             ("[agents.x]\nargv = [\"\"]", "`argv` is missing"),
             ("[agents.x]\nargv = [\"x\"]\nanswer = \"result\"", "JSON pointer"),

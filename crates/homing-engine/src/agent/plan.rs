@@ -100,7 +100,15 @@ fn session(earlier: &Record, agent: &SubAgent, known: &Known) -> Result<String, 
     }
     match agent.heard.session_id.as_deref().filter(|session| is_session(session)) {
         Some(session) => Ok(session.to_owned()),
-        None => refuse("its agent named no session".to_owned()),
+        None => refuse(match &known.driver {
+            Driver::Stdout | Driver::Lines { session: None, .. } => format!(
+                "nothing says where `{0}` names its session: `session` in its part of config.toml ([agents.{0}]) does",
+                agent.name
+            ),
+            Driver::Claude | Driver::Codex | Driver::Opencode | Driver::Gemini | Driver::Lines { .. } => {
+                "its agent named no session".to_owned()
+            }
+        }),
     }
 }
 

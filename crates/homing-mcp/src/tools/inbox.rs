@@ -3,13 +3,11 @@
 use homing_model::Notice;
 use homing_model::notice::Body;
 use homing_model::units::show_duration;
-use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
-use rmcp::service::RequestContext;
+use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
+use crate::access::{Access, Context};
 use crate::excerpt::{MOST, UNTRUSTED, clean, fenced};
 use crate::patience::{bounded, patiently};
 use crate::refusal::Refusal;
@@ -25,9 +23,10 @@ const SHOWN: usize = 20;
 /// So many may be acknowledged at once.
 const MOST_ACKS: usize = 1_000;
 
+/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub(super) struct Parameters {
     /// Ids of notices or of tasks that you have dealt with: they are taken out of the inbox first.
     #[serde(default)]
     ack: Vec<String>,
@@ -78,12 +77,7 @@ pub(super) fn tool() -> Tool {
     super::tool::<Parameters, Inbox>("inbox", DESCRIPTION, annotations)
 }
 
-pub(super) async fn call(
-    access: &Access,
-    arguments: JsonObject,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, Refusal> {
-    let given: Parameters = super::parameters(arguments)?;
+pub(super) async fn call(access: &Access, given: Parameters, context: &Context) -> Result<Reply, Refusal> {
     if given.ack.len() > MOST_ACKS {
         return Err(Refusal::invalid(format!("`ack` has more than {MOST_ACKS} ids")));
     }
@@ -116,7 +110,7 @@ pub(super) async fn call(
     }
     let more = u64::try_from(more).unwrap_or(u64::MAX);
     let inbox = Inbox { notices, more, acknowledged, note: UNTRUSTED.to_owned() };
-    Ok(Reply::new(text.join("\n"), &inbox).into())
+    Ok(Reply::new(text.join("\n"), &inbox))
 }
 
 fn entry(notice: &Notice, room: usize) -> Entry {

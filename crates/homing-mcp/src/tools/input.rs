@@ -1,8 +1,7 @@
 //! `input`: what one of the caller's own tasks reads.
 
 use bytes::Bytes;
-use homing_model::Code;
-use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +12,10 @@ use crate::reply::Reply;
 const DESCRIPTION: &str = "Write to the input of one of your tasks that was run with `stdin` or `pty`: `text`, then a line feed with `enter`, then the \
 end of input with `eof`. `output` with the last `next_offset` shows what it answers.";
 
+/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub(super) struct Parameters {
     /// The task: an id, a unique start of one, a name, or `@last`.
     id: String,
     /// What to write, exactly.
@@ -41,8 +41,7 @@ pub(super) fn tool() -> Tool {
     super::tool::<Parameters, Written>("input", DESCRIPTION, annotations)
 }
 
-pub(super) async fn call(access: &Access, arguments: JsonObject) -> Result<CallToolResult, Refusal> {
-    let given: Parameters = super::parameters(arguments)?;
+pub(super) async fn call(access: &Access, given: Parameters) -> Result<Reply, Refusal> {
     let mut text = given.text;
     if given.enter {
         text.push('\n');
@@ -50,17 +49,9 @@ pub(super) async fn call(access: &Access, arguments: JsonObject) -> Result<CallT
     if text.is_empty() && !given.eof {
         return Err(Refusal::invalid("there is nothing to write: give `text`, `enter` or `eof`"));
     }
-    let task = access.client.task(&given.id).await?;
-    super::own(access, &task, "write to")?;
+    let task = super::find_own(access, "input", &given.id).await?;
     let whole = text.len();
-    let sent = access.client.input(task.id.as_str(), Bytes::from(text), given.eof).await;
-    let answer = sent.map_err(|error| match error.code() {
-        Some(Code::NoInput) => {
-            let advice = "Run it again with `stdin: true`, or with `pty: true` if it wants a terminal.";
-            Refusal::advised(Code::NoInput, format!("{} takes no input", task.id), advice)
-        }
-        _ => error.into(),
-    })?;
+    let answer = access.client.input(task.id.as_str(), Bytes::from(text), given.eof).await?;
     let text = format!("{} took {} of {whole} bytes.", task.id, answer.written);
-    Ok(Reply::new(text, &Written { written: answer.written }).into())
+    Ok(Reply::new(text, &Written { written: answer.written }))
 }

@@ -3,7 +3,7 @@
 use homing_client::ListQuery;
 use homing_model::units::show_size;
 use homing_model::{Status, Task, Timestamp};
-use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +20,10 @@ const PAGE: u32 = 20;
 /// On a page at most.
 const LONGEST: u32 = 50;
 
+/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub(super) struct Parameters {
     /// Only this task: an id, a unique start of one, a name, or `@last`.
     id: Option<String>,
     /// Only tasks in one of these states: queued, starting, running, paused, stopping, succeeded, failed, stopped, timed_out, start_failed, lost.
@@ -83,10 +84,9 @@ pub(super) fn tool() -> Tool {
     super::tool::<Parameters, Listed>("list", DESCRIPTION, annotations)
 }
 
-pub(super) async fn call(access: &Access, arguments: JsonObject) -> Result<CallToolResult, Refusal> {
-    let given: Parameters = super::parameters(arguments)?;
+pub(super) async fn call(access: &Access, given: Parameters) -> Result<Reply, Refusal> {
     if let Some(id) = given.id {
-        return Ok(one(access, &access.client.task(&id).await?).into());
+        return Ok(one(access, &super::find(access, "list", &id).await?));
     }
     let query = ListQuery {
         owner: (!given.everyone).then(|| access.owner.clone()),
@@ -102,7 +102,7 @@ pub(super) async fn call(access: &Access, arguments: JsonObject) -> Result<CallT
     if let Some(cursor) = &page.next_cursor {
         text.push_str(&format!("\nThere are more: `cursor` {cursor}"));
     }
-    Ok(Reply::new(text, &Listed { tasks, details: None, next_cursor: page.next_cursor }).into())
+    Ok(Reply::new(text, &Listed { tasks, details: None, next_cursor: page.next_cursor }))
 }
 
 fn one(access: &Access, task: &Task) -> Reply {

@@ -12,16 +12,15 @@ mod wait;
 
 use std::sync::{Arc, OnceLock};
 
+use homing_model::nesting::Rule;
 use homing_model::{Code, Problem, Task, sanitize};
-use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
 };
-use rmcp::service::RequestContext;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::access::Access;
+use crate::access::{Access, Context};
 use crate::refusal::Refusal;
 use crate::summary::{self, clip};
 
@@ -59,30 +58,38 @@ pub(crate) fn all() -> &'static [Tool] {
 pub(crate) async fn call(
     access: &Access,
     request: CallToolRequestParams,
-    context: &RequestContext<RoleServer>,
+    context: &Context,
 ) -> Result<CallToolResponse, ErrorData> {
-    let arguments = request.arguments.unwrap_or_default();
-    let done = match request.name.as_ref() {
-        "run" => run::call(access, arguments, context).await,
-        "ask" => ask::call(access, arguments, context).await,
-        "list" => list::call(access, arguments).await.map(Into::into),
-        "output" => output::call(access, arguments, context).await.map(Into::into),
-        "wait" => wait::call(access, arguments, context).await.map(Into::into),
-        "stop" => stop::call(access, arguments, context).await.map(Into::into),
-        "input" => input::call(access, arguments).await.map(Into::into),
-        "inbox" => inbox::call(access, arguments, context).await.map(Into::into),
-        other => {
-            let message = format!("there is no tool `{}`", summary::line(other, 64));
-            return Err(ErrorData::invalid_params(message, None));
+    let (name, given) = (request.name.as_ref(), request.arguments.unwrap_or_default());
+    match carry_out(access, name, given, context).await {
+        Ok(Some(done)) => Ok(done),
+        Ok(None) => {
+            let message = format!("there is no tool `{}`", summary::line(name, 64));
+            Err(ErrorData::invalid_params(message, None))
         }
-    };
-    Ok(done.unwrap_or_else(|refusal| CallToolResult::from(refusal).into()))
+        Err(refusal) => Ok(refusal.into_result().into()),
+    }
 }
 
-impl From<Refusal> for CallToolResult {
-    fn from(refusal: Refusal) -> Self {
-        refusal.into_result()
-    }
+/// What the tool of that name comes to; nothing if there is none.
+async fn carry_out(
+    access: &Access,
+    name: &str,
+    given: JsonObject,
+    context: &Context,
+) -> Result<Option<CallToolResponse>, Refusal> {
+    let reply = match name {
+        "run" => return run::call(access, parameters(given)?, context).await.map(Some),
+        "ask" => return ask::call(access, parameters(given)?, context).await.map(Some),
+        "list" => list::call(access, parameters(given)?).await?,
+        "output" => output::call(access, parameters(given)?, context).await?,
+        "wait" => wait::call(access, parameters(given)?, context).await?,
+        "stop" => stop::call(access, parameters(given)?, context).await?,
+        "input" => input::call(access, parameters(given)?).await?,
+        "inbox" => inbox::call(access, parameters(given)?, context).await?,
+        _ => return Ok(None),
+    };
+    Ok(Some(CallToolResult::from(reply).into()))
 }
 
 /// The parameters of a call.
@@ -91,13 +98,29 @@ fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> 
         .map_err(|error| Refusal::invalid(clip(&sanitize::line(&error.to_string()), 500)))
 }
 
-/// Another's task is refused before anything is done to it. A task never changes its owner.
-pub(crate) fn own(access: &Access, task: &Task, what: &str) -> Result<(), Refusal> {
+/// The task that a call of this tool names.
+async fn find(access: &Access, tool: &str, id: &str) -> Result<Task, Refusal> {
+    let refused = |error| {
+        let what = format!("`{tool}` of task `{}`", summary::line(id, 64));
+        Refusal::from(error).naming(Rule::Foreign, &what)
+    };
+    access.client.task(id).await.map_err(refused)
+}
+
+/// The same, where it is the caller's own: another's is refused before anything is done to it.
+async fn find_own(access: &Access, tool: &str, id: &str) -> Result<Task, Refusal> {
+    let task = find(access, tool, id).await?;
+    own(access, &task, tool)?;
+    Ok(task)
+}
+
+/// Another's task is refused. A task never changes its owner.
+pub(crate) fn own(access: &Access, task: &Task, tool: &str) -> Result<(), Refusal> {
     if task.owner == access.owner {
         return Ok(());
     }
     let (theirs, ours) = (summary::line(&task.owner, 64), summary::line(&access.owner, 64));
-    let detail = format!("{} belongs to {theirs}, and {ours} cannot {what} it", task.id);
+    let detail = format!("`{tool}` of task {} is not for {ours}: it belongs to {theirs}", task.id);
     Err(Problem::new(Code::ForeignTask, detail).into())
 }
 

@@ -5,13 +5,11 @@ use std::time::Duration;
 use homing_client::Mode;
 use homing_model::api::StopRequest;
 use homing_model::environment::is_agent_session;
-use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
-use rmcp::service::RequestContext;
+use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
+use crate::access::{Access, Context};
 use crate::patience::patiently;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
@@ -20,9 +18,10 @@ use crate::summary::Summary;
 const DESCRIPTION: &str = "End one of your tasks with its whole process tree: politely first (SIGTERM), by force after `grace_ms`. One that has ended \
 already is not changed, and that is no error.";
 
+/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub(super) struct Parameters {
     /// The task: an id, a unique start of one, a name, or `@last`.
     id: String,
     /// Between the polite signal and the last one. Default: the task's own, usually 5000.
@@ -46,14 +45,8 @@ pub(super) fn tool() -> Tool {
     super::tool::<Parameters, Stopped>("stop", DESCRIPTION, annotations)
 }
 
-pub(super) async fn call(
-    access: &Access,
-    arguments: JsonObject,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, Refusal> {
-    let given: Parameters = super::parameters(arguments)?;
-    let task = access.client.task(&given.id).await?;
-    super::own(access, &task, "stop")?;
+pub(super) async fn call(access: &Access, given: Parameters, context: &Context) -> Result<Reply, Refusal> {
+    let task = super::find_own(access, "stop", &given.id).await?;
     let request = StopRequest {
         grace_ms: given.grace_ms,
         signal: given.signal,
@@ -72,5 +65,5 @@ pub(super) async fn call(
     let summary = Summary::new(&task, &access.owner);
     let before = if answer.stopping { "" } else { "It had ended before, and nothing was changed.\n" };
     let text = format!("{before}{}", summary.text(&task));
-    Ok(Reply::new(text, &Stopped { stopping: answer.stopping, task: summary }).into())
+    Ok(Reply::new(text, &Stopped { stopping: answer.stopping, task: summary }))
 }

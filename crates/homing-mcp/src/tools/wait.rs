@@ -2,13 +2,11 @@
 
 use homing_client::Mode;
 use homing_model::TaskId;
-use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
-use rmcp::service::RequestContext;
+use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::Access;
+use crate::access::{Access, Context};
 use crate::excerpt::{Excerpt, MOST};
 use crate::patience::{bounded, patiently};
 use crate::refusal::Refusal;
@@ -28,9 +26,10 @@ const TAIL: usize = 4 * 1024;
 /// And with none where that would be less than this.
 const LEAST: usize = 512;
 
+/// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Parameters {
+pub(super) struct Parameters {
     /// The tasks, up to 32: ids, unique starts of ids, names, or `@last`.
     ids: Vec<String>,
     /// Whether all of them must have ended (the default), or any.
@@ -80,12 +79,7 @@ pub(super) fn tool() -> Tool {
     super::tool::<Parameters, Outcome>("wait", DESCRIPTION, annotations)
 }
 
-pub(super) async fn call(
-    access: &Access,
-    arguments: JsonObject,
-    context: &RequestContext<RoleServer>,
-) -> Result<CallToolResult, Refusal> {
-    let given: Parameters = super::parameters(arguments)?;
+pub(super) async fn call(access: &Access, given: Parameters, context: &Context) -> Result<Reply, Refusal> {
     if given.ids.is_empty() || given.ids.len() > MOST_IDS {
         return Err(Refusal::invalid(format!("`ids` names {} tasks: give 1 to {MOST_IDS}", given.ids.len())));
     }
@@ -93,7 +87,7 @@ pub(super) async fn call(
     for id in &given.ids {
         match id.parse() {
             Ok(id) => ids.push(id),
-            Err(_) => ids.push(access.client.task(id).await?.id),
+            Err(_) => ids.push(super::find(access, "wait", id).await?.id),
         }
     }
     let mode = match given.mode {
@@ -119,6 +113,5 @@ pub(super) async fn call(
             "The wait is over before the tasks are, which is no error: they go on. Call `wait` again, or do something else meanwhile.".to_owned(),
         );
     }
-    let reply = Reply::new(lines.join("\n"), &Outcome { done: answer.done, tasks, first: answer.first });
-    Ok(reply.into())
+    Ok(Reply::new(lines.join("\n"), &Outcome { done: answer.done, tasks, first: answer.first }))
 }

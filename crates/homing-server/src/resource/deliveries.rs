@@ -27,7 +27,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let task = match call.query.text("task") {
         Some(reference) => Some(call.resolve(reference, Act::Look).await?),
         None => {
-            call.standing.may_look_around("deliveries")?;
+            call.standing.may_look_around(call.name)?;
             None
         }
     };

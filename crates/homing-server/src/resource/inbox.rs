@@ -31,7 +31,7 @@ pub(crate) const QUERY: &[Parameter] = &[
 
 /// `GET /v1/inbox`.
 pub(crate) async fn owners(call: Call) -> Answer {
-    call.standing.may_look_around("inbox_owners")?;
+    call.standing.may_look_around(call.name)?;
     json(&Page { items: call.app.engine.inbox_owners().await?, next_cursor: None })
 }
 

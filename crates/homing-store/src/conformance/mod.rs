@@ -113,6 +113,7 @@ macro_rules! store_conformance_cases {
             p5_a_command_is_told_the_rest_after_its_end
             p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so
             p5_what_waited_goes_together_and_then_leaves_the_inbox
+            p6_a_popup_takes_nothing_out_of_the_inbox
             p5_two_commands_of_one_session_share_its_budget
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know

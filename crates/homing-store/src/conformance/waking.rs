@@ -148,6 +148,22 @@ pub async fn p5_what_waited_goes_together_and_then_leaves_the_inbox(store: Ledge
     assert_eq!(pauses(&inbox(&store, 4 + HOUR).await), 2, "an hour has passed since it was said");
 }
 
+/// One line on a screen stands for several, and is no evidence that anybody read it.
+pub async fn p6_a_popup_takes_nothing_out_of_the_inbox(store: Ledger) {
+    const POPUP: &str = "claude:1\ndesktop";
+    for n in 1..=2 {
+        ended_for(&store, n, &["desktop"], n64(n)).await;
+        assert_eq!(hand_over_to(&store, POPUP, 100 + n, 0, n64(n)).await, Some(1));
+    }
+    ended_for(&store, 3, &["desktop"], 3).await;
+    ended_for(&store, 4, &["inbox", "desktop"], 4).await;
+    assert_eq!(hand_over_to(&store, POPUP, 103, 0, 5).await, None, "the budget is spent");
+    assert_eq!(hand_over_to(&store, POPUP, 104, 0, 1 + HOUR).await, Some(2), "one line for both");
+    assert!(deliveries(&store).await.iter().all(|row| row.state == DeliveryState::Delivered));
+    let left = inbox(&store, 1 + HOUR).await;
+    assert_eq!((left.len(), pauses(&left)), (3, 1), "whoever missed it finds them: {left:?}");
+}
+
 /// Three busy answers, then two hand-overs, and all of the budget was there for them; a failure counts.
 pub async fn a_busy_session_spends_nothing_of_the_budget(store: Ledger) {
     ended(&store, 1, &[], 1).await;

@@ -84,13 +84,14 @@ pub(super) fn end(
             ))
         })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut acknowledges = false;
+    let (mut acknowledges, mut shown) = (false, false);
     let mut waits =
         conn.prepare_cached("UPDATE deliveries SET reason = ?2 WHERE id = ?1 AND state = 'pending'")?;
     for (id, fence, attempts, busy, asked_again, target) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
         let target = target.parse::<Target>().ok();
         acknowledges |= matches!(target, Some(Target::Wake(_)));
+        shown |= matches!(target, Some(Target::Desktop));
         // What wakes is a program of ours, which says in its last line what it did or why it did not.
         let said = said.filter(|_| target.as_ref().is_some_and(wake::only_wakes));
         let tried = Tried {
@@ -115,6 +116,8 @@ pub(super) fn end(
     )?
     .execute([hook.id.as_str()])?;
     match verdict {
+        // On a screen one line stands for all of them, and nobody may have been there to read it: no entry goes with it.
+        Verdict::Delivered if shown => return Ok(()),
         Verdict::Delivered => return wakes::woken(conn, &hook.id, acknowledges),
         Verdict::Busy => wakes::give_back(conn, &hook.id)?,
         Verdict::Failed { .. } | Verdict::Gone => {}

@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.quiet_client();
     context.block_on(async {
         match options.what {
-            What::Start => start(&client, context).await,
+            What::Start => start(context).await,
             What::Stop => {
                 let was = stop(&client, context).await?;
                 let text = if was {
@@ -89,9 +89,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 // Before the stop: from here it could not be started again.
                 refuse_inside_task(context)?;
                 leave(&client, context).await?;
-                start(&client, context).await
+                start(context).await
             }
-            What::Status => look(&client, context).await,
+            What::Status => look(context).await,
             What::Run => Ok(exit_code::DONE),
         }
     })
@@ -105,15 +105,15 @@ fn refuse_inside_task(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn start(client: &Client, context: &Context) -> Result<u8, Failure> {
+async fn start(context: &Context) -> Result<u8, Failure> {
     refuse_inside_task(context)?;
-    let running = ask(client).await?.is_some();
+    let running = ask(context).await?.is_some();
     let deadline = Instant::now() + PATIENCE;
     let answer = loop {
         if !running {
             autostart::start(&context.home, context.console).await?;
         }
-        if let Some(answer) = ask(client).await? {
+        if let Some(answer) = ask(context).await? {
             break answer;
         }
         // The last daemon no longer answers, and the keeper has not heard yet that it leaves: it is asked again.
@@ -178,8 +178,8 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     Err(Problem::new(Code::DaemonUnreachable, detail).into())
 }
 
-async fn look(client: &Client, context: &Context) -> Result<u8, Failure> {
-    if let Some(answer) = ask(client).await? {
+async fn look(context: &Context) -> Result<u8, Failure> {
+    if let Some(answer) = ask(context).await? {
         status::print(&answer, context)?;
         return Ok(exit_code::DONE);
     }
@@ -201,9 +201,10 @@ async fn look(client: &Client, context: &Context) -> Result<u8, Failure> {
     Ok(exit_code::FAILED)
 }
 
-/// The status, or none if nobody is there. One that does not answer is an error.
-async fn ask(client: &Client) -> Result<Option<StatusAnswer>, Failure> {
-    match timeout(PATIENCE, client.status()).await {
+/// The status, or none if nobody is there. One that does not answer is an error. By a client of its own each time: one that has talked to a
+/// daemon before waits for seconds until that is back.
+async fn ask(context: &Context) -> Result<Option<StatusAnswer>, Failure> {
+    match timeout(PATIENCE, context.quiet_client().status()).await {
         Ok(Ok(answer)) => Ok(Some(answer)),
         Ok(Err(error)) if error.is_nobody_there() => Ok(None),
         Ok(Err(error)) => Err(error.into()),

@@ -5,6 +5,7 @@ mod checks;
 use std::time::Duration;
 
 use clap::Args;
+use homing_model::api::{ConfigurationInfo, DaemonInfo};
 use homing_model::{Code, Problem};
 use homing_server::token;
 use serde::Serialize;
@@ -60,8 +61,9 @@ impl Check {
 pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     let mut list = checks::home(context);
     list.push(checks::socket(&context.home));
-    list.push(checks::configuration(context));
-    list.push(daemon(context)?);
+    let (daemon, in_force) = daemon(context)?;
+    list.push(checks::configuration(context, in_force.as_ref()));
+    list.push(daemon);
     list.push(listener(context)?);
     list.push(checks::reserve(&context.home));
     list.push(ledger(context)?);
@@ -69,6 +71,7 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::lingering(&context.surroundings));
     list.extend(checks::agents(context));
     list.extend(checks::wakes(context));
+    list.extend(checks::hooks(context));
     let failed = list.iter().any(|check| check.state == State::Fail);
     if context.json {
         context.console.json(&serde_json::json!({ "ok": !failed, "checks": list }))?;
@@ -79,24 +82,17 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     Ok(if failed { exit_code::FAILED } else { exit_code::DONE })
 }
 
-fn daemon(context: &Context) -> Result<Check, Failure> {
+/// Whether the daemon is well, and by which configuration it goes.
+fn daemon(context: &Context) -> Result<(Check, Option<ConfigurationInfo>), Failure> {
     let client = context.quiet_client();
     let asked = context
         .block_on(async { Ok(tokio::time::timeout(Duration::from_secs(5), client.status()).await) })?;
-    Ok(match asked {
-        Ok(Ok(answer)) => match answer.daemon.degraded {
-            Some(why) => Check::fail(
-                "daemon",
-                format!("it accepts nothing new: {why}"),
-                "Mend that; running tasks are not affected.",
-            ),
-            None if answer.daemon.version != env!("CARGO_PKG_VERSION") => Check::warn(
-                "daemon",
-                format!("version {} runs, this is {}", answer.daemon.version, env!("CARGO_PKG_VERSION")),
-                "`homing daemon restart` replaces it; tasks run on.",
-            ),
-            None => Check::ok("daemon", format!("running, pid {}", answer.daemon.pid)),
-        },
+    let mut in_force = None;
+    let check = match asked {
+        Ok(Ok(answer)) => {
+            in_force = answer.configuration;
+            well(&answer.daemon)
+        }
         Ok(Err(error)) if error.is_nobody_there() => {
             Check::ok("daemon", "not running; the next command that needs it starts it")
         }
@@ -109,7 +105,24 @@ fn daemon(context: &Context) -> Result<Check, Failure> {
             "it does not answer",
             "`homing daemon restart`; daemon.log in the home may say why.",
         ),
-    })
+    };
+    Ok((check, in_force))
+}
+
+fn well(daemon: &DaemonInfo) -> Check {
+    match &daemon.degraded {
+        Some(why) => Check::fail(
+            "daemon",
+            format!("it accepts nothing new: {why}"),
+            "Mend that; running tasks are not affected.",
+        ),
+        None if daemon.version != env!("CARGO_PKG_VERSION") => Check::warn(
+            "daemon",
+            format!("version {} runs, this is {}", daemon.version, env!("CARGO_PKG_VERSION")),
+            "`homing daemon restart` replaces it; tasks run on.",
+        ),
+        None => Check::ok("daemon", format!("running, pid {}", daemon.pid)),
+    }
 }
 
 /// Whether the loopback listener is open, and its token nobody else's.

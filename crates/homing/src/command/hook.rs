@@ -9,6 +9,7 @@
 
 mod event;
 mod input;
+pub(crate) mod misuse;
 mod running;
 mod seat;
 mod waiter;
@@ -48,7 +49,8 @@ const HELD: &str = "hold=true";
 never starts the daemon, and says nothing where there is nothing to say.
 
 Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
-waits in the background for the next result of the session and wakes it.
+waits in the background for the next result of the session and wakes it. Any other is nothing to the agent; typed on a \
+terminal it is an error, and `homing doctor` tells of the last one that an agent called.
 
 Examples:
   homing hook claude Stop                 at the end of a turn: what has ended meanwhile
@@ -76,17 +78,10 @@ struct Hook<'a> {
 
 /// Does what the event asks for; 0 whatever happens, and 2 to wake the session.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let agent = match options.agent.parse() {
-        Ok(agent) if agent != Agent::Opencode => agent,
-        _ => {
-            return Err(Failure::usage(
-                format!("`{}` has no hooks that homing knows", options.agent.escape_debug()),
-                "Use `homing hook claude|codex|gemini EVENT`.",
-            ));
-        }
+    let agent = misuse::agent_with_hooks(&options.agent);
+    let (Some(agent), Some(event)) = (agent, Event::parse(&options.event)) else {
+        return misuse::tell(&options.agent, &options.event, context);
     };
-    // An event of a later release: nothing to do, and no reason to trouble the agent.
-    let Some(event) = Event::parse(&options.event) else { return Ok(exit_code::DONE) };
     context.block_on(async {
         let Some(input) = input::read(context).await else { return Ok(exit_code::DONE) };
         // What a subagent does is no turn of the session.

@@ -62,7 +62,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client();
     let answer = context.block_on(async {
         if nothing || (options.eof && piped) {
-            let id = client.task(&options.id).await?.id;
+            let look = client.task(&options.id).await;
+            let id = look.map_err(|error| wording::refused("input", &options.id, error))?.id;
             let mut sending = pin!(pump::stdin(&client, &id, options.eof));
             let sent = tokio::select! {
                 sent = &mut sending => sent,

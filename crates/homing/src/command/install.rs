@@ -4,6 +4,7 @@
 //! Nothing else in a file changes by a byte, and `--uninstall` leaves what was there before. Each file is replaced in one step; a crash
 //! between two of them is mended by running the command again, either way.
 
+mod backup;
 mod change;
 mod diff;
 mod edit;
@@ -18,6 +19,7 @@ use clap::Args;
 use homing_model::{Agent, Problem};
 use serde_json::json;
 
+use crate::command::hook::misuse;
 use crate::console::Tint;
 use crate::context::Context;
 use crate::exit_code;
@@ -29,7 +31,8 @@ use wiring::Scope;
 #[command(
     after_help = "It writes the MCP server, the hooks (claude, codex, gemini), a plugin (opencode) and a short skill into the agent's own
 configuration, and leaves everything else there as it is, to the byte. Beside each file that it changes it keeps
-NAME.homing-backup until `--uninstall`. The command that is written is the place where your shell finds homing, so
+NAME.homing-backup until `--uninstall`; with --project the backups are in homing's own home, where nobody commits
+them. The command that is written is the place where your shell finds homing, so
 that an upgrade there is all it takes; with --project it is the bare name, since others have it elsewhere.
 
 Examples:
@@ -68,12 +71,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         }
     } else {
         let mut done = Vec::new();
-        let outcome = changes
-            .iter()
-            .try_for_each(|change| change::carry_out(change, options.project).map(|()| done.push(change)));
+        let outcome = changes.iter().try_for_each(|change| {
+            change::carry_out(change, &wiring, options.project).map(|()| done.push(change))
+        });
         // Also where another one failed: these were written.
         let told = if context.json { Ok(()) } else { tell(&done, context) };
         outcome?;
+        misuse::forget(&context.home);
         told?;
     }
     if context.json {

@@ -60,7 +60,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let client = context.client();
     context.block_on(async {
-        let id = client.task(&options.id).await?.id;
+        let look = client.task(&options.id).await;
+        let id = look.map_err(|error| wording::refused("output", &options.id, error))?.id;
         Reading::new(options, context, &client, &id).read().await?;
         Ok(exit_code::DONE)
     })

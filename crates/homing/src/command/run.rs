@@ -12,7 +12,7 @@ use crate::failure::{Failure, heard, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
-use crate::{exit_code, program, pump, symbol, wording};
+use crate::{exit_code, program, pump, stranger, symbol, wording};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -120,6 +120,11 @@ pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> R
         context.console.note(&joined(spec, &submitted.task));
     } else if let Some(less) = told_less(spec, &submitted.task) {
         context.console.note(&less);
+    }
+    if !submitted.joined {
+        for note in stranger::notes(spec, &submitted.task, client, context).await {
+            context.console.note(&note);
+        }
     }
     Ok(submitted)
 }

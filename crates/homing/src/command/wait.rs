@@ -24,6 +24,10 @@ const COMPLETED: &str = "task.completed";
   homing wait --timeout 30s build    123 if it still runs then
   homing wait --ack @last            and take its result out of the inbox
 
+Waiting is looking: the end stays in your inbox until you acknowledge it (--ack, `homing ack`,
+`homing inbox --ack`), since you may be elsewhere when it comes. To an agent's session that waits
+the answer is the hand-over, and its next call acknowledges it.
+
 Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running,
 124 timed out, 125 homing failed, 126/127 could not be started.")]
 pub(crate) struct Options {
@@ -50,7 +54,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let answer = context.block_on(async {
         let mut ids = Vec::new();
         for id in &options.ids {
-            ids.push(client.task(id).await?.id);
+            ids.push(client.task(id).await.map_err(|error| wording::refused("wait", id, error))?.id);
         }
         let mode = if options.any { Mode::Any } else { Mode::All };
         Ok(client.wait_as(&ids, mode, options.timeout, told).await?)

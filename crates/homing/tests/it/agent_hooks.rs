@@ -155,6 +155,33 @@ fn what_makes_no_sense_is_met_with_silence_and_never_with_the_code_that_blocks()
 }
 
 #[test]
+fn a_hook_that_makes_no_sense_is_kept_for_the_doctor_and_told_to_whoever_types_it() {
+    let home = super::home();
+    let doctor = || {
+        let answer = home.cli(["doctor", "--json"]).json();
+        let checks = answer["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["name"] == "hook")
+    };
+    silent(&hook(&home, &["claude", "Stpo"], &session("s")));
+    assert!(!home.path().exists(), "no home is made for it");
+    let _ = home.daemon_pid();
+    assert_eq!(doctor(), None);
+    for words in [["claude", "Stpo"], ["calude", "Stop"]] {
+        let output = hook(&home, &words, &session("s"));
+        assert!(output.code < 2 && output.stdout.is_empty(), "{output:?}");
+        let told = doctor().unwrap();
+        let line = format!("`homing hook {}`", words.join(" "));
+        assert!(told["state"] == "warn" && told["detail"].as_str().unwrap().contains(&line), "{told}");
+    }
+    // Typed on a terminal.
+    let typed =
+        home.submit(&["--pty"], &format!("'{}' hook claude Stpo; echo code $?", home.program().display()));
+    let _ = home.ended(&typed);
+    let said = String::from_utf8_lossy(&home.output(&typed)).into_owned();
+    assert!(said.contains("did you mean `Stop`?") && said.contains("code 1"), "{said}");
+}
+
+#[test]
 fn a_hook_starts_no_daemon_and_says_nothing_where_none_runs() {
     let home = super::home();
     for event in ["Stop", "SessionStart", "UserPromptSubmit", "SessionEnd", "rewake"] {

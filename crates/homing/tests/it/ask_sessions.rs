@@ -79,6 +79,54 @@ fn what_cannot_go_on_is_refused_by_name() {
 }
 
 #[test]
+fn an_agent_of_ones_own_goes_on_in_the_session_that_it_named_last() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let config = "[agents.mine]\nargv = [\"mine\"]\nresume = [\"mine\", \"--in\", \"{session}\"]\nanswer = \"/said\"\nsession = \"/id\"\n\
+        [agents.mute]\nargv = [\"mine\"]\nresume = [\"mine\", \"--in\", \"{session}\"]\nanswer = \"/said\"\n";
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    home.does(["daemon", "restart"]);
+    let names = |id: &str| {
+        let line = print(&json!({ "said": "yes", "id": id }));
+        fake(
+            &home,
+            "mine",
+            &format!("echo \"$*\" >> {}/calls; cat > /dev/null; {line}", home.scratch().display()),
+        );
+    };
+    let asked = |words: &[&str]| {
+        let id = ask(&home, &[&["--agent", "mine"], words, &["why?"]].concat()).ok().text();
+        (id.clone(), home.ended(&id)["agent"]["session_id"].clone())
+    };
+    names("first-session");
+    let (first, session) = asked(&[]);
+    assert_eq!(session, "first-session");
+    // Some go on under another id, and say so.
+    names("second-session");
+    let (second, session) = asked(&["--continue", &first]);
+    assert_eq!(session, "second-session");
+    // One that says nothing of it is still in the one that it was given.
+    names("");
+    let (third, session) = asked(&["--continue", &second]);
+    assert_eq!(session, "second-session");
+    assert_eq!(asked(&["--continue", &third]).1, "second-session");
+    assert_eq!(asked(&["--continue", &first]).1, "first-session", "what was asked for is what goes on");
+    let calls: Vec<_> = home.truth("calls").lines().map(str::to_owned).collect();
+    assert_eq!(
+        calls,
+        ["", "--in first-session", "--in second-session", "--in second-session", "--in first-session"]
+    );
+    let mute = ask(&home, &["--agent", "mute", "why?"]).ok().text();
+    assert_eq!(home.ended(&mute)["agent"]["session_id"], json!(null), "nobody said where to look");
+    let refused = ask(&home, &["--continue", &mute, "and?"]);
+    assert!(
+        refused.stderr.contains("HM0072") && refused.stderr.contains("`session` in its part of config.toml"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
 fn what_an_agent_kept_of_a_session_goes_with_its_last_task() {
     let home = super::home();
     let kept = keeps_a_transcript(&home);

@@ -12,6 +12,14 @@ fn line(text: &str, key: &str) -> String {
     found.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What the doctor says of it.
+fn doctor(home: &Home) -> (String, String) {
+    let answer = home.cli(["doctor", "--json"]).json();
+    let check = answer["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "config");
+    let text = |name: &str| check.expect("a check")[name].as_str().expect("a text").to_owned();
+    (text("state"), text("detail"))
+}
+
 #[test]
 fn the_configuration_in_force_is_shown_and_a_file_that_has_changed_since_is_told() {
     let home = super::home();
@@ -29,7 +37,13 @@ fn the_configuration_in_force_is_shown_and_a_file_that_has_changed_since_is_told
     assert_eq!((&json["changed"][0], &json["values"]["stop"]["grace"]), (&"stop.grace".into(), &"5s".into()));
     let status = home.cli(["status"]).ok().text();
     assert!(status.contains("config.toml has changed since; `homing daemon restart`"), "{status}");
+    let (state, told) = doctor(&home);
+    assert!(
+        state == "warn" && told.contains("config.toml is not in force: it has changed"),
+        "{state}: {told}"
+    );
     home.does(["daemon", "restart"]);
+    assert_eq!(doctor(&home).0, "ok");
     let shown = home.cli(["config"]).ok();
     assert_eq!(
         (line(&shown.text(), "grace"), shown.stderr.as_str()),
@@ -56,6 +70,9 @@ fn a_broken_file_is_shown_with_what_is_in_force_instead() {
         );
         let status = home.cli(["status"]).ok().text();
         assert!(status.contains(&format!("config      broken, {how} is in force: ")), "{status}");
+        let (state, told) = doctor(&home);
+        assert!(state == "fail" && told.contains("line 2"), "{state}: {told}");
+        assert!(told.ends_with("the daemon goes by what was good before"), "{told}");
         let status = home.cli(["status", "--json"]).ok().json();
         assert!(status["configuration"]["problem"].as_str().unwrap().contains("line 2"), "{status}");
         assert_eq!(status["configuration"]["values"]["nested"]["depth"], 7);

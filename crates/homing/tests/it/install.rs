@@ -18,9 +18,13 @@ fn user(home: &Home) -> PathBuf {
 }
 
 fn install(home: &Home, words: &[&str]) -> Output {
+    install_in(home, &user(home), words)
+}
+
+fn install_in(home: &Home, folder: &Path, words: &[&str]) -> Output {
     let mut command = home.command();
     // As for most people: the home is where nobody has to name it.
-    command.env_remove("HOMING_HOME").env("HOME", user(home)).current_dir(user(home));
+    command.env_remove("HOMING_HOME").env("HOME", user(home)).current_dir(folder);
     for name in ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "GEMINI_CLI_HOME"] {
         command.env_remove(name);
     }
@@ -288,10 +292,16 @@ fn a_server_of_ours_is_brought_up_to_date_and_goes_also_from_a_file_that_was_edi
 #[test]
 fn a_project_gets_files_that_hold_for_everybody() {
     let home = super::home();
-    let project = user(&home);
+    let project = user(&home).join("project");
+    fs::create_dir(&project).expect("a folder");
     for agent in AGENTS {
-        let _ = install(&home, &[agent, "--project"]).ok();
+        let _ = install_in(&home, &project, &[agent, "--project"]).ok();
     }
+    assert!(
+        !tree(&project).keys().any(|path| path.to_string_lossy().contains("backup")),
+        "{:?}",
+        tree(&project)
+    );
     assert_eq!(json(&project.join(".mcp.json"))["mcpServers"]["homing"]["command"], "homing");
     let hooks = json(&project.join(".claude/settings.json"));
     assert_eq!(hooks["hooks"]["Stop"][0]["hooks"][0]["command"], "homing hook claude Stop");
@@ -299,9 +309,69 @@ fn a_project_gets_files_that_hold_for_everybody() {
         project.join(".agents/skills/homing/SKILL.md").exists() && project.join("opencode.json").exists()
     );
     for agent in AGENTS {
-        let _ = install(&home, &[agent, "--project", "--uninstall"]).ok();
+        let _ = install_in(&home, &project, &[agent, "--project", "--uninstall"]).ok();
     }
     assert!(tree(&project).is_empty(), "{:?}", tree(&project));
+    assert!(!user(&home).join(".local/state/homing/backups").exists(), "nothing is kept any longer");
+}
+
+#[test]
+fn what_a_project_had_is_restored_from_the_home_and_from_where_earlier_releases_kept_it() {
+    let home = super::home();
+    let project = user(&home).join("project");
+    put(&project.join(".mcp.json"), "{ \"mcpServers\" : { } } // ours\n");
+    put(&project.join(".claude/settings.json"), "{\"model\":\t\"x\"}");
+    let before = tree(&project);
+    for earlier in [false, true] {
+        let _ = install_in(&home, &project, &["claude", "--project"]).ok();
+        assert_ne!(tree(&project), before);
+        let kept = user(&home).join(".local/state/homing/backups");
+        assert_eq!(fs::read_dir(&kept).expect("kept").count(), 3);
+        if earlier {
+            fs::remove_dir_all(&kept).expect("removed");
+            for (path, text) in [
+                (".mcp.json", "{ \"mcpServers\" : { } } // ours\n"),
+                (".claude/settings.json", "{\"model\":\t\"x\"}"),
+            ] {
+                put(&project.join(format!("{path}.homing-backup")), text);
+            }
+            let absent = "homing: there was no such file; missing folders: 2\n";
+            put(&project.join(".claude/skills/homing/SKILL.md.homing-backup"), absent);
+        }
+        let gone = install_in(&home, &project, &["claude", "--project", "--uninstall"]).ok();
+        assert!(gone.stderr.contains("its files are as they were"), "{}", gone.stderr);
+        assert_eq!(tree(&project), before, "earlier: {earlier}");
+    }
+}
+
+#[test]
+fn a_server_of_ours_is_known_by_what_it_says_where_the_backup_is_gone() {
+    let home = super::home();
+    let path = user(&home).join(".claude.json");
+    let backup = path.with_file_name(".claude.json.homing-backup");
+    put(&path, "{\"a\": 1}");
+    let _ = install(&home, &["claude"]).ok();
+    let ours = json(&path)["mcpServers"]["homing"]["command"].as_str().expect("a program").to_owned();
+    fs::remove_file(&backup).expect("removed");
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace(&ours, "/old/place/homing")).expect("written");
+    let done = install(&home, &["claude"]).ok();
+    assert!(!done.stderr.contains("is left as it is"), "{}", done.stderr);
+    assert_eq!(
+        json(&path)["mcpServers"]["homing"]["command"].as_str(),
+        Some(ours.as_str()),
+        "brought up to date"
+    );
+    // One that says more than we would is somebody's own, whatever else is there.
+    let text = fs::read_to_string(&path).expect("there");
+    fs::write(&path, text.replace("\"mcp\"", "\"mcp\", \"--owner\", \"ci\"")).expect("written");
+    let done = install(&home, &["claude"]).ok();
+    assert!(done.stderr.contains("is left as it is"), "{}", done.stderr);
+    fs::remove_file(&backup).expect("it was noted that it was there");
+    fs::write(&path, text).expect("written");
+    let gone = install(&home, &["claude", "--uninstall"]).ok();
+    assert!(!gone.stderr.contains("stays in"), "{}", gone.stderr);
+    assert_eq!(json(&path), serde_json::json!({ "a": 1 }));
 }
 
 #[test]

@@ -86,6 +86,59 @@ fn what_was_turned_on_stays_on_and_what_was_turned_off_stays_off() {
     assert_eq!(home.get("/v1/listener").json()["enabled"], false);
 }
 
+fn free_port() -> u16 {
+    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// Has the daemon read its configuration again.
+fn reload(home: &Home) {
+    let pid = home.daemon_pid().to_string();
+    assert!(std::process::Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+}
+
+/// Until the daemon has looked around twice.
+fn two_passes(home: &Home) {
+    let passes = || home.cli(["status", "--json"]).ok().json()["reconcile"]["passes"].as_u64().unwrap();
+    let before = passes();
+    wait_for("two passes", || (passes() >= before + 2).then_some(()));
+}
+
+#[test]
+fn a_port_holds_for_as_long_as_the_configuration_names_it() {
+    let named =
+        |port: &str| format!("[reconcile]\ninterval = \"100ms\"\n[listener]\nenabled = true\n{port}\n");
+    let (first, second) = (free_port(), free_port());
+    let home = configured(&named(&format!("port = {first}")));
+    let _ = home.daemon_pid();
+    assert_eq!(port(&home), first);
+    configure(&home, &named(&format!("port = {second}")));
+    home.does(["daemon", "restart"]);
+    assert_eq!(port(&home), second, "also by the next daemon");
+    let other = home.post("/v1/listener", &serde_json::json!({ "port": first }));
+    assert_eq!(other.status, 422, "{}", other.json());
+    assert!(other.json()["detail"].as_str().unwrap().contains(&second.to_string()), "{}", other.json());
+    configure(&home, &named(&format!("port = {first}")));
+    reload(&home);
+    wait_for("the other port", || (port(&home) == first).then_some(()));
+    configure(&home, &named(""));
+    reload(&home);
+    let drawn = wait_for("any port", || Some(port(&home)).filter(|port| ![first, second].contains(port)));
+    home.does(["daemon", "restart"]);
+    assert_eq!(port(&home), drawn, "one that was drawn is kept");
+}
+
+#[test]
+fn whoever_turns_it_off_outweighs_the_configuration_until_that_changes_or_the_next_start() {
+    let home = configured("[reconcile]\ninterval = \"100ms\"\n[listener]\nenabled = true\n");
+    let _ = home.daemon_pid();
+    let before = port(&home);
+    home.does(["mcp", "--http", "--off"]);
+    two_passes(&home);
+    assert_eq!(home.get("/v1/listener").json()["enabled"], false, "no look around turns it on again");
+    home.does(["daemon", "restart"]);
+    assert_eq!(port(&home), before);
+}
+
 #[test]
 fn p11_the_token_is_shown_when_it_is_asked_for_and_is_nowhere_else() {
     let home = configured("[listener]\nenabled = true\n");

@@ -97,6 +97,25 @@ fn p11_a_command_inside_a_task_reaches_what_it_started_and_nothing_else() {
 }
 
 #[test]
+fn a_refusal_inside_a_task_names_the_command_and_the_rule() {
+    let home = super::home();
+    let foreign = foreign(&home);
+    let script = r#"
+    for line in "token rotate" "daemon stop" gc "mcp --http" "mcp --http --off" "wait $F" "output $F" "show $F" "stop $F" "inbox" "forget $E"; do
+        echo "$line: $(inside $line 2>&1 < /dev/null | head -n 1)" >> said
+    done"#;
+    let _ = run(&home, &[], &format!("{foreign}{script}"));
+    let said = home.truth("said");
+    assert_eq!(said.lines().count(), 11, "{said}");
+    for line in said.lines() {
+        let (typed, told) = line.split_once(": ").unwrap();
+        let words: Vec<_> = typed.split(' ').take_while(|word| !word.starts_with("t-")).collect();
+        assert!(told.contains(&format!("`{}`", words.join(" "))), "{line}");
+        assert!(told.contains("(rule `nested_"), "{line}");
+    }
+}
+
+#[test]
 fn p11_a_task_that_may_say_who_is_told_may_do_the_rest_too() {
     let home = super::home();
     let foreign = foreign(&home);
@@ -228,8 +247,14 @@ fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
     let answered = home.truth("answered");
     let answer =
         |id: u32| answered.lines().find(|line| line.contains(&format!("\"id\":{id}"))).unwrap().to_owned();
-    for (id, rule) in [(2, "HM0053"), (3, "HM0053"), (4, "HM0038")] {
-        assert!(answer(id).contains(rule), "{id}: {}", answer(id));
+    for (id, rule, what, next) in [
+        (2, "HM0053", "`stop` of task", "the tool `list`"),
+        (3, "HM0053", "`output` of task", "the tool `list`"),
+        (4, "HM0038", "`notify_on_complete` is not for callers inside a task", "call `wait`"),
+    ] {
+        let said = answer(id);
+        assert!(said.contains(rule) && said.contains(what) && said.contains(next), "{id}: {said}");
+        assert!(said.contains("nested_") && !said.contains("`homing "), "{id}: {said}");
     }
     let list = home.cli(["list", "--all", "--json"]).ok().json();
     assert!(list["items"].as_array().unwrap().iter().all(|one| one["command"] != "true"), "{list}");

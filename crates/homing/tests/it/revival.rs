@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use homing_testkit::{Home, alive, drift, gate, wait_for};
 
@@ -173,4 +173,17 @@ fn a_restart_from_inside_a_task_is_refused_before_anything_is_stopped() {
     assert_eq!(task["outcome"]["exit_code"], 69, "{task}");
     assert!(String::from_utf8_lossy(&home.output(task["id"].as_str().unwrap())).contains("HM0021"));
     assert_eq!(home.daemon_pid(), daemon);
+}
+
+#[test]
+fn a_restart_is_over_as_soon_as_the_next_daemon_answers() {
+    let home = home();
+    let before = home.daemon_pid();
+    // A client that waits for the daemon that it has talked to takes more than four seconds, every time.
+    let quick = (0..3).any(|_| {
+        let begun = Instant::now();
+        home.does(["daemon", "restart"]);
+        begun.elapsed() < Duration::from_secs(3)
+    });
+    assert!(quick && home.daemon_pid() != before);
 }

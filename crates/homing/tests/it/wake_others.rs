@@ -225,6 +225,31 @@ fn whoever_names_a_session_as_its_owner_can_have_it_woken() {
 }
 
 #[test]
+fn a_session_that_nobody_has_heard_of_is_told_to_whoever_names_it() {
+    let home = super::home();
+    let user = home.scratch().join("user");
+    let told = |target: &str| {
+        let output =
+            home.command().env("HOME", &user).args(["run", "--notify", target, "true"]).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (accepted, said) = told("wake:claude:TYPO");
+    assert!(accepted && said.contains("no session `claude:TYPO` is known here"), "{said}");
+    assert!(said.contains("UUIDs") && said.contains("next: "), "{said}");
+    let (accepted, said) = told("wake:codex:0b6e2f0a-1c2d-4e5f-8a9b-0c1d2e3f4a5b");
+    assert!(accepted && said.contains("no session `codex:0b6e") && !said.contains("UUIDs"), "{said}");
+    for malformed in ["wake:claude:", "wake:claude:a b", "wake:claude:--resume", "wake:codex:../x"] {
+        let (accepted, said) = told(malformed);
+        assert!(!accepted && said.contains("HM00"), "{malformed}: {said}");
+    }
+    fs::create_dir_all(user.join(".claude/projects/-here")).unwrap();
+    fs::write(user.join(".claude/projects/-here/known.jsonl"), "").unwrap();
+    assert_eq!(told("wake:claude:known"), (true, String::new()), "its agent has a file of it");
+    let _ = home.cli(["run", "--owner", "claude:asked", "true"]).ok();
+    assert_eq!(told("wake:claude:asked"), (true, String::new()), "it has asked for something before");
+}
+
+#[test]
 fn a_desktop_notification_is_refused_where_nothing_can_show_it() {
     let home = super::home();
     let there = ["/usr/local/bin", "/usr/bin", "/bin"]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use homing_client::SOCKET;
 use homing_deliver::wake::{Survey, survey};
+use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 use homing_model::shell::quote;
 use homing_model::units::show_size;
 use homing_model::{Agent, TaskId};
@@ -15,6 +16,7 @@ use homing_store::sqlite::RESERVE;
 use homing_store::sqlite::filesystem::network;
 
 use super::Check;
+use crate::command::hook::misuse;
 use crate::command::install;
 use crate::context::Context;
 use crate::surroundings::Surroundings;
@@ -135,6 +137,19 @@ pub(super) fn agents(context: &Context) -> Vec<Check> {
     Agent::ALL.map(one).into()
 }
 
+/// The last hook that an agent called and that makes no sense, if there was one lately.
+pub(super) fn hooks(context: &Context) -> Option<Check> {
+    let misuse = misuse::last(&context.home, context.now())?;
+    let detail =
+        format!("an agent called `{}` at {}, which means nothing to this release", misuse.line(), misuse.at);
+    let file = misuse::place(&context.home);
+    let advice = format!(
+        "Mend it in the agent's settings, or have `homing install AGENT` write the hooks; then delete {}.",
+        file.display()
+    );
+    Some(Check::warn("hook", detail, advice))
+}
+
 /// By which ways each agent that is here can be woken.
 pub(super) fn wakes(context: &Context) -> Vec<Check> {
     const NAME: &str = "wake";
@@ -217,16 +232,48 @@ pub(super) fn reserve(home: &Path) -> Check {
     }
 }
 
-/// The configuration file.
-pub(super) fn configuration(context: &Context) -> Check {
+/// The configuration file, and whether it is what the daemon goes by, where one runs.
+pub(super) fn configuration(context: &Context, in_force: Option<&ConfigurationInfo>) -> Check {
     let path = match places::configuration(context.home_flag.as_deref(), &context.surroundings) {
         Ok(path) => path,
-        Err(problem) => return Check::fail("config", problem.detail, problem.advice),
+        Err(problem) => return Check::fail(CONFIG, problem.detail, problem.advice),
     };
     match entry::effective_configuration(&path) {
-        Ok(_) if path.exists() => Check::ok("config", path.display().to_string()),
-        Ok(_) => Check::ok("config", "none; the defaults apply"),
-        Err(problem) => Check::fail("config", problem.detail, problem.advice),
+        Ok(_) => sound(&path, in_force),
+        Err(problem) if in_force.is_some() => {
+            let detail = format!("{}; the daemon goes by what was good before", problem.detail);
+            Check::fail(CONFIG, detail, problem.advice)
+        }
+        Err(problem) => Check::fail(CONFIG, problem.detail, problem.advice),
+    }
+}
+
+const CONFIG: &str = "config";
+
+fn sound(path: &Path, in_force: Option<&ConfigurationInfo>) -> Check {
+    let shown = path.display();
+    let advice =
+        "`homing daemon restart` takes it over, and tasks run on; `homing config` shows what is in force.";
+    match in_force {
+        Some(info) if Path::new(&info.path) != path => Check::warn(
+            CONFIG,
+            format!("the daemon reads {}, and from here it would be {shown}", info.path),
+            "The environment that the daemon was started with named another; `homing daemon restart` here makes it this one.",
+        ),
+        Some(info) if info.changed => Check::warn(
+            CONFIG,
+            format!("{shown} is not in force: it has changed since the daemon read it"),
+            advice,
+        ),
+        Some(info) if info.source == ConfigurationSource::LastGood => Check::warn(
+            CONFIG,
+            format!(
+                "{shown} was broken when the daemon began, which goes by the last good one; it is sound again"
+            ),
+            advice,
+        ),
+        Some(_) | None if path.exists() => Check::ok(CONFIG, shown.to_string()),
+        Some(_) | None => Check::ok(CONFIG, "none; the defaults apply"),
     }
 }
 

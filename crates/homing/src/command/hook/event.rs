@@ -19,6 +19,10 @@ pub(super) enum Event {
 }
 
 impl Event {
+    /// As they are usually written.
+    pub(super) const NAMES: [&str; 7] =
+        ["Stop", "SessionStart", "UserPromptSubmit", "SessionEnd", "rewake", "AfterAgent", "BeforeAgent"];
+
     /// By its name, however it is written; none that this release does not know.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -74,6 +78,7 @@ mod tests {
         ] {
             assert_eq!(Event::parse(name), Some(event), "{name}");
         }
+        assert!(Event::NAMES.iter().all(|name| Event::parse(name).is_some()));
         for name in ["", "SubagentStop", "PreToolUse", "stopp"] {
             assert_eq!(Event::parse(name), None, "{name}");
         }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use homing_model::{Code, Problem};
 
+use super::backup::{Before, Shelf};
 use super::edit::{self, Edit, Whose};
-use super::file::{self, Before};
+use super::file;
 use super::wiring::Wiring;
 
 /// What happens to one file.
@@ -19,6 +20,8 @@ pub(super) struct Change {
     pub(super) to: Option<String>,
     /// What is to be kept of it first.
     keep: Option<Before>,
+    /// Whether that is kept although the file does not change: it shows later whose a server in it is.
+    note: bool,
     /// Whether what was kept of it is no longer needed.
     forget: bool,
     /// How many folders above it go with it, if they are empty.
@@ -62,8 +65,22 @@ fn check(edit: &Edit, from: &str, to: &str) -> Result<(), Problem> {
     Err(Problem::new(Code::Internal, detail))
 }
 
-fn load(path: &Path) -> Result<Option<Before>, Problem> {
-    Before::load(path).map_err(|error| unreadable(&Before::place(path), &error))
+fn load(shelf: &Shelf, path: &Path) -> Result<Option<Before>, Problem> {
+    shelf.load(path).map_err(|error| unreadable(&shelf.place(path), &error))
+}
+
+fn text_of(path: &Path) -> Result<Option<String>, Problem> {
+    file::read(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Whether something of ours is in any of the files that cannot be somebody else's: then `homing install` was here.
+fn was_here(wiring: &Wiring) -> Result<bool, Problem> {
+    for edit in &wiring.edits {
+        if text_of(edit.path())?.is_some_and(|text| edit.is_marked(&text)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn left(edit: &Edit, text: Option<&str>, whose: Whose) -> Option<String> {
@@ -72,13 +89,15 @@ fn left(edit: &Edit, text: Option<&str>, whose: Whose) -> Option<String> {
 
 /// What has to happen so that everything is there.
 pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
-    wiring.edits.iter().map(install_one).collect()
+    let was_here = was_here(wiring)?;
+    wiring.edits.iter().map(|edit| install_one(edit, &wiring.shelf, was_here)).collect()
 }
 
-fn install_one(edit: &Edit) -> Result<Change, Problem> {
+fn install_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, Problem> {
     let path = edit.path();
-    let from = file::read(path).map_err(|error| unreadable(path, &error))?;
-    let whose = edit.whose(load(path)?.as_ref());
+    let from = text_of(path)?;
+    let before = load(shelf, path)?;
+    let whose = edit.whose(before.as_ref(), from.as_deref(), was_here);
     let to = edit.put_in(from.as_deref(), whose).map_err(|error| refused(path, &error))?;
     check(edit, from.as_deref().unwrap_or_default(), &to)?;
     let untouched = match &from {
@@ -96,6 +115,7 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
         from,
         to: Some(to),
         keep,
+        note: left.is_some() && before.is_none(),
         forget: false,
         folders: 0,
         left,
@@ -105,20 +125,22 @@ fn install_one(edit: &Edit) -> Result<Change, Problem> {
 
 /// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
 pub(super) fn uninstall(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
-    wiring.edits.iter().rev().map(uninstall_one).collect()
+    let was_here = was_here(wiring)?;
+    wiring.edits.iter().rev().map(|edit| uninstall_one(edit, &wiring.shelf, was_here)).collect()
 }
 
-fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
+fn uninstall_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, Problem> {
     let path = edit.path();
-    let from = file::read(path).map_err(|error| unreadable(path, &error))?;
-    let before = load(path)?;
-    let whose = edit.whose(before.as_ref());
+    let from = text_of(path)?;
+    let before = load(shelf, path)?;
+    let whose = edit.whose(before.as_ref(), from.as_deref(), was_here);
     let mut change = Change {
         path: path.to_owned(),
         to: from.clone(),
         left: left(edit, from.as_deref(), whose),
         from,
         keep: None,
+        note: false,
         forget: before.is_some(),
         folders: 0,
         restored: false,
@@ -156,10 +178,10 @@ fn uninstall_one(edit: &Edit) -> Result<Change, Problem> {
 }
 
 /// Does it. A file that changed since it was read is left alone.
-pub(super) fn carry_out(change: &Change, shared: bool) -> Result<(), Problem> {
+pub(super) fn carry_out(change: &Change, wiring: &Wiring, shared: bool) -> Result<(), Problem> {
     let path = &change.path;
     if change.is_one() {
-        let now = file::read(path).map_err(|error| unreadable(path, &error))?;
+        let now = text_of(path)?;
         if now != change.from {
             let detail = format!("{} was changed by somebody else just now", path.display());
             let mut problem = Problem::new(Code::AgentFiles, detail);
@@ -167,26 +189,24 @@ pub(super) fn carry_out(change: &Change, shared: bool) -> Result<(), Problem> {
             return Err(problem);
         }
     }
-    one(change, shared).map_err(|error| {
+    one(change, &wiring.shelf, shared).map_err(|error| {
         Problem::new(Code::AgentFiles, format!("{} cannot be written: {error}", path.display()))
     })
 }
 
-fn one(change: &Change, shared: bool) -> io::Result<()> {
+fn one(change: &Change, shelf: &Shelf, shared: bool) -> io::Result<()> {
     let path = &change.path;
+    if let Some(before) = change.keep.as_ref().filter(|_| change.is_one() || change.note) {
+        shelf.keep(before, path)?;
+    }
     match (&change.to, change.is_one()) {
         (_, false) => {}
-        (Some(text), true) => {
-            if let Some(before) = &change.keep {
-                before.keep(path)?;
-            }
-            file::write(path, text, shared)?;
-        }
+        (Some(text), true) => file::write(path, text, shared)?,
         (None, true) => file::remove(path, 0)?,
     }
     if change.forget {
-        file::remove(&Before::place(path), 0)?;
+        shelf.forget(path)?;
     }
-    // Only now: the backup was in there too.
+    // Only now: the backup may have been in there too.
     if change.to.is_none() && change.from.is_some() { file::remove(path, change.folders) } else { Ok(()) }
 }

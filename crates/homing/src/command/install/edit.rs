@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use homing_model::Agent;
 use serde_json::Value;
 
-use super::file::Before;
+use super::backup::Before;
 use super::jsonc::{Kind, Node, parse};
 use super::splice::{self, Which, append, elements, remove, set};
 
@@ -49,7 +49,7 @@ pub(super) struct Own {
 /// Whose a server is that has our name and calls homing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// It was not there before: it is brought up to date, and taken out.
+    /// It was not there before, or is as we write it where we have been: it is brought up to date, and taken out.
     Ours,
     /// It was there before, or nothing shows that it was not: it stays as it is.
     Theirs,
@@ -84,14 +84,26 @@ impl Edit {
         }
     }
 
-    /// Whose a server is that has our name, by how the file was before, if that is known.
-    pub(super) fn whose(&self, before: Option<&Before>) -> Whose {
+    /// Whose a server is that has our name: by how the file was before, if that is known; else by what it says, where `homing install` was
+    /// here before (`was_here`).
+    pub(super) fn whose(&self, before: Option<&Before>, now: Option<&str>, was_here: bool) -> Whose {
         let was_there = match (self, before) {
             (Self::Members(members), Some(Before::Text(text))) => members.any_in(text),
-            (Self::Members(_), None) => true,
+            (Self::Members(members), None) => {
+                !(was_here && now.is_some_and(|now| members.are_as_we_write(now)))
+            }
             (Self::Members(_), Some(Before::Absent(_))) | (Self::Block(_) | Self::Own(_), _) => false,
         };
         if was_there { Whose::Theirs } else { Whose::Ours }
+    }
+
+    /// Whether something is in a text that nobody else would have written: our hooks, our marks, a file of ours.
+    pub(super) fn is_marked(&self, text: &str) -> bool {
+        match self {
+            Self::Members(members) => members.has_hooks(text),
+            Self::Block(block) => block.found(text).is_some(),
+            Self::Own(_) => text.contains(OURS),
+        }
     }
 
     /// Where a server is that calls homing and has our name.
@@ -147,6 +159,23 @@ impl Members {
     fn any_in(&self, text: &str) -> bool {
         let root = parse(text).ok().flatten();
         root.is_some_and(|root| self.members.iter().any(|(path, _)| root.at(path).is_some()))
+    }
+
+    /// Whether a hook of ours is in a text.
+    fn has_hooks(&self, text: &str) -> bool {
+        let root = parse(text).ok().flatten();
+        let events = root.as_ref().and_then(|root| root.member(HOOKS)).map(Node::items).unwrap_or_default();
+        events.iter().any(|event| {
+            let groups = elements(root.as_ref(), &[HOOKS, &event.key]);
+            groups.iter().any(|group| self.ours_in(group) > 0)
+        })
+    }
+
+    /// Whether whatever has one of our names is written as we do it, for another home or another place of the program at most.
+    fn are_as_we_write(&self, text: &str) -> bool {
+        let Some(root) = parse(text).ok().flatten() else { return false };
+        let mut there = self.members.iter().filter_map(|(path, ours)| Some((root.at(path)?.value(), ours)));
+        there.all(|(there, ours)| is_as_ours(&there, ours))
     }
 
     fn put_in(&self, text: &str, whose: Whose) -> Result<String, Error> {
@@ -253,17 +282,39 @@ impl Members {
     }
 }
 
-/// Whether a server is one of homing's, as ours are written: a program of that name, perhaps a home, and `mcp`.
-fn calls_homing(server: &Value, ours: &Value) -> bool {
-    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-    let words: Vec<Value> = match server.get("command") {
-        Some(Value::Array(words)) => words.clone(),
-        Some(program) => [program.clone()].into_iter().chain(list(server.get("args"))).collect(),
-        None => Vec::new(),
+/// The program of a server and its arguments.
+fn words(server: &Value) -> Vec<&str> {
+    let (program, rest) = match server.get("command") {
+        Some(Value::Array(words)) => (None, words.as_slice()),
+        program => {
+            let rest = server.get("args").and_then(Value::as_array);
+            (program, rest.map(Vec::as_slice).unwrap_or_default())
+        }
     };
-    let words: Vec<&str> = words.iter().map(|word| word.as_str().unwrap_or_default()).collect();
+    program.into_iter().chain(rest).map(|word| word.as_str().unwrap_or_default()).collect()
+}
+
+/// Whether a server is one of homing's: a program of that name, perhaps a home, and `mcp`.
+fn calls_homing(server: &Value, ours: &Value) -> bool {
+    let words = words(server);
     let named = words.first().is_some_and(|program| *program == "homing" || program.ends_with("/homing"));
     server == ours || (named && matches!(words[1..], ["mcp", ..] | ["--home", _, "mcp", ..]))
+}
+
+/// Whether a server is one of homing's and has nothing that `homing install` would not have written: no further argument, nothing else set,
+/// and the program by its path where we write that.
+fn is_as_ours(server: &Value, ours: &Value) -> bool {
+    let (there, here) = (words(server), words(ours));
+    let by_path = |words: &[&str]| words.first().is_some_and(|program| program.starts_with('/'));
+    let rest = |server: &Value| {
+        let mut rest = server.as_object().cloned().unwrap_or_default();
+        rest.retain(|name, _| name != "command" && name != "args");
+        rest
+    };
+    calls_homing(server, ours)
+        && matches!(there[1..], ["mcp"] | ["--home", _, "mcp"])
+        && by_path(&there) == by_path(&here)
+        && rest(server) == rest(ours)
 }
 
 /// Takes out what is empty where the path leads, and above it, unless it was there before.

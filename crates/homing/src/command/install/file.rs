@@ -1,11 +1,11 @@
-//! The files of an agent: read whole, replaced in one step, with a backup beside them that says how they were.
+//! The files of an agent: read whole, replaced in one step.
 //!
 //! A link is followed, and stays. A crash leaves the old file or the new one; the backup is there before the new one is.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A configuration that is larger is none.
 const MOST: u64 = 64 << 20;
@@ -75,47 +75,6 @@ pub(super) fn missing_folders(path: &Path) -> usize {
     path.ancestors().skip(1).take_while(|folder| !folder.exists()).count()
 }
 
-/// How a file was before anything of ours was in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Before {
-    /// It was not there, and so many folders above it neither.
-    Absent(usize),
-    /// It said this.
-    Text(String),
-}
-
-const ABSENT: &str = "homing: there was no such file; missing folders: ";
-
-impl Before {
-    /// Where it is kept: beside the file.
-    pub(super) fn place(path: &Path) -> PathBuf {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(".homing-backup");
-        path.with_file_name(name)
-    }
-
-    /// What is kept of a file.
-    pub(super) fn load(path: &Path) -> io::Result<Option<Self>> {
-        let Some(text) = read(&Self::place(path))? else { return Ok(None) };
-        let absent = text.strip_prefix(ABSENT).and_then(|count| count.trim().parse().ok());
-        Ok(Some(absent.map_or(Self::Text(text), Self::Absent)))
-    }
-
-    /// Keeps it, with the mode of the file.
-    pub(super) fn keep(&self, path: &Path) -> io::Result<()> {
-        let text = match self {
-            Self::Absent(folders) => &format!("{ABSENT}{folders}\n"),
-            Self::Text(text) => text,
-        };
-        let place = Self::place(path);
-        write(&place, text, false)?;
-        match fs::metadata(path) {
-            Ok(meta) => fs::set_permissions(&place, meta.permissions()),
-            Err(_) => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,18 +102,5 @@ mod tests {
         assert!(read(&folder.path().join("bytes")).is_err());
         std::os::unix::fs::symlink("nowhere", folder.path().join("dangling")).unwrap();
         assert!(read(&folder.path().join("dangling")).is_err());
-    }
-
-    #[test]
-    fn a_backup_tells_an_empty_file_from_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a").join("b").join("settings.json");
-        assert_eq!(missing_folders(&path), 2);
-        for before in [Before::Absent(2), Before::Text(String::new()), Before::Text("{}\n".into())] {
-            before.keep(&path).unwrap();
-            assert_eq!(Before::load(&path).unwrap(), Some(before));
-        }
-        remove(&Before::place(&path), 2).unwrap();
-        assert!(!folder.path().join("a").exists());
     }
 }

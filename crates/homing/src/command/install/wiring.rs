@@ -7,6 +7,7 @@ use homing_model::shell;
 use homing_model::{Agent, Code, Problem};
 use serde_json::{Value, json};
 
+use super::backup::Shelf;
 use super::edit::{Block, Edit, Members, Own};
 use crate::context::Context;
 use crate::entry;
@@ -33,6 +34,8 @@ pub(super) struct Wiring {
     pub(super) edits: Vec<Edit>,
     /// What the user has to know.
     pub(super) note: &'static str,
+    /// Where it is kept how the files were.
+    pub(super) shelf: Shelf,
 }
 
 /// For whom.
@@ -112,13 +115,21 @@ pub(super) fn wiring(agent: Agent, scope: Scope, context: &Context) -> Result<Wi
             problem
         })?,
     };
-    Ok(match agent {
+    let (edits, note) = match agent {
         Agent::Claude => claude(&program, scope, &here, &context.surroundings),
         Agent::Codex => codex(&program, scope, &here, &context.surroundings),
         Agent::Gemini => gemini(&program, scope, &here, &context.surroundings),
         Agent::Opencode => opencode(&program, scope, &here, &context.surroundings),
-    })
+    };
+    let shelf = match scope {
+        Scope::User => Shelf::Beside,
+        Scope::Project => Shelf::Home(context.home.clone()),
+    };
+    Ok(Wiring { edits, note, shelf })
 }
+
+/// What is done for an agent, and what the user has to know.
+type Plan = (Vec<Edit>, &'static str);
 
 /// The skill, in the folder of skills below this one.
 fn skill(folder: &Path) -> Edit {
@@ -130,7 +141,7 @@ fn group(handlers: &[Value]) -> Value {
     json!({ "hooks": handlers })
 }
 
-fn claude(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Wiring {
+fn claude(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Plan {
     let chosen = named(surroundings, "CLAUDE_CONFIG_DIR").filter(|_| scope == Scope::User);
     let servers = match (scope, &chosen) {
         (Scope::Project, _) => here.join(".mcp.json"),
@@ -165,13 +176,10 @@ fn claude(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
         }),
         skill(&root),
     ];
-    Wiring {
-        edits,
-        note: "Sessions of Claude Code that run now know of it after a restart (`claude --continue`).",
-    }
+    (edits, "Sessions of Claude Code that run now know of it after a restart (`claude --continue`).")
 }
 
-fn codex(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Wiring {
+fn codex(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Plan {
     let chosen = named(surroundings, "CODEX_HOME").filter(|_| scope == Scope::User);
     let root = chosen.unwrap_or_else(|| here.join(".codex"));
     let (command, args) = program.server();
@@ -204,10 +212,10 @@ fn codex(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundin
         skill(&skills),
     ];
     let note = "Codex asks once whether it may run new hooks (\"Hooks need review\", or `/hooks`): trust them, or it leaves them out.";
-    Wiring { edits, note }
+    (edits, note)
 }
 
-fn gemini(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Wiring {
+fn gemini(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Plan {
     let chosen = named(surroundings, "GEMINI_CLI_HOME").filter(|_| scope == Scope::User);
     let root = chosen.as_deref().unwrap_or(here).join(".gemini");
     let (command, args) = program.server();
@@ -227,10 +235,10 @@ fn gemini(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
         skill(&root),
     ];
     let note = "Gemini CLI is told at the end of a turn and when a session goes on; nothing wakes it while it is idle.";
-    Wiring { edits, note }
+    (edits, note)
 }
 
-fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Wiring {
+fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundings) -> Plan {
     let root = match scope {
         Scope::Project => here.join(".opencode"),
         Scope::User => named(surroundings, "OPENCODE_CONFIG_DIR").unwrap_or_else(|| {
@@ -253,5 +261,5 @@ fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroun
     ];
     let note =
         "opencode is woken through its server: start it with `--port N`, or results wait in the inbox.";
-    Wiring { edits, note }
+    (edits, note)
 }

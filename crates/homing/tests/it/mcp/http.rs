@@ -93,7 +93,31 @@ fn p11_foreign_hosts_and_origins_are_refused() {
     }
     assert_eq!(post(&home, &[], &call).0, 200);
     assert_eq!(post(&home, &[("Origin", "http://localhost:8080")], &call).0, 200);
-    let reply = home.http("POST", "/mcp", &[("Host", "localhost"), ("Content-Type", "text/plain")], b"{}");
-    assert_eq!(reply.status, 406);
-    assert_eq!(home.http("GET", "/mcp", &[("Host", "localhost")], b"").status, 405);
+}
+
+#[test]
+fn what_the_transport_refuses_is_told_as_every_other_route_tells_it() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let both = ("Accept", "application/json, text/event-stream");
+    let host = ("Host", "localhost");
+    let json = ("Content-Type", "application/json");
+    for (method, headers, body, status, code, said) in [
+        ("GET", vec![host], &b""[..], 405, "HM0230", "/mcp does not take GET"),
+        ("DELETE", vec![host], b"", 405, "HM0230", "/mcp does not take DELETE"),
+        ("POST", vec![host, json], b"{}", 406, "HM0230", "text/event-stream"),
+        ("POST", vec![host, both, ("Content-Type", "text/plain")], b"{}", 415, "HM0230", "application/json"),
+        ("POST", vec![("Host", "evil.example"), both, json], b"{}", 403, "HM0051", ""),
+    ] {
+        let reply = home.http(method, "/mcp", &headers, body).whole();
+        let told: Value = serde_json::from_slice(&reply.body).expect("JSON, as everywhere");
+        assert_eq!(
+            (reply.status, &told["status"], &told["code"]),
+            (status, &json!(status), &json!(code)),
+            "{told}"
+        );
+        assert!(told["detail"].as_str().is_some_and(|detail| detail.contains(said)), "{told}");
+        assert!(told["advice"].as_str().is_some_and(|advice| !advice.is_empty()), "{told}");
+    }
+    assert_eq!(home.http("GET", "/mcp", &[host], b"").whole().header("allow"), "POST");
 }

@@ -195,7 +195,8 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
     for (tool, arguments, said) in [
         ("run", json!({ "comand": "ls" }), "unknown field `comand`"),
         ("run", json!({}), "missing field `command`"),
-        ("run", json!({ "command": "" }), "HM0003"),
+        ("run", json!({ "command": "" }), "`command` is empty (HM0003)"),
+        ("run", json!({ "command": "ls", "kill_after_ms": 0 }), "`kill_after_ms` must be above 0"),
         ("run", json!({ "command": "ls", "watch": "(" }), "no regular expression"),
         ("output", json!({ "id": "nothing" }), "HM0001"),
         ("output", json!({ "id": "x", "tail": 1, "offset": 2 }), "choose one"),
@@ -211,6 +212,7 @@ fn what_makes_no_sense_is_told_in_a_sentence() {
             "{tool} {arguments}: {}",
             text(&result)
         );
+        assert!(!text(&result).contains("`homing "), "in the words of tools: {}", text(&result));
     }
     let unknown = speaker.ask("tools/call", json!({ "name": "dance", "arguments": {} }));
     assert_eq!(unknown["error"]["code"], -32602);
@@ -241,6 +243,10 @@ fn a_sub_agent_that_is_asked_answers_and_one_that_fails_says_so() {
     );
     let answer = asked["structuredContent"]["answer"].as_str().expect("words that stand for one");
     assert!(answer.starts_with("(background task failed: "), "{answer}");
-    let asked = speaker.tool("ask", json!({ "prompt": "why?", "agent": "nobody" }));
+    let asked = speaker.tool("ask", json!({ "prompt": "why?", "agent": "ecoh" }));
     assert!(asked["isError"] == true && text(&asked).contains("HM0071"), "{asked}");
+    assert!(text(&asked).contains("did you mean `echo`?") && text(&asked).contains("as `agent`"), "{asked}");
+    let asked = speaker.tool("ask", json!({ "prompt": "why?" }));
+    assert!(asked["isError"] == true && text(&asked).contains("HM0070"), "{asked}");
+    assert!(text(&asked).contains("as `agent`") && !text(&asked).contains("--agent"), "{asked}");
 }
