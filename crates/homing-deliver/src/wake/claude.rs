@@ -2,7 +2,8 @@
 //!
 //! A running Claude Code says in `sessions/PID.json` of its folder which session it is in, whether it is idle, and where its socket is
 //! (since 2.1.224). It can change its session at any time, so the file is read anew for every wake, and the process behind the socket must be
-//! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. One more turn
+//! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. A session that is at work, or
+//! waits for its user, keeps the message until it has time: as long as that lasts it is waited for, and nothing is spent. One more turn
 //! (`claude -p --resume`) is taken only where no live process has the session: two of them would write into one transcript.
 
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use homing_model::{Session, turn};
 use homing_shim::process;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::program::{self, Running};
 use super::transcript::Transcript;
@@ -23,7 +25,7 @@ use super::{Order, Readiness, Surroundings, Verdict};
 
 /// The folder in the user's own.
 const FOLDER: &str = ".claude";
-/// The notice is in the transcript by then, or nobody takes it.
+/// An idle session has the notice in its transcript by then, or does not take it.
 const EVIDENCE: Duration = Duration::from_secs(15);
 /// A write that takes longer meets nobody who reads.
 const WRITE: Duration = Duration::from_secs(5);
@@ -44,6 +46,12 @@ struct Entry {
     pid_domain: Option<String>,
     status: Option<String>,
     messaging_socket_path: Option<PathBuf>,
+}
+
+impl Entry {
+    fn is_idle(&self) -> bool {
+        self.status.as_deref() == Some("idle")
+    }
 }
 
 /// The live process that has a session open, if there is one.
@@ -76,7 +84,7 @@ fn is_live(entry: &Entry) -> bool {
 pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
     let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
     match open_in(&folder, &session.id) {
-        Some(entry) if entry.status.as_deref() == Some("idle") => Readiness::Ready,
+        Some(entry) if entry.is_idle() => Readiness::Ready,
         Some(_) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
         None if runs => Readiness::Ready,
         None => Readiness::Closed(
@@ -123,15 +131,60 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
     if let Err(error) = speak(socket, entry.pid, &message) {
         return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
     }
-    match transcript.has(notice.id.as_str(), patience) {
-        Ok(true) => Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid)),
-        Ok(false) => Verdict::Failed(
+    let now = || open_in(folder, &session.id).filter(|now| now.pid == entry.pid);
+    match arrives(&mut transcript, notice.id.as_str(), patience, now) {
+        Ok(Arrival::Taken) => {
+            Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid))
+        }
+        Ok(Arrival::Left) => {
+            Verdict::NotNow("Claude Code left the session before it took up the message".to_owned())
+        }
+        Ok(Arrival::Kept) => {
+            Verdict::NotNow("Claude Code has the message, and had no time for it so far".to_owned())
+        }
+        Ok(Arrival::HeldBack) => Verdict::Failed(
             "Claude Code took the message and began no turn within 15 s; it may hold messages of others back (crossSessionInbound in its \
              settings, bypassed permissions)"
                 .to_owned(),
         ),
         Err(error) => unreadable(&error),
     }
+}
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Arrival {
+    /// It is in the transcript.
+    Taken,
+    /// The session is no longer open where it was said.
+    Left,
+    /// The session was at work all the time.
+    Kept,
+    /// The session had time, and did not take it up.
+    HeldBack,
+}
+
+/// Waits until the session has what was said to it. While that is at work, Claude Code keeps a message until it has time; `now` says how it is.
+fn arrives(
+    transcript: &mut Transcript,
+    words: &str,
+    patience: Duration,
+    mut now: impl FnMut() -> Option<Entry>,
+) -> io::Result<Arrival> {
+    let end = Instant::now() + TURN;
+    let mut had_time = true;
+    while !transcript.has(words, patience)? {
+        match now() {
+            None => return Ok(Arrival::Left),
+            Some(entry) if entry.is_idle() && had_time => return Ok(Arrival::HeldBack),
+            // Where it was at work before, it has time only since a moment.
+            Some(entry) => had_time = entry.is_idle(),
+        }
+        if Instant::now() > end {
+            return Ok(Arrival::Kept);
+        }
+    }
+    Ok(Arrival::Taken)
 }
 
 fn unreadable(error: &io::Error) -> Verdict {
@@ -232,6 +285,9 @@ mod tests {
             messaging_socket_path: Some(socket),
         };
         let session = Session::new(homing_model::Agent::Claude, "s1").unwrap();
+        let written =
+            json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle" });
+        std::fs::write(folder.path().join("sessions/1.json"), written.to_string()).unwrap();
         (folder, listener, entry, session)
     }
 
@@ -273,6 +329,35 @@ mod tests {
         (order.notices, order.tried) = (vec![order.notices[0].clone()], Vec::new());
         let _ = send(&order);
         assert!(heard().is_some_and(|heard| heard.contains("n-2222222222")));
+    }
+
+    #[test]
+    fn a_session_that_is_at_work_is_waited_for_and_one_that_is_left_has_not_failed() {
+        let (folder, _listener, ..) = silent();
+        let path = folder.path().join("projects/-w/s1.jsonl");
+        // How it is at each look; at "says" the message comes into the transcript.
+        let arrival = |course: &[&str]| {
+            std::fs::write(&path, "").unwrap();
+            let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+            let mut course = course.iter();
+            let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, || {
+                let status = match *course.next()? {
+                    "says" => {
+                        std::fs::write(&path, "n-2222222222").unwrap();
+                        "busy"
+                    }
+                    status => status,
+                };
+                Some(Entry { status: Some(status.to_owned()), ..silent().2 })
+            });
+            assert_eq!(course.next(), None, "it was waited for as long as it takes");
+            arrival.unwrap()
+        };
+        assert_eq!(arrival(&["busy", "waiting", "says"]), Arrival::Taken);
+        assert_eq!(arrival(&["busy", "idle", "says"]), Arrival::Taken, "it has time only just now");
+        assert_eq!(arrival(&["busy", "idle", "idle"]), Arrival::HeldBack);
+        assert_eq!(arrival(&["idle"]), Arrival::HeldBack);
+        assert_eq!(arrival(&["busy"]), Arrival::Left);
     }
 
     #[test]
