@@ -67,6 +67,13 @@ fn open_in(folder: &Path, id: &str) -> Option<Entry> {
     entries.filter_map(|file| read(file.path())).find(|entry| entry.session_id == id && is_live(entry))
 }
 
+/// The user's setting by which messages of others are not taken: what is held back all the same is told later, and once for each time it was said.
+fn held_back(folder: &Path) -> Option<&'static str> {
+    let settings = std::fs::read(folder.join("settings.json")).ok()?;
+    let settings: Value = serde_json::from_slice(&settings).ok()?;
+    ["hold", "refuse"].into_iter().find(|setting| settings["crossSessionInbound"] == *setting)
+}
+
 /// Whether the process that wrote an entry lives. One that was killed leaves its file behind, and its number to somebody else.
 fn is_live(entry: &Entry) -> bool {
     let ours = std::fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned());
@@ -84,7 +91,13 @@ fn is_live(entry: &Entry) -> bool {
 pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
     let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
     match open_in(&folder, &session.id) {
-        Some(entry) if entry.is_idle() => Readiness::Ready,
+        Some(entry) if entry.is_idle() => match held_back(&folder) {
+            Some(setting) => Readiness::Closed(format!(
+                "Claude Code's settings say `\"crossSessionInbound\": \"{setting}\"`: no message is taken; its hooks bring what waits \
+                 (`homing install claude`)"
+            )),
+            None => Readiness::Ready,
+        },
         Some(_) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
         None if runs => Readiness::Ready,
         None => Readiness::Closed(
@@ -394,6 +407,12 @@ mod tests {
             matches!(write(&start, Some("linux:x:pid:[1]"), "idle"), Readiness::Closed(_)),
             "its numbers are others"
         );
+        for (setting, taken) in [("hold", false), ("refuse", false), ("accept", true)] {
+            let settings = json!({ "crossSessionInbound": setting }).to_string();
+            std::fs::write(folder.path().join("settings.json"), settings).unwrap();
+            let readiness = write(&start, None, "idle");
+            assert_eq!(readiness == Readiness::Ready, taken, "{setting}: {readiness:?}");
+        }
         std::fs::write(folder.path().join("sessions/1.json"), "{").unwrap();
         assert!(matches!(readiness(&session, false, &surroundings), Readiness::Closed(_)));
         assert_eq!(readiness(&session, true, &surroundings), Readiness::Ready, "it may be run");
