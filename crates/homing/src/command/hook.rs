@@ -48,7 +48,7 @@ const HELD: &str = "hold=true";
 never starts the daemon, and says nothing where there is nothing to say.
 
 Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
-waits in the background for the next result of the session and wakes it.
+waits in the background for the next result of the session and wakes it. The plugin in opencode calls UserPromptSubmit.
 
 Examples:
   homing hook claude Stop                 at the end of a turn: what has ended meanwhile
@@ -56,7 +56,7 @@ Examples:
   homing hook claude rewake               as a hook with `asyncRewake`"
 )]
 pub(crate) struct Options {
-    /// claude, codex or gemini
+    /// claude, codex, gemini or opencode
     agent: String,
     /// The event
     event: String,
@@ -76,14 +76,11 @@ struct Hook<'a> {
 
 /// Does what the event asks for; 0 whatever happens, and 2 to wake the session.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let agent = match options.agent.parse() {
-        Ok(agent) if agent != Agent::Opencode => agent,
-        _ => {
-            return Err(Failure::usage(
-                format!("`{}` has no hooks that homing knows", options.agent.escape_debug()),
-                "Use `homing hook claude|codex|gemini EVENT`.",
-            ));
-        }
+    let Ok(agent) = options.agent.parse() else {
+        return Err(Failure::usage(
+            format!("`{}` has no hooks that homing knows", options.agent.escape_debug()),
+            "Use `homing hook claude|codex|gemini|opencode EVENT`.",
+        ));
     };
     // An event of a later release: nothing to do, and no reason to trouble the agent.
     let Some(event) = Event::parse(&options.event) else { return Ok(exit_code::DONE) };
