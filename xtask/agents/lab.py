@@ -19,7 +19,7 @@ NODE = AGENTS / "node_modules/node/bin"
 HOMING = Path(os.environ.get("HOMING_LAB_BINARY", ROOT / "target/debug/homing"))
 
 
-def wait_for(what, condition, deadline=60.0, pause=0.02):
+def wait_for(what, condition, deadline=180.0, pause=0.02):
     """What `condition` returns once it is true; a failure with the name of what never came."""
     end = time.monotonic() + deadline
     while True:
@@ -58,7 +58,7 @@ class Lab:
 
     # -- programs ---------------------------------------------------------------------------------------------------------------
 
-    def run(self, *argv, input=None, env=None, timeout=120, check=True):
+    def run(self, *argv, input=None, env=None, timeout=300, check=True):
         """Runs a program to its end and returns it, with its output."""
         done = subprocess.run([str(word) for word in argv], cwd=self.work, env={**self.env, **(env or {})}, input=input or "", text=True,
                               capture_output=True, timeout=timeout)
@@ -80,16 +80,25 @@ class Lab:
     def homing_json(self, *arguments):
         return json.loads(self.homing(*arguments, "--json").stdout)
 
+    def kill_daemon(self):
+        os.kill(self.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
+
+    def listen(self):
+        """Has the daemon serve MCP over HTTP; returns the address, and the token that opens it."""
+        return self.homing("mcp", "--http").stdout.strip(), self.homing("token", "show").stdout.strip()
+
     # -- a terminal -------------------------------------------------------------------------------------------------------------
 
     def tmux(self, *arguments, check=True):
         return self.run("tmux", "-S", self.tmux_socket, "-f", "/dev/null", *arguments, check=check)
 
-    def terminal(self, name, *argv, env=None):
-        """Runs an interactive program in a window of its own of the private tmux server."""
+    def terminal(self, name, *argv, env=None, tells_pane=False):
+        """Runs an interactive program in a window of its own of the private tmux server. It knows of tmux only where that is asked for."""
         variables = [f"{key}={value}" for key, value in {**self.env, **(env or {})}.items() if key != "TERM"]
-        self.tmux("new-session", "-d", "-s", name, "-x", "160", "-y", "50", "-c", str(self.work), "env", "-i", "TERM=xterm-256color", *variables,
-                  *[str(word) for word in argv])
+        words = ["env", "-i", "TERM=xterm-256color", *variables, *[str(word) for word in argv]]
+        if tells_pane:
+            words = ["sh", "-c", 'shift 2; exec env -i "TMUX=$TMUX" "TMUX_PANE=$TMUX_PANE" "$@"', "sh", *words]
+        self.tmux("new-session", "-d", "-s", name, "-x", "160", "-y", "50", "-c", str(self.work), *words)
         self.tmux("set-option", "-t", name, "remain-on-exit", "on", check=False)
         return Terminal(self, name)
 
@@ -160,6 +169,22 @@ class Terminal:
     def keys(self, *keys):
         self.lab.tmux("send-keys", "-t", self.name, *keys)
 
+    def presses(self, key, what, done):
+        """Presses a key until it was taken: a program that has drawn itself need not read yet."""
+        for _ in range(12):
+            self.keys(key)
+            try:
+                return wait_for(what, lambda: done(self.screen()), 5)
+            except AssertionError:
+                pass
+        raise AssertionError(f"never came: {what}\n{self.screen()}")
+
+    def becomes(self, *argv):
+        """Ends what runs in it and runs another program there, in the same pane."""
+        before = self.pid()
+        self.lab.tmux("respawn-pane", "-k", "-t", self.name, "-c", str(self.lab.work), *argv)
+        wait_for("another program in the pane", lambda: self.pid() != before)
+
     def say(self, text, heard=None):
         """Types a prompt and sends it, until it was heard: a program that is still drawing itself loses keys."""
         self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
@@ -172,7 +197,7 @@ class Terminal:
                 self.keys("Enter")
         raise AssertionError(f"never heard: {text!r}\n{self.screen()}")
 
-    def shows(self, text, deadline=60.0):
+    def shows(self, text, deadline=180.0):
         try:
             return wait_for(f"{text!r} on the screen", lambda: text in self.screen() and self.screen(), deadline, 0.1)
         except AssertionError as error:
