@@ -50,8 +50,8 @@ def interleaved(agents, hows=None):
     all_come_home(started)
 
 
-def waits_for_a_session_that_is_gone(agent, how):
-    """Nobody has the session: its result is listed in the inbox, and handed over when the session goes on, with the next prompt at the latest."""
+def waits_for_a_session_that_is_gone(agent, how, by_itself=False):
+    """Nobody has the session: its result is listed in the inbox, and handed over when the session goes on: by itself, or with the next prompt."""
     conversation = agent.open()
     job = begin(conversation, how)
     conversation.kill()
@@ -59,7 +59,7 @@ def waits_for_a_session_that_is_gone(agent, how):
     left = waiting(agent.lab, conversation.owner)
     assert [each["task"]["id"] for each in left] == [job.task()["id"]], f"it waits in the inbox: {json.dumps(left)}"
     again = agent.resume(conversation)
-    if not agent.model.told(job.said):
+    if not by_itself:
         again.say("How did it go?")
     comes_home(again, job)
     return again

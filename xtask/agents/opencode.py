@@ -31,6 +31,11 @@ class Opencode(Agent):
             "model": "mock/mock", "small_model": "mock/mock", "autoupdate": False, "share": "disabled", "permission": "allow",
             "provider": {"mock": provider},
         }))
+        # The same each time that it is started, as a user would have it.
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self.server = None
 
     def shell(self, line):
@@ -40,11 +45,7 @@ class Opencode(Agent):
         """Starts its server, unless it runs."""
         if self.server:
             return
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        self.server = self.lab.start("opencode", "serve", "--port", port)
+        self.server = self.lab.start("opencode", "serve", "--port", self.port)
         wait_for("the server", self.healthy, pause=0.2)
 
     def healthy(self):
@@ -123,7 +124,7 @@ def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
 @check
 def a_wake_of_a_session_that_is_gone_waits_and_is_told_once_when_it_goes_on():
     with Opencode() as opencode:
-        common.waits_for_a_session_that_is_gone(opencode, opencode.by_wake)
+        common.waits_for_a_session_that_is_gone(opencode, opencode.by_wake, by_itself=True)
 
 
 @check

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::{Session, turn};
+use homing_model::{Notice, Session, turn};
 use homing_shim::process;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,15 +130,11 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
     let Some(mut transcript) = Transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
-    // A message may be queued for longer than an attempt waits: what came of the one before is seen only now.
-    let told = match transcript.told(&order.tried) {
-        Ok(told) => told,
+    let news = match untold(&mut transcript, order) {
+        Ok(news) => news,
         Err(error) => return unreadable(&error),
     };
-    let news: Vec<_> = order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect();
-    let Some(notice) = news.first() else {
-        return Verdict::Delivered("it is in the transcript since an attempt before this one".to_owned());
-    };
+    let Some(notice) = news.first() else { return told_before() };
     let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
     if let Err(error) = speak(socket, entry.pid, &message) {
@@ -200,6 +196,16 @@ fn arrives(
     Ok(Arrival::Taken)
 }
 
+/// What the session was not told yet. Claude Code may keep a message for longer than an attempt waits: what came of the one before is seen only now.
+fn untold(transcript: &mut Transcript, order: &Order) -> io::Result<Vec<Notice>> {
+    let told = transcript.told(&order.tried)?;
+    Ok(order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect())
+}
+
+fn told_before() -> Verdict {
+    Verdict::Delivered("it is in the transcript since an attempt before this one".to_owned())
+}
+
 fn unreadable(error: &io::Error) -> Verdict {
     Verdict::Failed(format!("the transcript could not be read: {error}"))
 }
@@ -221,6 +227,14 @@ fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
 
 /// One more turn of a session that nobody has open.
 fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+    let found = Transcript::find(folder, &session.id).map(|mut transcript| untold(&mut transcript, order));
+    let news = match found.transpose() {
+        Ok(news) => news.unwrap_or_else(|| order.notices.clone()),
+        Err(error) => return unreadable(&error),
+    };
+    if news.is_empty() {
+        return told_before();
+    }
     let path = surroundings.path_of(session);
     let Some(program) = program::of(session, path) else {
         return Verdict::Failed("`claude` is not where the session looked for programs".to_owned());
@@ -232,7 +246,7 @@ fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surrou
     if surroundings.user.as_ref().is_none_or(|user| user.join(FOLDER) != folder) {
         command.env("CLAUDE_CONFIG_DIR", folder);
     }
-    let text = turn::compose(&order.notices, 0).text;
+    let text = turn::compose(&news, 0).text;
     let judged =
         program::start(command, text.as_bytes()).and_then(|mut running| follow(&mut running, &session.id));
     judged.unwrap_or_else(|error| Verdict::Failed(format!("`claude -p --resume` could not be run: {error}")))
@@ -338,6 +352,19 @@ mod tests {
         assert!(matches!(send(&order), Verdict::Failed(_)));
         let heard_now = heard().unwrap();
         assert!(heard_now.contains("n-3333333333") && !heard_now.contains("n-2222222222"), "{heard_now}");
+        // Nor does a session that was left get another turn for it.
+        let first = Order {
+            notices: vec![order.notices[0].clone()],
+            tried: order.tried.clone(),
+            route: None,
+            runs: true,
+        };
+        let nobody = Surroundings::default();
+        assert!(matches!(resume(folder.path(), &session, &first, &nobody), Verdict::Delivered(_)));
+        assert!(
+            matches!(resume(folder.path(), &session, &order, &nobody), Verdict::Failed(_)),
+            "there is no program"
+        );
         // What somebody asks for again is told again.
         (order.notices, order.tried) = (vec![order.notices[0].clone()], Vec::new());
         let _ = send(&order);
