@@ -6,9 +6,9 @@ import time
 
 import common
 from agent import Agent, Conversation
-from check import Job, begin, belongs, check, comes_home, nothing_left, record, record_turn, told_once, waiting
+from check import Job, begin, belongs, check, comes_home, figure, nothing_left, record, record_turn, told_once, waiting
 from lab import wait_for
-from mock import Call
+from mock import Call, Say
 
 KEY = "sk-ant-dummy-0123456789abcdefghij"
 TALKS = "accept edits on"
@@ -157,7 +157,16 @@ def an_mcp_task_over_http_starts_a_new_turn_with_the_result():
 @check
 def a_command_of_the_shell_wakes_an_idle_session():
     with Claude() as claude:
-        common.wakes_an_idle_session(claude, name="Claude Code, `run --notify wake`, by its hook", file="claude-wake")
+        conversation = claude.open()
+        claude.model.when("BUILD-IS-DONE", Say("The build is done."))
+        job = begin(conversation)
+        # The hook that waits comes a moment after the end of the turn; until then it would be the inbox socket.
+        wait_for("the waiter", lambda: claude.lab.get(f"/v1/sessions/{conversation.owner}")["waiter"])
+        job.let_go()
+        request = comes_home(conversation, job)
+        assert "another Claude session" not in request.told, request.told
+        figure("Claude Code, `run --notify wake`, by its hook", job, request)
+        record_turn("claude-wake", conversation, request)
 
 
 @check

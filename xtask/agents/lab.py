@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -79,6 +80,14 @@ class Lab:
 
     def homing_json(self, *arguments):
         return json.loads(self.homing(*arguments, "--json").stdout)
+
+    def get(self, path):
+        """Asks homing's HTTP API, by its socket."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.folder / "homing/homing.sock"))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        return json.loads(answer.split(b"\r\n\r\n", 1)[1])
 
     def kill_daemon(self):
         os.kill(self.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
