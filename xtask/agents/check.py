@@ -103,11 +103,17 @@ def all_told_once(model, expected):
 
 
 def nothing_left(lab, owner):
-    """Nothing waits for the owner any more, and nothing is on its way."""
+    """Nothing waits for the owner any more, and nothing is on its way: what it was told by its hooks is settled a moment after it said so."""
     wait_for(f"an empty inbox of {owner}", lambda: not waiting(lab, owner))
+    try:
+        wait_for("the end of every delivery", lambda: not unsettled(lab))
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{json.dumps(unsettled(lab))}") from None
+
+
+def unsettled(lab):
     deliveries = lab.homing_json("deliveries")["items"]
-    lost = [each for each in deliveries if each["state"] != "delivered" and "its owner has it already" not in (each["reason"] or "")]
-    assert not lost, f"not delivered: {json.dumps(lost)}"
+    return [each for each in deliveries if each["state"] != "delivered" and "its owner has it already" not in (each["reason"] or "")]
 
 
 def waiting(lab, owner):
