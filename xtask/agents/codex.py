@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 
 import common
 from agent import Agent, Conversation
@@ -59,7 +58,6 @@ class Codex(Agent):
             terminal.presses("Enter", "no more questions", lambda screen: "Hooks need review" not in screen)
             self.asked = True
         terminal.shows("? for shortcuts")
-        time.sleep(1)  # The prompt is drawn before it is read.
         return Talk(self, terminal)
 
     def resume(self, conversation):

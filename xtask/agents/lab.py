@@ -180,10 +180,10 @@ class Terminal:
 
     def presses(self, key, what, done):
         """Presses a key until it was taken: a program that has drawn itself need not read yet."""
-        for _ in range(12):
+        for _ in range(20):
             self.keys(key)
             try:
-                return wait_for(what, lambda: done(self.screen()), 5)
+                return wait_for(what, lambda: done(self.screen()), 10)
             except AssertionError:
                 pass
         raise AssertionError(f"never came: {what}\n{self.screen()}")
@@ -195,16 +195,15 @@ class Terminal:
         wait_for("another program in the pane", lambda: self.pid() != before)
 
     def say(self, text, heard=None):
-        """Types a prompt and sends it, until it was heard: a program that is still drawing itself loses keys."""
-        self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
-        wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen())
-        self.keys("Enter")
-        for _ in range(5):
+        """Types a prompt and sends it, until it was heard: a program that has drawn itself need not read yet, and loses keys."""
+        for _ in range(20):
+            self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
             try:
-                return wait_for(f"{text!r} heard", heard or (lambda: True), 6)
+                wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen(), 10)
+                break
             except AssertionError:
-                self.keys("Enter")
-        raise AssertionError(f"never heard: {text!r}\n{self.screen()}")
+                self.keys("C-u")
+        self.presses("Enter", f"{text!r} heard", lambda _: heard is None or heard())
 
     def shows(self, text, deadline=180.0):
         try:
