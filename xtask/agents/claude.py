@@ -1,20 +1,23 @@
-"""Claude Code, interactive, in a terminal."""
+"""Claude Code: interactive, in a terminal; and headless, by `claude -p`."""
 
 import json
 import os
-import signal
+import time
 
-from check import Job, check, figure, nothing_left, record, told_once
-from lab import Lab, wait_for
-from mock import Call, Model, Say
+import common
+from agent import Agent, Conversation
+from check import Job, begin, belongs, check, comes_home, figure, nothing_left, record, record_turn, told_once, waiting
+from lab import wait_for
+from mock import Call, Say
 
 KEY = "sk-ant-dummy-0123456789abcdefghij"
+TALKS = "accept edits on"
 
 
-class Claude:
-    def __init__(self, name, install=True):
-        self.lab = Lab(name)
-        self.model = Model()
+class Claude(Agent):
+    name = "claude"
+
+    def prepare(self):
         lab = self.lab
         lab.env.update({"ANTHROPIC_BASE_URL": self.model.url, "ANTHROPIC_API_KEY": KEY})
         (lab.home / ".claude").mkdir()
@@ -24,15 +27,38 @@ class Claude:
             "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
             "projects": {str(lab.work): {"hasTrustDialogAccepted": True}},
         }))
-        allowed = {"permissions": {"defaultMode": "acceptEdits", "allow": ["Bash", "mcp__homing"]}}
-        (lab.home / ".claude/settings.json").write_text(json.dumps(allowed))
-        if install:
-            lab.homing("install", "claude")
+        self.set()
 
-    def start(self, name="claude", *arguments):
-        terminal = self.lab.terminal(name, "claude", *arguments)
-        terminal.shows("accept edits on")
-        return terminal
+    def set(self, **settings):
+        """Its settings: what is always so, and these."""
+        allowed = {"permissions": {"defaultMode": "acceptEdits", "allow": ["Bash", "mcp__homing"]}}
+        (self.lab.home / ".claude/settings.json").write_text(json.dumps({**allowed, **settings}))
+
+    def keeps_its_key(self):
+        """Key and address are in its settings, as for people who have logged in: homing keeps no variables of a session."""
+        self.set(env={"ANTHROPIC_BASE_URL": self.model.url, "ANTHROPIC_API_KEY": KEY})
+
+    def shell(self, line):
+        return Call("Bash", {"command": line, "description": "a job in the background"})
+
+    def by_mcp(self, job):
+        return Call("mcp__homing__run", {"command": str(job.script), "background": True, "notify_on_complete": True})
+
+    def open(self, *arguments, shows=TALKS, **options):
+        terminal = self.lab.terminal(self.window(), "claude", *arguments, **options)
+        terminal.shows(shows)
+        return Talk(self, terminal)
+
+    def resume(self, conversation):
+        again = self.open("--resume", conversation.session)
+        wait_for("the same session", lambda: again.now() == conversation.session)
+        again.session = conversation.session
+        return again
+
+    def headless(self, text, *arguments):
+        """One prompt to `claude -p`; returns the session."""
+        done = self.lab.run("claude", "-p", "--output-format", "json", *arguments, text)
+        return json.loads(done.stdout)["session_id"]
 
     def sessions(self):
         """What runs, as Claude Code itself says it: one file per process."""
@@ -44,208 +70,249 @@ class Claude:
                 pass
         return [each for each in found if os.path.exists(f"/proc/{each['pid']}")]
 
-    def session(self, terminal):
-        pid = terminal.pid()
-        return wait_for("a session", lambda: next((each["sessionId"] for each in self.sessions() if each["pid"] == pid), None))
+    def files(self):
+        home = self.lab.home
+        return [home / ".claude.json", home / ".claude/settings.json", home / ".claude/skills/homing/SKILL.md"]
 
-    def idle(self, terminal):
-        pid = terminal.pid()
-        wait_for("an idle session", lambda: any(each["pid"] == pid and each["status"] == "idle" for each in self.sessions()))
-
-    def say(self, terminal, text):
-        terminal.say(text, lambda: self.model.told(text))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.lab.close()
-        self.model.close()
+    def same(self, path, then, now):
+        """Into `.claude.json` Claude Code writes at each start, counters and times: what stood there before, and no server, has to be there."""
+        if path.name != ".claude.json":
+            return then == now
+        then, now = json.loads(then), json.loads(now)
+        kept = ("hasCompletedOnboarding", "theme", "customApiKeyResponses", "userID", "mcpServers")
+        return [then.get(key) for key in kept] == [now.get(key) for key in kept] and then.keys() <= now.keys()
 
 
-def run_by_mcp(job):
-    return Call("mcp__homing__run", {"command": job.line, "background": True, "notify_on_complete": True})
+class Talk(Conversation):
+    def entry(self):
+        pid = self.terminal.pid()
+        return next((each for each in self.agent.sessions() if each["pid"] == pid), {})
+
+    def now(self):
+        """The session that it is in now."""
+        return wait_for("a session", lambda: self.entry().get("sessionId"))
+
+    def idle(self):
+        wait_for("an idle session", lambda: self.entry().get("status") == "idle")
+        self.session = self.now()
 
 
-def run_by_shell(job, *options):
-    return Call("Bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
+def killed_while_it_runs(claude):
+    """A conversation that was killed after it started a job by MCP."""
+    conversation = claude.open()
+    job = begin(conversation, claude.by_mcp)
+    conversation.kill()
+    return conversation, job
 
 
-@check("claude")
+@check
 def an_mcp_task_starts_a_new_turn_with_the_result():
-    with Claude("mcp") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_mcp(job))
-        claude.model.when(job.said, Say("The build is done."))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
-        job.let_go()
-        request = told_once(claude.lab, claude.model, job, session)
-        figure("Claude Code, MCP task", claude.lab, job, request)
-        nothing_left(claude.lab, f"claude:{session}")
-        record("claude-mcp", claude.lab, terminal.screen(), "What the model was told:", request.told)
+    with Claude() as claude:
+        common.wakes_an_idle_session(claude, claude.by_mcp, "Claude Code, MCP task", "claude-mcp")
 
 
-@check("claude")
+@check
 def an_mcp_task_outlives_kill_9_and_is_told_after_continue():
-    with Claude("kill") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_mcp(job))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
-        os.kill(terminal.pid(), signal.SIGKILL)
-        again = claude.start("again", "--continue")
-        wait_for("the same session", lambda: claude.session(again) == session)
+    with Claude() as claude:
+        conversation, job = killed_while_it_runs(claude)
+        again = claude.open("--continue")
+        wait_for("the same session", lambda: again.now() == conversation.session)
         job.let_go()
-        request = told_once(claude.lab, claude.model, job, session)
-        nothing_left(claude.lab, f"claude:{session}")
-        record("claude-continue", claude.lab, again.screen(), "What the model was told:", request.told)
+        request = comes_home(conversation, job)
+        record_turn("claude-continue", again, request)
 
 
-@check("claude")
+@check
 def an_mcp_task_that_ends_while_nobody_is_there_is_told_after_continue():
-    with Claude("gone") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_mcp(job))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
-        os.kill(terminal.pid(), signal.SIGKILL)
-        job.let_go()
-        wait_for("the end of the task", lambda: job.task(claude.lab)["ended_at"])
-        claude.start("again", "--continue")
-        told_once(claude.lab, claude.model, job, session)
-        nothing_left(claude.lab, f"claude:{session}")
+    with Claude() as claude:
+        conversation, job = killed_while_it_runs(claude)
+        job.ends()
+        claude.open("--continue")
+        comes_home(conversation, job)
 
 
-@check("claude")
+@check
 def an_mcp_task_outlives_kill_9_of_the_daemon():
-    with Claude("daemon") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_mcp(job))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
-        os.kill(claude.lab.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
+    with Claude() as claude:
+        conversation = claude.open()
+        job = begin(conversation, claude.by_mcp)
+        claude.lab.kill_daemon()
         job.let_go()
-        told_once(claude.lab, claude.model, job, session)
-        nothing_left(claude.lab, f"claude:{session}")
+        comes_home(conversation, job)
 
 
-@check("claude")
+@check
+def an_mcp_task_over_http_starts_a_new_turn_with_the_result():
+    with Claude(install=False) as claude:
+        url, token = claude.lab.listen()
+        claude.lab.run("claude", "mcp", "add", "--scope", "user", "--transport", "http", "homing", url, "--header", f"Authorization: Bearer {token}")
+        conversation = claude.open()
+        job = begin(conversation, claude.by_mcp)
+        assert job.task()["owner"] == "user", "over HTTP nobody says which session asks"
+        job.let_go()
+        # It polls the task by itself; so it comes to the conversation that has it, whoever its owner is.
+        told_once(claude.model, job, conversation.session)
+
+
+@check
 def a_command_of_the_shell_wakes_an_idle_session():
-    with Claude("wake") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_shell(job, "--notify", "wake"))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
+    with Claude() as claude:
+        conversation = claude.open()
+        claude.model.when("BUILD-IS-DONE", Say("The build is done."))
+        job = begin(conversation)
+        # The hook that waits comes a moment after the end of the turn; until then it would be the inbox socket.
+        wait_for("the waiter", lambda: claude.lab.get(f"/v1/sessions/{conversation.owner}")["waiter"])
         job.let_go()
-        request = told_once(claude.lab, claude.model, job, session)
-        figure("Claude Code, `run --notify wake`", claude.lab, job, request)
-        nothing_left(claude.lab, f"claude:{session}")
-        record("claude-wake", claude.lab, terminal.screen(), "What the model was told:", request.told)
+        request = comes_home(conversation, job)
+        assert "another Claude session" not in request.told, request.told
+        figure("Claude Code, `run --notify wake`, by its hook", job, request)
+        record_turn("claude-wake", conversation, request)
 
 
-@check("claude")
+@check
+def without_hooks_the_inbox_socket_wakes_an_idle_session():
+    with Claude(install=False) as claude:
+        _, job = common.wakes_an_idle_session(claude, name="Claude Code, `run --notify wake`, by its inbox socket", file="claude-socket")
+        [delivery] = job.deliveries()
+        assert delivery["attempts"] == 1 and "inbox socket" in delivery["history"][0]["result"], delivery
+
+
+@check
+def without_hooks_a_busy_session_is_told_after_its_turn_and_costs_no_attempt():
+    with Claude(install=False) as claude:
+        conversation = claude.open()
+        job = begin(conversation)
+        gate = claude.lab.folder / "end-the-turn"
+        claude.model.when("Work on", claude.shell(f"while [ ! -e {gate} ]; do sleep 0.1; done"))
+        conversation.say("Work on.")
+        wait_for("a busy session", lambda: conversation.entry().get("status") != "idle")
+        job.ends()
+        job.delivery(lambda each: "middle of a turn" in (each["reason"] or "") and each["attempts"] == 0)
+        assert not claude.model.told(job.said)
+        gate.touch()
+        comes_home(conversation, job)
+        assert [each["attempts"] for each in job.deliveries()] == [1]
+
+
+@check
+def without_hooks_a_message_that_its_user_has_to_let_through_costs_no_attempt_until_then():
+    with Claude(install=False) as claude:
+        claude.lab.env["IS_SANDBOX"] = "1"  # As root it bypasses permissions in a sandbox only.
+        claude.set(skipDangerousModePermissionPrompt=True)
+        conversation = claude.open("--dangerously-skip-permissions", shows="bypass permissions on")
+        job = begin(conversation)
+        job.let_go()
+        conversation.terminal.shows("Deliver this message to Claude")
+        time.sleep(20)  # Longer than an idle session is given to take it up.
+        assert (conversation.seen().count("Held peer message"), job.deliveries()[0]["attempts"]) == (1, 0)
+        conversation.terminal.presses("Down", "the second choice", lambda screen: "❯ Deliver this message" in screen)
+        conversation.terminal.presses("Enter", "no more questions", lambda screen: "Deny" not in screen)
+        comes_home(conversation, job)
+        assert [each["attempts"] for each in job.deliveries()] == [1]
+
+
+@check
+def without_hooks_nothing_is_said_to_a_session_that_takes_no_messages():
+    with Claude(install=False) as claude:
+        claude.set(crossSessionInbound="hold")
+        conversation = claude.open()
+        job = begin(conversation)
+        job.ends()
+        held = job.delivery(lambda each: "crossSessionInbound" in (each["reason"] or ""))
+        assert (held["state"], held["attempts"]) == ("pending", 0), held
+        assert "Held peer message" not in conversation.seen()
+        assert len(waiting(claude.lab, conversation.owner)) == 1, "it stays in the inbox"
+
+
+@check
 def what_ends_within_a_turn_is_told_at_its_end():
-    with Claude("stop") as claude:
-        job = Job(claude.lab, "BUILD")
-        job.let_go()
-        claude.model.when("Build it", Call("Bash", {"command": f"homing run -- {job.line}; sleep 2", "description": "d"}))
-        terminal = claude.start()
-        claude.say(terminal, "Build it.")
-        job.started(claude.lab)
-        session = claude.session(terminal)
-        request = told_once(claude.lab, claude.model, job, session)
-        nothing_left(claude.lab, f"claude:{session}")
-        record("claude-stop", claude.lab, terminal.screen(), "What the model was told:", request.told)
+    with Claude() as claude:
+        common.tells_at_the_end_of_the_turn(claude, "claude-stop")
 
 
-@check("claude")
-def what_ended_while_nobody_was_there_is_told_with_the_next_prompt():
-    with Claude("resume") as claude:
-        job = Job(claude.lab, "BUILD")
-        claude.model.when("Build it", run_by_shell(job))
-        terminal = claude.start()
-        claude.say(terminal, "Build it in the background.")
-        job.started(claude.lab)
-        claude.idle(terminal)
-        session = claude.session(terminal)
-        os.kill(terminal.pid(), signal.SIGKILL)
-        job.let_go()
-        wait_for("the end of the task", lambda: job.task(claude.lab)["ended_at"])
-        again = claude.start("again", "--continue")
-        claude.say(again, "How did it go?")
-        told_once(claude.lab, claude.model, job, session)
-        nothing_left(claude.lab, f"claude:{session}")
+@check
+def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
+    with Claude() as claude:
+        common.waits_for_a_session_that_is_gone(claude, claude.by_shell)
 
 
-@check("claude")
+@check
+def a_wake_of_a_session_that_is_gone_waits_and_is_told_once_when_it_goes_on():
+    with Claude() as claude:
+        common.waits_for_a_session_that_is_gone(claude, claude.by_wake)
+
+
+@check
 def two_sessions_in_one_folder_get_their_own_results():
-    with Claude("two") as claude:
-        jobs = [Job(claude.lab, "RED"), Job(claude.lab, "BLUE")]
-        claude.model.when("Start RED", run_by_mcp(jobs[0]))
-        claude.model.when("Start BLUE", run_by_shell(jobs[1], "--notify", "wake"))
-        terminals = [claude.start("red"), claude.start("blue")]
-        for terminal, job in zip(terminals, jobs):
-            claude.say(terminal, f"Start {job.word} now.")
-            job.started(claude.lab)
-        for terminal in terminals:
-            claude.idle(terminal)
-        sessions = [claude.session(terminal) for terminal in terminals]
-        assert sessions[0] != sessions[1]
-        for job in reversed(jobs):
-            job.let_go()
-        for job, session in zip(jobs, sessions):
-            told_once(claude.lab, claude.model, job, session)
-            nothing_left(claude.lab, f"claude:{session}")
+    with Claude() as claude:
+        common.interleaved([claude, claude], [claude.by_mcp, claude.by_wake])
 
 
-@check("claude")
+@check
 def after_clear_a_result_stays_with_the_conversation_that_asked():
-    with Claude("clear") as claude:
-        first, second = Job(claude.lab, "FIRST"), Job(claude.lab, "SECOND")
-        claude.model.when("Start FIRST", run_by_shell(first, "--notify", "wake"))
-        claude.model.when("Start SECOND", Call("mcp__homing__run", {"command": second.line, "background": True, "notify_on_complete": True}))
-        terminal = claude.start()
-        claude.say(terminal, "Start FIRST now.")
-        first.started(claude.lab)
-        claude.idle(terminal)
-        before = claude.session(terminal)
-        terminal.say("/clear")
-        wait_for("another session", lambda: claude.session(terminal) != before)
-        after = claude.session(terminal)
-        first.let_go()
-        wait_for("the end of the task", lambda: first.task(claude.lab)["ended_at"])
-        claude.say(terminal, "Start SECOND now.")
-        task = second.started(claude.lab)
-        assert task["owner"] == f"claude:{after}", f"an MCP call after /clear is {task['owner']}'s, not claude:{after}'s"
-        claude.idle(terminal)
+    with Claude() as claude:
+        conversation = claude.open()
+        first = begin(conversation, word="FIRST")
+        before = conversation.owner
+        conversation.terminal.say("/clear")
+        wait_for("another session", lambda: conversation.now() != conversation.session)
+        first.ends()
+        second = begin(conversation, claude.by_mcp, "SECOND")
+        belongs(conversation, second)
         second.let_go()
-        told_once(claude.lab, claude.model, second, after)
-        strays = [request.told for request in claude.model.told(first.said) if request.session == after]
+        told_once(claude.model, second, conversation.session)
+        strays = [request.told for request in claude.model.told(first.said) if request.session == conversation.session]
         assert not strays, f"the old conversation's result came into the new one:\n{strays[0]}"
-        left = claude.lab.homing_json("inbox", "--owner", f"claude:{before}")["items"]
-        assert len(left) == 1, "the result of a conversation that is gone waits in its inbox"
+        assert len(waiting(claude.lab, before)) == 1, "the result of a conversation that is gone waits in its inbox"
 
 
-@check("claude")
+@check
+def a_headless_session_gets_one_more_turn():
+    with Claude(install=False) as claude:
+        claude.keeps_its_key()
+        claude.lab.homing("install", "claude")
+        job = Job(claude.lab, "BUILD")
+        claude.model.when("Start BUILD", claude.by_wake(job))
+        session = claude.headless("Start BUILD in the background.")
+        job.let_go()
+        told_once(claude.model, job, session)
+        nothing_left(claude.lab, f"claude:{session}")
+        [delivery] = job.deliveries()
+        assert "one more turn" in delivery["history"][-1]["result"], delivery
+
+
+@check
+def a_session_that_a_person_closed_is_run_only_where_that_is_allowed():
+    with Claude(install=False) as claude:
+        claude.keeps_its_key()
+        claude.configure("[wake]\nheadless = true\n")
+        conversation = claude.open()
+        job = begin(conversation)
+        conversation.kill()
+        job.let_go()
+        comes_home(conversation, job)
+        [delivery] = job.deliveries()
+        assert "one more turn" in delivery["history"][-1]["result"], delivery
+
+
+@check
+def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
+    with Claude(install=False) as claude:
+        conversation = claude.open(tells_pane=True)
+        job, request = common.typed_into_its_pane(claude, conversation, lambda job: job.task()["owner"])
+        assert request.session == conversation.session
+        conversation.idle()
+        common.never_typed_into_another_program(claude, conversation)
+
+
+@check
+def install_and_uninstall_leave_its_files_as_they_were():
+    with Claude(install=False) as claude:
+        common.comes_and_goes(claude, lambda word: claude.headless(f"Hello {word}."))
+
+
+@check
 def ask_gives_the_answer_of_a_sub_agent():
-    with Claude("ask") as claude:
-        claude.model.when("What is six times seven", Say("Forty-two."))
-        done = claude.lab.homing("ask", "--agent", "claude", "--wait", "What is six times seven?")
-        assert done.stdout.strip() == "Forty-two.", done.stdout
+    with Claude() as claude:
+        done = common.asks(claude)
         record("claude-ask", claude.lab, f"$ homing ask --agent claude --wait 'What is six times seven?'\n{done.stdout}")

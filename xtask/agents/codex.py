@@ -1,10 +1,14 @@
 """Codex, interactive, in a terminal. Its sessions live in one server of its own per CODEX_HOME, which outlives the terminal."""
 
-import time
+import json
+import os
+import signal
 
-from check import Job, check, figure, nothing_left, record, told_once
-from lab import Lab, wait_for
-from mock import Call, Model, Say
+import common
+from agent import Agent, Conversation
+from check import begin, check, comes_home, record, told_once, waiting
+from lab import processes_of, wait_for
+from mock import Call
 
 CONFIG = """
 model = "gpt-mock"
@@ -27,125 +31,197 @@ trust_level = "trusted"
 """
 
 
-class Codex:
-    def __init__(self, name):
-        self.lab = Lab(name)
-        self.model = Model()
+class Codex(Agent):
+    name = "codex"
+
+    def prepare(self):
         self.lab.env["MOCK_KEY"] = "dummy"
         (self.lab.home / ".codex").mkdir()
-        (self.lab.home / ".codex/config.toml").write_text(CONFIG.format(url=self.model.url, work=self.lab.work))
+        self.config = self.lab.home / ".codex/config.toml"
+        self.config.write_text(CONFIG.format(url=self.model.url, work=self.lab.work))
         # Its commands run in a login shell, which forgets PATH unless the user's profile says otherwise.
         (self.lab.home / ".profile").write_text(f"PATH={self.lab.env['PATH']}\n")
-        self.lab.homing("install", "codex")
-        self.trusted = False
+        self.asked = False
 
-    def start(self, name="codex", *arguments):
-        terminal = self.lab.terminal(name, "codex", *arguments)
-        if not self.trusted:
+    def shell(self, line):
+        return Call("exec_command", {"cmd": line})
+
+    def by_mcp(self, job):
+        return Call("run", {"command": str(job.script), "background": True, "notify_on_complete": True}, namespace="mcp__homing")
+
+    def open(self, *arguments, **options):
+        terminal = self.lab.terminal(self.window(), "codex", *arguments, **options)
+        if not self.asked and (self.lab.home / ".codex/hooks.json").exists():
             # New hooks are for a person to trust, once.
             terminal.shows("Hooks need review")
-            terminal.keys("Down")
-            terminal.keys("Enter")
-            self.trusted = True
+            terminal.presses("Down", "the second choice", lambda screen: "› 2. Trust all" in screen)
+            terminal.presses("Enter", "no more questions", lambda screen: "Hooks need review" not in screen)
+            self.asked = True
         terminal.shows("? for shortcuts")
-        wait_for("no questions", lambda: "Hooks need review" not in terminal.screen())
-        time.sleep(1)  # The prompt is drawn before it is read.
-        return terminal
+        return Talk(self, terminal)
 
-    def thread(self, text):
-        """The thread in whose turn the model was told `text`."""
-        return wait_for(f"a turn with {text!r}", lambda: next((request.session for request in self.model.told(text)), None))
+    def resume(self, conversation):
+        again = self.open("resume", conversation.session)
+        again.session = conversation.session
+        return again
 
-    def say(self, terminal, text):
-        terminal.say(text, lambda: self.model.told(text))
+    def threads(self):
+        """The threads that have a file, each with how many turns it has begun and ended."""
+        found = {}
+        for path in (self.lab.home / ".codex/sessions").glob("**/rollout-*.jsonl"):
+            events = [each["payload"].get("type") for each in lines(path) if each.get("type") == "event_msg"]
+            found[path.stem[-36:]] = (events.count("task_started"), events.count("task_complete") + events.count("turn_aborted"))
+        return found
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.lab.close()
-        self.model.close()
-
-
-def run_by_shell(job, *options):
-    return Call("exec_command", {"cmd": f"homing run {' '.join([*options, '--'])} {job.line}"})
+    def files(self):
+        folder = self.lab.home / ".codex"
+        return [folder / "config.toml", folder / "hooks.json", folder / "skills/homing/SKILL.md"]
 
 
-def run_by_mcp(job):
-    return Call("run", {"command": job.line, "background": True, "notify_on_complete": True}, namespace="mcp__homing")
+def lines(path):
+    found = []
+    for line in path.read_text().splitlines():
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # The last one, half written.
+            pass
+    return found
 
 
-@check("codex")
+class Talk(Conversation):
+    def say(self, text):
+        super().say(text)
+        self.session = self.session or self.agent.model.told(text)[0].session
+
+    def idle(self):
+        def over():
+            begun, ended = self.agent.threads().get(self.session, (0, 0))
+            return begun and begun == ended
+
+        wait_for("the end of the turn", over)
+
+    def kill(self):
+        """The terminal, and the server that has the thread: nothing of Codex runs any more."""
+        super().kill()
+        for pid in codex_processes(self.agent.lab):
+            os.kill(pid, signal.SIGKILL)
+        wait_for("the end of Codex", lambda: not codex_processes(self.agent.lab))
+
+
+def codex_processes(lab):
+    """Whatever of Codex runs in the lab: its server, and helpers."""
+    found = []
+    for pid in processes_of(lab.folder):
+        try:
+            if "codex" in os.path.basename(os.readlink(f"/proc/{pid}/exe")):
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+@check
 def the_queue_wakes_an_idle_session():
-    with Codex("queue") as codex:
-        job = Job(codex.lab, "BUILD")
-        codex.model.when("Build it", run_by_shell(job, "--notify", "wake"))
-        codex.model.when(job.said, Say("The build is done."))
-        terminal = codex.start()
-        codex.say(terminal, "Build it in the background.")
-        task = job.started(codex.lab)
-        thread = codex.thread("Build it")
-        assert task["owner"] == f"codex:{thread}", task["owner"]
-        terminal.shows("Worked for")
-        job.let_go()
-        request = told_once(codex.lab, codex.model, job, thread)
-        figure("Codex, `run --notify wake` by its queue", codex.lab, job, request)
-        nothing_left(codex.lab, f"codex:{thread}")
-        record("codex-wake", codex.lab, terminal.screen(), "What the model was told:", request.told)
+    with Codex() as codex:
+        common.wakes_an_idle_session(codex, name="Codex, `run --notify wake`, by its queue", file="codex-wake")
 
 
-@check("codex")
+@check
 def a_tool_call_wakes_the_thread_that_made_it():
-    with Codex("mcp") as codex:
-        jobs = [Job(codex.lab, "RED"), Job(codex.lab, "BLUE")]
-        for job in jobs:
-            codex.model.when(f"Start {job.word}", run_by_mcp(job))
-        threads = []
-        for job in jobs:
-            terminal = codex.start(job.word)
-            codex.say(terminal, f"Start {job.word} now.")
-            task = job.started(codex.lab)
-            threads.append(codex.thread(f"Start {job.word}"))
-            assert task["owner"] == f"codex:{threads[-1]}", task["owner"]
-            terminal.shows("Worked for")
-        assert threads[0] != threads[1]
-        for job in reversed(jobs):
-            job.let_go()
-        for job, thread in zip(jobs, threads):
-            told_once(codex.lab, codex.model, job, thread)
-            nothing_left(codex.lab, f"codex:{thread}")
+    with Codex() as codex:
+        common.wakes_an_idle_session(codex, codex.by_mcp, "Codex, MCP, by its queue", "codex-mcp")
 
 
-@check("codex")
+@check
+def a_tool_call_over_http_is_the_users_and_waits_in_the_inbox():
+    with Codex(install=False) as codex:
+        url, token = codex.lab.listen()
+        codex.lab.env["HOMING_LAB_TOKEN"] = token
+        codex.config.write_text(codex.config.read_text() + f'\n[mcp_servers.homing]\nurl = "{url}"\nbearer_token_env_var = "HOMING_LAB_TOKEN"\n')
+        conversation = codex.open()
+        job = begin(conversation, codex.by_mcp)
+        assert job.task()["owner"] == "user", "over HTTP nobody says which session asks"
+        job.ends()
+        assert len(waiting(codex.lab, "user")) == 1
+        codex.model.when("Wait for it", Call("wait", {"ids": [job.task()["id"]]}, namespace="mcp__homing"))
+        conversation.say("Wait for it.")
+        told_once(codex.model, job, conversation.session)
+
+
+@check
+def two_sessions_in_one_folder_get_their_own_results():
+    with Codex() as codex:
+        common.interleaved([codex, codex], [codex.by_mcp, codex.by_wake])
+
+
+@check
 def what_ends_within_a_turn_is_told_at_its_end():
-    with Codex("stop") as codex:
-        job = Job(codex.lab, "BUILD")
+    with Codex() as codex:
+        common.tells_at_the_end_of_the_turn(codex, "codex-stop")
+
+
+@check
+def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
+    with Codex() as codex:
+        common.waits_for_a_session_that_is_gone(codex, codex.by_shell)
+
+
+@check
+def a_wake_of_a_session_that_is_gone_waits_in_the_queue_and_is_told_once_when_it_goes_on():
+    with Codex() as codex:
+        conversation = codex.open()
+        job = begin(conversation)
+        conversation.kill()
+        job.ends()
+        job.delivery(lambda each: each["state"] == "delivered")
+        assert not codex.model.told(job.said), "nobody runs it behind the user's back"
+        again = codex.resume(conversation)
+        comes_home(again, job)
+
+
+@check
+def one_more_turn_is_run_where_nothing_of_codex_runs_and_that_is_allowed():
+    with Codex() as codex:
+        # No key in the environment: homing keeps no variables of a session.
+        codex.config.write_text(codex.config.read_text().replace('env_key = "MOCK_KEY"\n', ""))
+        codex.configure("[wake]\nheadless = true\n")
+        conversation = codex.open()
+        job = begin(conversation)
+        conversation.kill()
         job.let_go()
-        codex.model.when("Build it", Call("exec_command", {"cmd": f"homing run -- {job.line}; sleep 2"}))
-        terminal = codex.start()
-        codex.say(terminal, "Build it.")
-        thread = codex.thread("Build it")
-        request = told_once(codex.lab, codex.model, job, thread)
-        nothing_left(codex.lab, f"codex:{thread}")
-        record("codex-stop", codex.lab, terminal.screen(), "What the model was told:", request.told)
+        comes_home(conversation, job)
+        [delivery] = job.deliveries()
+        assert "one more turn by `codex exec resume`" in delivery["history"][-1]["result"], delivery
 
 
-@check("codex")
+@check
 def a_command_in_codexs_sandbox_is_refused_with_the_reason():
-    with Codex("sandbox") as codex:
-        config = codex.lab.home / ".codex/config.toml"
-        config.write_text(config.read_text().replace("danger-full-access", "workspace-write"))
+    with Codex() as codex:
+        codex.config.write_text(codex.config.read_text().replace("danger-full-access", "workspace-write"))
         codex.lab.homing("daemon", "start")
-        codex.model.when("Build it", Call("exec_command", {"cmd": "homing run -- true 2>&1"}))
-        terminal = codex.start()
-        codex.say(terminal, "Build it.")
-        wait_for("the refusal", lambda: codex.model.told("HM00"), 60)
-        record("codex-sandbox", codex.lab, terminal.screen(), "What the model was told:", codex.model.told("HM00")[0].told)
+        codex.model.when("Build it", codex.shell("homing run -- true 2>&1"))
+        conversation = codex.open()
+        conversation.say("Build it.")
+        wait_for("the refusal", lambda: codex.model.told("HM00"))
+        record("codex-sandbox", codex.lab, conversation.seen(), "What the model was told:", codex.model.told("HM00")[0].told)
 
 
-@check("codex")
+@check
+def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
+    with Codex(install=False) as codex:
+        conversation = codex.open(tells_pane=True)
+        common.typed_into_its_pane(codex, conversation, lambda job: job.task()["owner"])
+        conversation.idle()
+        common.never_typed_into_another_program(codex, conversation)
+
+
+@check
+def install_and_uninstall_leave_its_files_as_they_were():
+    with Codex(install=False) as codex:
+        common.comes_and_goes(codex, lambda word: codex.lab.run("codex", "exec", "--skip-git-repo-check", f"Hello {word}."))
+
+
+@check
 def ask_gives_the_answer_of_a_sub_agent():
-    with Codex("ask") as codex:
-        codex.model.when("What is six times seven", Say("Forty-two."))
-        done = codex.lab.homing("ask", "--agent", "codex", "--wait", "What is six times seven?")
-        assert done.stdout.strip() == "Forty-two.", done.stdout
+    with Codex() as codex:
+        common.asks(codex)

@@ -1,16 +1,18 @@
-"""Gemini CLI, headless. It has no surface that wakes an idle session, so what is tried is what its hooks can do."""
+"""Gemini CLI, headless; and interactive, in tmux, which is the only thing that wakes it while it is idle."""
 
 import json
 
+import common
+from agent import Agent, Conversation
 from check import Job, check, nothing_left, record, told_once
-from lab import Lab
-from mock import Call, Model, Say
+from lab import wait_for
+from mock import Call, Say
 
 
-class Gemini:
-    def __init__(self, name):
-        self.lab = Lab(name)
-        self.model = Model()
+class Gemini(Agent):
+    name = "gemini"
+
+    def prepare(self):
         # The key and the address are all that it needs; a model by name, or it asks a model which to ask.
         self.lab.env.update({"GEMINI_API_KEY": "dummy", "GOOGLE_GEMINI_BASE_URL": self.model.url, "GEMINI_MODEL": "gemini-2.5-pro",
                              "GEMINI_CLI_TRUST_WORKSPACE": "true"})
@@ -19,41 +21,81 @@ class Gemini:
             "security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False},
             "general": {"disableAutoUpdate": True},
         }))
-        self.lab.homing("install", "gemini")
 
-    def say(self, text):
-        return self.lab.run("gemini", "--yolo", "--output-format", "stream-json", "-p", text, timeout=300)
+    def shell(self, line):
+        return Call("run_shell_command", {"command": line, "description": "a job in the background"})
 
-    def __enter__(self):
-        return self
+    def by_mcp(self, job):
+        return Call("mcp_homing_run", {"command": str(job.script), "background": True, "notify_on_complete": True})
 
-    def __exit__(self, *_):
-        self.lab.close()
-        self.model.close()
+    def headless(self, text):
+        return self.lab.run("gemini", "--yolo", "--output-format", "stream-json", "-p", text)
+
+    def open(self, *arguments, **options):
+        terminal = self.lab.terminal(self.window(), "gemini", "--yolo", *arguments, **options)
+        terminal.shows("Type your message")
+        return Talk(self, terminal)
+
+    def files(self):
+        return [self.lab.home / ".gemini/settings.json", self.lab.home / ".gemini/skills/homing/SKILL.md"]
 
 
-@check("gemini")
+class Talk(Conversation):
+    def idle(self):
+        """It says nowhere that it has time, but on its screen."""
+        wait_for("the prompt", lambda: "esc to cancel" not in self.terminal.screen() and "Type your message" in self.terminal.screen())
+
+
+@check
 def what_ends_within_a_turn_is_told_at_its_end():
-    with Gemini("stop") as gemini:
+    with Gemini() as gemini:
         gemini.lab.homing("daemon", "start")  # A hook never starts one, and it is a hook that says which session this is.
         job = Job(gemini.lab, "BUILD")
         job.let_go()
-        gemini.model.when("Build it", Call("mcp_homing_run", {"command": job.line, "background": True, "notify_on_complete": True}))
-        gemini.model.when("t-", Call("run_shell_command", {"command": "sleep 2", "description": "d"}))
+        gemini.model.when("Build it", gemini.by_mcp(job))
+        gemini.model.when("t-", gemini.shell("sleep 2"))
         gemini.model.when(job.said, Say("The build is done."))
-        done = gemini.say("Build it.")
+        done = gemini.headless("Build it.")
         session = json.loads(done.stdout.splitlines()[0])["session_id"]
-        task = job.started(gemini.lab)
+        task = job.started()
         assert task["owner"] == f"gemini:{session}", task["owner"]
         # Its requests name no session; there is only one.
-        request = told_once(gemini.lab, gemini.model, job, None)
+        request = told_once(gemini.model, job, None)
         nothing_left(gemini.lab, f"gemini:{session}")
         record("gemini-stop", gemini.lab, done.stdout, "What the model was told:", request.told)
 
 
-@check("gemini")
+@check
+def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
+    with Gemini(install=False) as gemini:
+        conversation = gemini.open(tells_pane=True)
+        common.typed_into_its_pane(gemini, conversation, lambda job: job.task()["owner"])
+        record("gemini-tmux", gemini.lab, conversation.seen())
+        conversation.idle()
+        common.never_typed_into_another_program(gemini, conversation)
+
+
+@check
+def its_tools_work_over_http():
+    with Gemini(install=False) as gemini:
+        url, token = gemini.lab.listen()
+        settings = gemini.lab.home / ".gemini/settings.json"
+        server = {"httpUrl": url, "headers": {"Authorization": f"Bearer {token}"}, "trust": True}
+        settings.write_text(json.dumps({**json.loads(settings.read_text()), "mcpServers": {"homing": server}}))
+        job = Job(gemini.lab, "BUILD")
+        job.let_go()
+        gemini.model.when("Build it", Call("mcp_homing_run", {"command": str(job.script)}))
+        gemini.headless("Build it.")
+        told_once(gemini.model, job, None)
+
+
+@check
+def install_and_uninstall_leave_its_files_as_they_were():
+    with Gemini(install=False) as gemini:
+        common.comes_and_goes(gemini, lambda word: gemini.headless(f"Hello {word}."))
+
+
+@check
 def ask_gives_the_answer_of_a_sub_agent():
-    with Gemini("ask") as gemini:
-        gemini.model.when("What is six times seven", Say("Forty-two."))
-        done = gemini.lab.homing("ask", "--agent", "gemini", "--wait", "What is six times seven?", timeout=300)
-        assert done.stdout.strip() == "Forty-two.", done.stdout
+    with Gemini() as gemini:
+        common.asks(gemini)

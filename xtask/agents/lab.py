@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -19,7 +20,7 @@ NODE = AGENTS / "node_modules/node/bin"
 HOMING = Path(os.environ.get("HOMING_LAB_BINARY", ROOT / "target/debug/homing"))
 
 
-def wait_for(what, condition, deadline=60.0, pause=0.02):
+def wait_for(what, condition, deadline=180.0, pause=0.02):
     """What `condition` returns once it is true; a failure with the name of what never came."""
     end = time.monotonic() + deadline
     while True:
@@ -58,7 +59,7 @@ class Lab:
 
     # -- programs ---------------------------------------------------------------------------------------------------------------
 
-    def run(self, *argv, input=None, env=None, timeout=120, check=True):
+    def run(self, *argv, input=None, env=None, timeout=300, check=True):
         """Runs a program to its end and returns it, with its output."""
         done = subprocess.run([str(word) for word in argv], cwd=self.work, env={**self.env, **(env or {})}, input=input or "", text=True,
                               capture_output=True, timeout=timeout)
@@ -80,16 +81,33 @@ class Lab:
     def homing_json(self, *arguments):
         return json.loads(self.homing(*arguments, "--json").stdout)
 
+    def get(self, path):
+        """Asks homing's HTTP API, by its socket."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.folder / "homing/homing.sock"))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        return json.loads(answer.split(b"\r\n\r\n", 1)[1])
+
+    def kill_daemon(self):
+        os.kill(self.homing_json("status")["daemon"]["pid"], signal.SIGKILL)
+
+    def listen(self):
+        """Has the daemon serve MCP over HTTP; returns the address, and the token that opens it."""
+        return self.homing("mcp", "--http").stdout.strip(), self.homing("token", "show").stdout.strip()
+
     # -- a terminal -------------------------------------------------------------------------------------------------------------
 
     def tmux(self, *arguments, check=True):
         return self.run("tmux", "-S", self.tmux_socket, "-f", "/dev/null", *arguments, check=check)
 
-    def terminal(self, name, *argv, env=None):
-        """Runs an interactive program in a window of its own of the private tmux server."""
+    def terminal(self, name, *argv, env=None, tells_pane=False):
+        """Runs an interactive program in a window of its own of the private tmux server. It knows of tmux only where that is asked for."""
         variables = [f"{key}={value}" for key, value in {**self.env, **(env or {})}.items() if key != "TERM"]
-        self.tmux("new-session", "-d", "-s", name, "-x", "160", "-y", "50", "-c", str(self.work), "env", "-i", "TERM=xterm-256color", *variables,
-                  *[str(word) for word in argv])
+        words = ["env", "-i", "TERM=xterm-256color", *variables, *[str(word) for word in argv]]
+        if tells_pane:
+            words = ["sh", "-c", 'shift 2; exec env -i "TMUX=$TMUX" "TMUX_PANE=$TMUX_PANE" "$@"', "sh", *words]
+        self.tmux("new-session", "-d", "-s", name, "-x", "160", "-y", "50", "-c", str(self.work), *words)
         self.tmux("set-option", "-t", name, "remain-on-exit", "on", check=False)
         return Terminal(self, name)
 
@@ -160,19 +178,34 @@ class Terminal:
     def keys(self, *keys):
         self.lab.tmux("send-keys", "-t", self.name, *keys)
 
-    def say(self, text, heard=None):
-        """Types a prompt and sends it, until it was heard: a program that is still drawing itself loses keys."""
-        self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
-        wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen())
-        self.keys("Enter")
-        for _ in range(5):
+    def presses(self, key, what, done):
+        """Presses a key until it was taken: a program that has drawn itself need not read yet."""
+        for _ in range(20):
+            self.keys(key)
             try:
-                return wait_for(f"{text!r} heard", heard or (lambda: True), 6)
+                return wait_for(what, lambda: done(self.screen()), 10)
             except AssertionError:
-                self.keys("Enter")
-        raise AssertionError(f"never heard: {text!r}\n{self.screen()}")
+                pass
+        raise AssertionError(f"never came: {what}\n{self.screen()}")
 
-    def shows(self, text, deadline=60.0):
+    def becomes(self, *argv):
+        """Ends what runs in it and runs another program there, in the same pane."""
+        before = self.pid()
+        self.lab.tmux("respawn-pane", "-k", "-t", self.name, "-c", str(self.lab.work), *argv)
+        wait_for("another program in the pane", lambda: self.pid() != before)
+
+    def say(self, text, heard=None):
+        """Types a prompt and sends it, until it was heard: a program that has drawn itself need not read yet, and loses keys."""
+        for _ in range(20):
+            self.lab.tmux("send-keys", "-t", self.name, "-l", "--", text)
+            try:
+                wait_for(f"{text!r} on the screen", lambda: text[:20] in self.screen(), 10)
+                break
+            except AssertionError:
+                self.keys("C-u")
+        self.presses("Enter", f"{text!r} heard", lambda _: heard is None or heard())
+
+    def shows(self, text, deadline=180.0):
         try:
             return wait_for(f"{text!r} on the screen", lambda: text in self.screen() and self.screen(), deadline, 0.1)
         except AssertionError as error:

@@ -181,16 +181,21 @@ def since(messages, spoke):
 USAGE = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
 
 
-class Anthropic:
+class Api:
+    """One of them: whether a path is its own, what a request tells the model, and an answer in its form, whole or as a stream."""
+
+    @staticmethod
+    def streams(_):
+        """Whether the path says that the answer is to be streamed; else the request does."""
+        return False
+
+
+class Anthropic(Api):
     name = "anthropic"
 
     @staticmethod
     def serves(path):
         return path == "/v1/messages"
-
-    @staticmethod
-    def streams(_):
-        return False
 
     @staticmethod
     def told(body):
@@ -231,16 +236,12 @@ class Anthropic:
         return [(event["type"], event) for event in events]
 
 
-class Responses:
+class Responses(Api):
     name = "responses"
 
     @staticmethod
     def serves(path):
         return path.endswith("/responses")
-
-    @staticmethod
-    def streams(_):
-        return False
 
     @staticmethod
     def told(body):
@@ -277,16 +278,12 @@ class Responses:
         return [(event["type"], event) for event in events]
 
 
-class Chat:
+class Chat(Api):
     name = "chat"
 
     @staticmethod
     def serves(path):
         return path.endswith("/chat/completions")
-
-    @staticmethod
-    def streams(_):
-        return False
 
     @staticmethod
     def told(body):
@@ -319,7 +316,7 @@ class Chat:
         return [(None, {**whole, "choices": [delta], "usage": None}), (None, {**whole, "choices": [end]}), (None, "[DONE]")]
 
 
-class Gemini:
+class Gemini(Api):
     name = "gemini"
 
     @staticmethod

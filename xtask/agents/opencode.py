@@ -1,41 +1,52 @@
 """opencode, as its server: sessions are made and spoken to over HTTP, as its own terminal does."""
 
 import json
+import os
+import signal
 import socket
 import urllib.request
 
-from check import Job, check, figure, nothing_left, record, told_once
-from lab import Lab, wait_for
-from mock import Call, Model, Say
+import common
+from agent import Agent, Conversation
+from check import Job, check, record, told_once
+from lab import wait_for
+from mock import Call
 
 
-class Opencode:
-    def __init__(self, name):
-        self.lab = Lab(name)
-        self.model = Model()
+class Opencode(Agent):
+    name = "opencode"
+
+    def prepare(self):
         lab = self.lab
         lab.env.update({"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
                         "OPENCODE_DISABLE_AUTOUPDATE": "1"})
         # It installs what plugins may import at its start; there is no network to do it.
         (lab.home / ".npmrc").write_text("offline=true\nfetch-retries=0\n")
-        folder = lab.home / ".config/opencode"
-        folder.mkdir(parents=True)
+        self.folder = lab.home / ".config/opencode"
+        self.folder.mkdir(parents=True)
         model = {"name": "mock", "tool_call": True, "limit": {"context": 100000, "output": 4096}}
         provider = {"npm": "@ai-sdk/openai-compatible", "name": "mock", "options": {"baseURL": f"{self.model.url}/v1", "apiKey": "dummy"},
                     "models": {"mock": model}}
-        (folder / "opencode.json").write_text(json.dumps({
+        (self.folder / "opencode.json").write_text(json.dumps({
             "model": "mock/mock", "small_model": "mock/mock", "autoupdate": False, "share": "disabled", "permission": "allow",
             "provider": {"mock": provider},
         }))
-        lab.homing("install", "opencode")
-
-    def serve(self):
+        # The same each time that it is started, as a user would have it.
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        self.lab.start("opencode", "serve", "--port", port)
-        wait_for("the server", self.healthy, 120, 0.2)
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.server = None
+
+    def shell(self, line):
+        return Call("bash", {"command": line, "description": "a job in the background"})
+
+    def serve(self):
+        """Starts its server, unless it runs."""
+        if self.server:
+            return
+        self.server = self.lab.start("opencode", "serve", "--port", self.port)
+        wait_for("the server", self.healthy, pause=0.2)
 
     def healthy(self):
         try:
@@ -44,25 +55,39 @@ class Opencode:
         except OSError:
             return None
 
-    def http(self, method, path, body=None, timeout=120):
+    def http(self, method, path, body=None, timeout=180):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, method=method, data=data, headers={"content-type": "application/json"})
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             text = answer.read()
             return json.loads(text) if text else None
 
-    def session(self):
-        return self.http("POST", "/session", {})["id"]
+    def open(self):
+        self.serve()
+        return Talk(self, session=self.http("POST", "/session", {})["id"])
 
-    def say(self, session, text):
-        self.http("POST", f"/session/{session}/prompt_async", {"parts": [{"type": "text", "text": text}]})
+    def resume(self, conversation):
+        self.serve()
+        return Talk(self, session=conversation.session)
 
-    def idle(self, session):
-        wait_for("an idle session", lambda: session not in self.http("GET", "/session/status"))
+    def sessions(self):
+        return [each["id"] for each in self.http("GET", "/session")]
 
-    def conversation(self, session):
+    def files(self):
+        return [self.folder / "opencode.json", self.folder / "plugin/homing.js", self.folder / "skills/homing/SKILL.md"]
+
+
+class Talk(Conversation):
+    def say(self, text):
+        self.agent.http("POST", f"/session/{self.session}/prompt_async", {"parts": [{"type": "text", "text": text}]})
+        wait_for(f"{text!r} heard", lambda: self.agent.model.told(text))
+
+    def idle(self):
+        wait_for("an idle session", lambda: self.session not in self.agent.http("GET", "/session/status"))
+
+    def seen(self):
         lines = []
-        for message in self.http("GET", f"/session/{session}/message"):
+        for message in self.agent.http("GET", f"/session/{self.session}/message"):
             for part in message["parts"]:
                 if part["type"] == "text":
                     lines.append(f"[{message['info']['role']}] {part['text']}")
@@ -70,60 +95,72 @@ class Opencode:
                     lines.append(f"[tool {part['tool']}] {json.dumps(part['state'].get('input'))}\n{part['state'].get('output', '')}")
         return "\n".join(lines)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.lab.close()
-        self.model.close()
-
-
-def run_by_shell(job, *options):
-    return Call("bash", {"command": f"homing run {' '.join([*options, '--'])} {job.line}", "description": "a job in the background"})
+    def kill(self):
+        """The server, with all its sessions."""
+        os.killpg(self.agent.server.pid, signal.SIGKILL)
+        self.agent.server.wait()
+        self.agent.server = None
 
 
-@check("opencode")
+@check
 def its_http_api_wakes_an_idle_session():
-    with Opencode("wake") as opencode:
-        opencode.serve()
-        job = Job(opencode.lab, "BUILD")
-        opencode.model.when("Build it", run_by_shell(job, "--notify", "wake"))
-        opencode.model.when(job.said, Say("The build is done."))
-        session = opencode.session()
-        opencode.say(session, "Build it in the background.")
-        task = job.started(opencode.lab)
-        assert task["owner"] == f"opencode:{session}", task["owner"]
-        opencode.idle(session)
-        job.let_go()
-        request = told_once(opencode.lab, opencode.model, job, session)
-        figure("opencode, `run --notify wake` by its HTTP API", opencode.lab, job, request)
-        nothing_left(opencode.lab, f"opencode:{session}")
-        record("opencode-wake", opencode.lab, opencode.conversation(session))
+    with Opencode() as opencode:
+        common.wakes_an_idle_session(opencode, name="opencode, `run --notify wake`, by its HTTP API", file="opencode-wake")
 
 
-@check("opencode")
+@check
 def two_sessions_of_one_server_get_their_own_results():
-    with Opencode("two") as opencode:
-        opencode.serve()
-        jobs = [Job(opencode.lab, "RED"), Job(opencode.lab, "BLUE")]
-        sessions = []
-        for job in jobs:
-            opencode.model.when(f"Start {job.word}", run_by_shell(job, "--notify", "wake"))
-            sessions.append(opencode.session())
-            opencode.say(sessions[-1], f"Start {job.word} now.")
-            job.started(opencode.lab)
-        for session in sessions:
-            opencode.idle(session)
-        for job in reversed(jobs):
-            job.let_go()
-        for job, session in zip(jobs, sessions):
-            told_once(opencode.lab, opencode.model, job, session)
-            nothing_left(opencode.lab, f"opencode:{session}")
+    with Opencode() as opencode:
+        common.interleaved([opencode, opencode])
 
 
-@check("opencode")
+@check
+def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
+    with Opencode() as opencode:
+        again = common.waits_for_a_session_that_is_gone(opencode, opencode.by_shell)
+        record("opencode-resume", opencode.lab, again.seen())
+
+
+@check
+def a_wake_of_a_session_that_is_gone_waits_and_is_told_once_when_it_goes_on():
+    with Opencode() as opencode:
+        common.waits_for_a_session_that_is_gone(opencode, opencode.by_wake, by_itself=True)
+
+
+@check
+def its_tools_work_over_http():
+    with Opencode(install=False) as opencode:
+        url, token = opencode.lab.listen()
+        config = opencode.folder / "opencode.json"
+        server = {"type": "remote", "url": url, "headers": {"Authorization": f"Bearer {token}"}, "oauth": False, "enabled": True}
+        config.write_text(json.dumps({**json.loads(config.read_text()), "mcp": {"homing": server}}))
+        job = Job(opencode.lab, "BUILD")
+        job.let_go()
+        opencode.model.when("Start BUILD", Call("homing_run", {"command": str(job.script)}))
+        conversation = opencode.open()
+        conversation.say("Start BUILD.")
+        told_once(opencode.model, job, conversation.session)
+
+
+@check
+def install_and_uninstall_leave_its_files_as_they_were():
+    with Opencode(install=False) as opencode:
+        common.comes_and_goes(opencode, lambda word: opencode.lab.run("opencode", "run", f"Hello {word}."))
+
+
+@check
 def ask_gives_the_answer_of_a_sub_agent():
-    with Opencode("ask") as opencode:
-        opencode.model.when("What is six times seven", Say("Forty-two."))
-        done = opencode.lab.homing("ask", "--agent", "opencode", "--wait", "What is six times seven?", timeout=300)
-        assert done.stdout.strip() == "Forty-two.", done.stdout
+    with Opencode() as opencode:
+        common.asks(opencode)
+
+
+@check
+def what_is_left_of_an_ask_goes_by_its_own_command():
+    with Opencode() as opencode:
+        common.asks(opencode)
+        [task] = opencode.lab.homing_json("list", "--all")["items"]
+        session = task["agent"]["session_id"]
+        opencode.lab.homing("forget", task["id"])
+        opencode.lab.run("opencode", "session", "delete", session)
+        opencode.serve()
+        assert session not in opencode.sessions()

@@ -1,7 +1,6 @@
 """`cargo xtask agents [AGENT | NAME OF A CHECK]…`: every check in a lab of its own, one after the other, and a table at the end."""
 
 import fcntl
-import os
 import socket
 import struct
 import subprocess
@@ -12,7 +11,10 @@ import traceback
 from check import CHECKS, FIGURES
 from lab import BIN, NODE, Lab
 
-import claude, codex, gemini, opencode  # noqa: E401, F401 (they register their checks)
+import claude, codex, gemini, opencode, several  # noqa: E401, F401 (they register their checks)
+
+
+PROGRAMS = ["claude", "codex", "gemini", "opencode"]
 
 
 def loopback_up():
@@ -36,7 +38,7 @@ def main(wanted):
     chosen = [(agent, test) for agent, test in CHECKS if not wanted or agent in wanted or test.__name__ in wanted]
     if not chosen:
         sys.exit(f"no agent and no check of the name {' '.join(wanted)}; there are: " + ", ".join(sorted({agent for agent, _ in CHECKS})))
-    for agent in sorted({agent for agent, _ in chosen}):
+    for agent in PROGRAMS:
         print(f"   {agent}: {version(agent)}", flush=True)
     failed = 0
     for agent, test in chosen:

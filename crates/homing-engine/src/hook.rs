@@ -142,7 +142,8 @@ fn way(claims: &[Claimed], settings: wake::Settings) -> String {
     let was_headless = matches!(route, Some(Route::Session(session)) if session.headless);
     let route =
         route.and_then(|route| serde_json::to_string(route).ok()).unwrap_or_else(|| "null".to_owned());
-    let tried = claims.iter().filter(|claim| claim.attempts > 0 && !claim.again);
+    // One that was put off may have been said as well, and be taken up since.
+    let tried = claims.iter().filter(|claim| (claim.attempts > 0 || claim.busy > 0) && !claim.again);
     let tried: Vec<_> = tried.map(|claim| claim.notice_id.as_str()).collect();
     let tried = serde_json::json!(tried);
     format!(",\"route\":{route},\"runs\":{},\"tried\":{tried}", settings.runs(was_headless))
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_wake_is_told_what_may_have_been_told_before_and_was_not_asked_for_again() {
-        let claim = |n: u64, attempts: u32, again: bool| Claimed {
+        let claim = |n: u64, attempts: u32, busy: u32, again: bool| Claimed {
             id: DeliveryId::from_entropy(n),
             fence: 1,
             notice_id: NoticeId::from_entropy(n),
@@ -207,14 +208,16 @@ mod tests {
             secret: None,
             network: false,
             attempts,
-            busy: 0,
+            busy,
             again,
             created_at: Timestamp::from_millis(0),
             notice: "{}".into(),
         };
-        let claims = [claim(1, 0, false), claim(2, 1, false), claim(3, 1, true)];
+        let claims =
+            [claim(1, 0, 0, false), claim(2, 1, 0, false), claim(3, 1, 0, true), claim(4, 0, 1, false)];
         let way = way(&claims, wake::Settings::default());
-        let expected = format!(r#","route":null,"runs":false,"tried":["{}"]"#, NoticeId::from_entropy(2));
+        let [second, fourth] = [2, 4].map(NoticeId::from_entropy);
+        let expected = format!(r#","route":null,"runs":false,"tried":["{second}","{fourth}"]"#);
         assert_eq!(way, expected);
     }
 

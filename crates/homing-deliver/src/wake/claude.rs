@@ -2,7 +2,8 @@
 //!
 //! A running Claude Code says in `sessions/PID.json` of its folder which session it is in, whether it is idle, and where its socket is
 //! (since 2.1.224). It can change its session at any time, so the file is read anew for every wake, and the process behind the socket must be
-//! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. One more turn
+//! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. A session that is at work, or
+//! waits for its user, keeps the message until it has time: as long as that lasts it is waited for, and nothing is spent. One more turn
 //! (`claude -p --resume`) is taken only where no live process has the session: two of them would write into one transcript.
 
 use std::io::{self, Write};
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::{Session, turn};
+use homing_model::{Notice, Session, turn};
 use homing_shim::process;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::program::{self, Running};
 use super::transcript::Transcript;
@@ -23,7 +25,7 @@ use super::{Order, Readiness, Surroundings, Verdict};
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".claude";
-/// The notice is in the transcript by then, or nobody takes it.
+/// An idle session has the notice in its transcript by then, or does not take it.
 const EVIDENCE: Duration = Duration::from_secs(15);
 /// A write that takes longer meets nobody who reads.
 const WRITE: Duration = Duration::from_secs(5);
@@ -46,6 +48,12 @@ struct Entry {
     messaging_socket_path: Option<PathBuf>,
 }
 
+impl Entry {
+    fn is_idle(&self) -> bool {
+        self.status.as_deref() == Some("idle")
+    }
+}
+
 /// The live process that has a session open, if there is one.
 fn open_in(folder: &Path, id: &str) -> Option<Entry> {
     let files = std::fs::read_dir(folder.join("sessions")).ok()?.flatten();
@@ -57,6 +65,13 @@ fn open_in(folder: &Path, id: &str) -> Option<Entry> {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     };
     entries.filter_map(|file| read(file.path())).find(|entry| entry.session_id == id && is_live(entry))
+}
+
+/// The user's setting by which messages of others are not taken: what is held back all the same is told later, and once for each time it was said.
+fn held_back(folder: &Path) -> Option<&'static str> {
+    let settings = std::fs::read(folder.join("settings.json")).ok()?;
+    let settings: Value = serde_json::from_slice(&settings).ok()?;
+    ["hold", "refuse"].into_iter().find(|setting| settings["crossSessionInbound"] == *setting)
 }
 
 /// Whether the process that wrote an entry lives. One that was killed leaves its file behind, and its number to somebody else.
@@ -76,7 +91,13 @@ fn is_live(entry: &Entry) -> bool {
 pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
     let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
     match open_in(&folder, &session.id) {
-        Some(entry) if entry.status.as_deref() == Some("idle") => Readiness::Ready,
+        Some(entry) if entry.is_idle() => match held_back(&folder) {
+            Some(setting) => Readiness::Closed(format!(
+                "Claude Code's settings say `\"crossSessionInbound\": \"{setting}\"`: no message is taken; its hooks bring what waits \
+                 (`homing install claude`)"
+            )),
+            None => Readiness::Ready,
+        },
         Some(_) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
         None if runs => Readiness::Ready,
         None => Readiness::Closed(
@@ -109,29 +130,80 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
     let Some(mut transcript) = Transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
-    // A message may be queued for longer than an attempt waits: what came of the one before is seen only now.
-    let told = match transcript.told(&order.tried) {
-        Ok(told) => told,
+    let news = match untold(&mut transcript, order) {
+        Ok(news) => news,
         Err(error) => return unreadable(&error),
     };
-    let news: Vec<_> = order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect();
-    let Some(notice) = news.first() else {
-        return Verdict::Delivered("it is in the transcript since an attempt before this one".to_owned());
-    };
+    let Some(notice) = news.first() else { return told_before() };
     let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
     if let Err(error) = speak(socket, entry.pid, &message) {
         return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
     }
-    match transcript.has(notice.id.as_str(), patience) {
-        Ok(true) => Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid)),
-        Ok(false) => Verdict::Failed(
+    let now = || open_in(folder, &session.id).filter(|now| now.pid == entry.pid);
+    match arrives(&mut transcript, notice.id.as_str(), patience, now) {
+        Ok(Arrival::Taken) => {
+            Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid))
+        }
+        Ok(Arrival::Left) => {
+            Verdict::NotNow("Claude Code left the session before it took up the message".to_owned())
+        }
+        Ok(Arrival::Kept) => {
+            Verdict::NotNow("Claude Code has the message, and had no time for it so far".to_owned())
+        }
+        Ok(Arrival::HeldBack) => Verdict::Failed(
             "Claude Code took the message and began no turn within 15 s; it may hold messages of others back (crossSessionInbound in its \
              settings, bypassed permissions)"
                 .to_owned(),
         ),
         Err(error) => unreadable(&error),
     }
+}
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Arrival {
+    /// It is in the transcript.
+    Taken,
+    /// The session is no longer open where it was said.
+    Left,
+    /// The session was at work all the time.
+    Kept,
+    /// The session had time, and did not take it up.
+    HeldBack,
+}
+
+/// Waits until the session has what was said to it. While that is at work, Claude Code keeps a message until it has time; `now` says how it is.
+fn arrives(
+    transcript: &mut Transcript,
+    words: &str,
+    patience: Duration,
+    mut now: impl FnMut() -> Option<Entry>,
+) -> io::Result<Arrival> {
+    let end = Instant::now() + TURN;
+    let mut had_time = true;
+    while !transcript.has(words, patience)? {
+        match now() {
+            None => return Ok(Arrival::Left),
+            Some(entry) if entry.is_idle() && had_time => return Ok(Arrival::HeldBack),
+            // Where it was at work before, it has time only since a moment.
+            Some(entry) => had_time = entry.is_idle(),
+        }
+        if Instant::now() > end {
+            return Ok(Arrival::Kept);
+        }
+    }
+    Ok(Arrival::Taken)
+}
+
+/// What the session was not told yet. Claude Code may keep a message for longer than an attempt waits: what came of the one before is seen only now.
+fn untold(transcript: &mut Transcript, order: &Order) -> io::Result<Vec<Notice>> {
+    let told = transcript.told(&order.tried)?;
+    Ok(order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect())
+}
+
+fn told_before() -> Verdict {
+    Verdict::Delivered("it is in the transcript since an attempt before this one".to_owned())
 }
 
 fn unreadable(error: &io::Error) -> Verdict {
@@ -155,6 +227,14 @@ fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
 
 /// One more turn of a session that nobody has open.
 fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+    let found = Transcript::find(folder, &session.id).map(|mut transcript| untold(&mut transcript, order));
+    let news = match found.transpose() {
+        Ok(news) => news.unwrap_or_else(|| order.notices.clone()),
+        Err(error) => return unreadable(&error),
+    };
+    if news.is_empty() {
+        return told_before();
+    }
     let path = surroundings.path_of(session);
     let Some(program) = program::of(session, path) else {
         return Verdict::Failed("`claude` is not where the session looked for programs".to_owned());
@@ -166,7 +246,7 @@ fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surrou
     if surroundings.user.as_ref().is_none_or(|user| user.join(FOLDER) != folder) {
         command.env("CLAUDE_CONFIG_DIR", folder);
     }
-    let text = turn::compose(&order.notices, 0).text;
+    let text = turn::compose(&news, 0).text;
     let judged =
         program::start(command, text.as_bytes()).and_then(|mut running| follow(&mut running, &session.id));
     judged.unwrap_or_else(|error| Verdict::Failed(format!("`claude -p --resume` could not be run: {error}")))
@@ -232,6 +312,9 @@ mod tests {
             messaging_socket_path: Some(socket),
         };
         let session = Session::new(homing_model::Agent::Claude, "s1").unwrap();
+        let written =
+            json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle" });
+        std::fs::write(folder.path().join("sessions/1.json"), written.to_string()).unwrap();
         (folder, listener, entry, session)
     }
 
@@ -269,10 +352,52 @@ mod tests {
         assert!(matches!(send(&order), Verdict::Failed(_)));
         let heard_now = heard().unwrap();
         assert!(heard_now.contains("n-3333333333") && !heard_now.contains("n-2222222222"), "{heard_now}");
+        // Nor does a session that was left get another turn for it.
+        let first = Order {
+            notices: vec![order.notices[0].clone()],
+            tried: order.tried.clone(),
+            route: None,
+            runs: true,
+        };
+        let nobody = Surroundings::default();
+        assert!(matches!(resume(folder.path(), &session, &first, &nobody), Verdict::Delivered(_)));
+        assert!(
+            matches!(resume(folder.path(), &session, &order, &nobody), Verdict::Failed(_)),
+            "there is no program"
+        );
         // What somebody asks for again is told again.
         (order.notices, order.tried) = (vec![order.notices[0].clone()], Vec::new());
         let _ = send(&order);
         assert!(heard().is_some_and(|heard| heard.contains("n-2222222222")));
+    }
+
+    #[test]
+    fn a_session_that_is_at_work_is_waited_for_and_one_that_is_left_has_not_failed() {
+        let (folder, _listener, ..) = silent();
+        let path = folder.path().join("projects/-w/s1.jsonl");
+        // How it is at each look; at "says" the message comes into the transcript.
+        let arrival = |course: &[&str]| {
+            std::fs::write(&path, "").unwrap();
+            let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+            let mut course = course.iter();
+            let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, || {
+                let status = match *course.next()? {
+                    "says" => {
+                        std::fs::write(&path, "n-2222222222").unwrap();
+                        "busy"
+                    }
+                    status => status,
+                };
+                Some(Entry { status: Some(status.to_owned()), ..silent().2 })
+            });
+            assert_eq!(course.next(), None, "it was waited for as long as it takes");
+            arrival.unwrap()
+        };
+        assert_eq!(arrival(&["busy", "waiting", "says"]), Arrival::Taken);
+        assert_eq!(arrival(&["busy", "idle", "says"]), Arrival::Taken, "it has time only just now");
+        assert_eq!(arrival(&["busy", "idle", "idle"]), Arrival::HeldBack);
+        assert_eq!(arrival(&["idle"]), Arrival::HeldBack);
+        assert_eq!(arrival(&["busy"]), Arrival::Left);
     }
 
     #[test]
@@ -309,6 +434,12 @@ mod tests {
             matches!(write(&start, Some("linux:x:pid:[1]"), "idle"), Readiness::Closed(_)),
             "its numbers are others"
         );
+        for (setting, taken) in [("hold", false), ("refuse", false), ("accept", true)] {
+            let settings = json!({ "crossSessionInbound": setting }).to_string();
+            std::fs::write(folder.path().join("settings.json"), settings).unwrap();
+            let readiness = write(&start, None, "idle");
+            assert_eq!(readiness == Readiness::Ready, taken, "{setting}: {readiness:?}");
+        }
         std::fs::write(folder.path().join("sessions/1.json"), "{").unwrap();
         assert!(matches!(readiness(&session, false, &surroundings), Readiness::Closed(_)));
         assert_eq!(readiness(&session, true, &surroundings), Readiness::Ready, "it may be run");

@@ -1,9 +1,11 @@
 //! Codex: by its own queue (`codex queue`, since 0.166), which is durable and goes to the thread that is named; else by one more turn.
 //!
 //! The queue takes a message whether a terminal has the thread open or not, and starts the turn when the thread is idle: to be busy is its own
-//! affair. An exit code of 0 says that it has the message. One more turn (`codex exec resume`) is taken where there is no queue and no live
-//! process has the thread's file open.
+//! affair. An exit code of 0 says that it has the message. Where nothing of Codex runs, it keeps the message until somebody goes on with the
+//! thread; who wants the agent to be run then gets one more turn (`codex exec resume`), as does a Codex without a queue. That is taken only
+//! where no live process has the thread's file open.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -37,7 +39,11 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
     if let Some(folder) = &session.folder {
         command.env("CODEX_HOME", folder);
     }
-    if version.is_some_and(|version| version >= QUEUES) {
+    let folder = surroundings.folder_of(session, FOLDER);
+    let open = || folder.as_ref().is_some_and(|folder| is_open(folder, &session.id));
+    let served = || folder.as_ref().is_some_and(|folder| is_served(folder));
+    let queues = version.is_some_and(|version| version >= QUEUES);
+    if queues && (!order.runs || served() || open()) {
         command.args(["queue", "--thread", &session.id, "--message", &text]);
         if order.runs {
             command.arg("--resume");
@@ -48,14 +54,14 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
             Err(error) => Verdict::Failed(format!("codex queue could not be run: {error}")),
         };
     }
-    let version = version.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string());
     if !order.runs {
+        let version =
+            version.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string());
         return Verdict::Failed(format!(
             "codex {version} has no queue (it has since {QUEUES}): update it, or set `[wake] headless = true`"
         ));
     }
-    let folder = surroundings.folder_of(session, FOLDER);
-    if folder.is_some_and(|folder| is_open(&folder, &session.id)) {
+    if open() {
         return Verdict::NotNow("another process has the thread open".to_owned());
     }
     resume(command, session, &text)
@@ -84,6 +90,11 @@ fn resume(mut command: Command, session: &Session, text: &str) -> Verdict {
         Ok(Verdict::Failed(format!("codex exec resume: {}", seen.last_line())))
     });
     judged.unwrap_or_else(|error| Verdict::Failed(format!("codex exec resume could not be run: {error}")))
+}
+
+/// Whether Codex' own server runs, which takes up what is queued.
+fn is_served(folder: &Path) -> bool {
+    UnixStream::connect(folder.join("app-server-control/app-server-control.sock")).is_ok()
 }
 
 /// Whether a live process has the file of a thread open.

@@ -119,7 +119,7 @@ pub async fn wake(order: &Order, surroundings: &Surroundings) -> Verdict {
     match &order.route {
         None => Verdict::Failed("there is no way to anybody".to_owned()),
         Some(Route::Desktop) => desktop::show(&order.notices, surroundings),
-        Some(Route::Pane(pane)) => tmux::wake(pane, &order.notices, surroundings),
+        Some(Route::Pane(pane)) => tmux::wake(pane, &order.notices, surroundings).await,
         Some(Route::Session(session)) => match session.agent {
             Agent::Claude => claude::wake(session, order, surroundings),
             Agent::Codex => codex::wake(session, order, surroundings),

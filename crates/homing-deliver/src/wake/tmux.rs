@@ -10,11 +10,19 @@ use homing_model::notice::Notice;
 use homing_model::session::{Foreground, Pane};
 use homing_model::turn;
 use homing_shim::process;
+use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};
 use super::{Surroundings, Verdict};
 
 const LIMIT: Duration = Duration::from_secs(10);
+/// What shows nothing of what is typed is not waited for longer.
+const SHOWN: Duration = Duration::from_secs(2);
+/// Between two looks at the pane.
+const LOOK: Duration = Duration::from_millis(50);
+/// Programs take keys that come faster than a hand types for a paste, and an Enter right behind them for a part of it (Codex for 120 ms): the
+/// line would be there, and no turn begin.
+const PASTE: Duration = Duration::from_millis(500);
 
 fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
     let mut command = Command::new(program::find("tmux", path)?);
@@ -46,7 +54,22 @@ fn leader(pid: u32) -> Option<Foreground> {
     Some(Foreground { pid: found.pid, start: found.start, name: found.name })
 }
 
-pub(super) fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
+/// Waits until the program has read what was typed, as far as it shows it, and the paste is over.
+async fn settle(pane: &Pane, path: &str, line: &str) {
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    let typed = squeezed(line);
+    let end = Instant::now() + SHOWN;
+    while Instant::now() < end {
+        let shown = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]);
+        if shown.is_some_and(|shown| squeezed(&shown.stdout).contains(&typed)) {
+            break;
+        }
+        sleep(LOOK).await;
+    }
+    sleep(PASTE).await;
+}
+
+pub(super) async fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
     let path = &surroundings.path;
     let Some(expected) = &pane.program else {
         return Verdict::Failed(format!("what ran in pane {} was not recorded", pane.id));
@@ -70,6 +93,7 @@ pub(super) fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings)
     let line = turn::line(notices);
     let typed = tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
     let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
+    settle(pane, path, &line).await;
     // By itself, so that what reads a paste as one thing sees the end of it first.
     match tmux(pane, path, &["send-keys", "-t", &pane.id, "Enter"]) {
         Some(ran) if ran.succeeded() => {

@@ -49,8 +49,8 @@ const HELD: &str = "hold=true";
 never starts the daemon, and says nothing where there is nothing to say.
 
 Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
-waits in the background for the next result of the session and wakes it. Any other is nothing to the agent; typed on a \
-terminal it is an error, and `homing doctor` tells of the last one that an agent called.
+waits in the background for the next result of the session and wakes it. The plugin in opencode calls UserPromptSubmit. Any \
+other is nothing to the agent; typed on a terminal it is an error, and `homing doctor` tells of the last one that an agent called.
 
 Examples:
   homing hook claude Stop                 at the end of a turn: what has ended meanwhile
@@ -58,7 +58,7 @@ Examples:
   homing hook claude rewake               as a hook with `asyncRewake`"
 )]
 pub(crate) struct Options {
-    /// claude, codex or gemini
+    /// claude, codex, gemini or opencode
     agent: String,
     /// The event
     event: String,

@@ -132,6 +132,15 @@ fn a_session_that_goes_on_after_a_break_hears_what_ended_and_what_still_runs() {
 }
 
 #[test]
+fn the_plugin_in_opencode_is_given_what_waits_for_the_session_of_the_prompt() {
+    let home = super::home();
+    let (own, other) = (done(&home, "opencode:ses_1", "true"), done(&home, "opencode:ses_2", "true"));
+    let told = context(&hook(&home, &["opencode", "UserPromptSubmit"], &json!({ "session_id": "ses_1" })));
+    assert!(told.contains(&own) && !told.contains(&other), "{told}");
+    silent(&hook(&home, &["opencode", "UserPromptSubmit"], &json!({ "session_id": "ses_1" })));
+}
+
+#[test]
 fn what_makes_no_sense_is_met_with_silence_and_never_with_the_code_that_blocks() {
     let home = super::home();
     let id = done(&home, "claude:s", "true");
@@ -142,7 +151,7 @@ fn what_makes_no_sense_is_met_with_silence_and_never_with_the_code_that_blocks()
     silent(&hook(&home, &["claude", "Stop"], &with("s", "agent_id", "a1")));
     silent(&hook(&home, &["claude", "UserPromptSubmit"], &with("s", "agent_id", "a1")));
     for words in
-        [&["opencode", "Stop"][..], &["claude"], &["claude", "Stop", "--nonsense"], &["nobody", "Stop"]]
+        [&["hermes", "Stop"][..], &["claude"], &["claude", "Stop", "--nonsense"], &["nobody", "Stop"]]
     {
         let refused = hook(&home, words, &session("s"));
         assert_eq!(refused.code, 1, "{words:?}");
@@ -216,10 +225,16 @@ fn p6_what_a_hook_printed_for_nobody_was_told_to_nobody() {
 
 /// Starts a script in a process of its own, which is the agent: `hook EVENT` there is what Claude Code would run.
 fn agent(home: &Home, script: &str, input: &Value) -> Child {
+    called(home, script, input, &[])
+}
+
+/// The same with these words on its command line.
+fn called(home: &Home, script: &str, input: &Value, words: &[&str]) -> Child {
     let program = home.program().display();
     let hook = format!("hook() {{ printf %s \"$input\" | CLAUDE_PID=$$ '{program}' hook claude \"$@\"; }}");
     let mut shell = Command::new("bash");
-    shell.args(["-c", &format!("input=$(cat); {hook}; {script}")]).current_dir(home.scratch());
+    shell.args(["-c", &format!("input=$(cat); {hook}; {script}"), "claude"]).args(words);
+    shell.current_dir(home.scratch());
     shell.env_remove("HOMING_OWNER").env("HOMING_HOME", home.path());
     start(shell, &input.to_string())
 }
@@ -273,6 +288,23 @@ fn p6_fifty_hooks_at_once_tell_everything_once() {
     for id in &ids {
         assert_eq!(said.matches(&format!("{id} succeeded")).count(), 1, "{id}");
     }
+}
+
+#[test]
+fn a_run_for_one_prompt_is_not_kept_from_ending_and_one_that_takes_more_is_woken() {
+    let home = super::home();
+    let _ = home.submit(&["--owner", "claude:s"], &gate("never"));
+    let mut once = home.command();
+    once.args(["hook", "claude", "rewake"]).env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli");
+    silent(&end(start(once, &session("s").to_string())));
+    let more = ["--input-format", "stream-json"];
+    let script = "export CLAUDE_CODE_ENTRYPOINT=sdk-cli; hook rewake; exit $?";
+    let waiter = called(&home, script, &session("s"), &more);
+    seen_waiting(&home, "s");
+    let id = done(&home, "claude:s", "true");
+    let woken = end(waiter);
+    assert_eq!(woken.code, 2);
+    assert!(woken.stderr.contains(&id), "{}", woken.stderr);
 }
 
 /// A waiter, once it is seen by the daemon.

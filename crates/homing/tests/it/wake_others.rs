@@ -60,6 +60,32 @@ fn a_codex_without_a_queue_is_run_where_that_is_allowed_and_else_says_what_to_do
 }
 
 #[test]
+fn where_nothing_of_codex_runs_it_is_run_if_that_is_allowed_and_else_its_queue_keeps_the_message() {
+    let home = super::home();
+    program(
+        &home,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.166.0;; exec) cat >> prompts; echo '{\"type\":\"turn.completed\"}';;\
+         queue) echo queued >> calls; echo 'Queued.';; *) exit 9;; esac",
+    );
+    let submit = || ok(codex(&home).args(["run", "--notify", "wake", "true"]));
+    let _ = delivered(&home, &submit());
+    assert_eq!((read(&home, "calls").as_str(), read(&home, "prompts").as_str()), ("queued\n", ""));
+    fs::write(home.path().join("config.toml"), "[wake]\nheadless = true\n").unwrap();
+    let _ = home.cli(["daemon", "restart"]).ok();
+    let id = submit();
+    let row = delivered(&home, &id);
+    assert!(row["history"][0]["result"].as_str().unwrap().contains("one more turn"), "{row}");
+    assert!(read(&home, "prompts").contains(&id));
+    // Its server runs again: that has the thread, and takes up what is queued.
+    let socket = home.scratch().join("codex/app-server-control/app-server-control.sock");
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    let _server = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let _ = delivered(&home, &submit());
+    assert_eq!(read(&home, "calls"), "queued\nqueued\n");
+}
+
+#[test]
 fn p5_opencode_is_woken_by_its_server_when_the_session_has_time() {
     let home = super::home();
     let server = Opencode::new("ses_1", None);

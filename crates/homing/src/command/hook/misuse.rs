@@ -56,9 +56,9 @@ pub(crate) fn forget(home: &Path) {
     let _ = std::fs::remove_file(place(home));
 }
 
-/// The agent of that name, if it has hooks.
+/// The agent of that name.
 pub(super) fn agent_with_hooks(name: &str) -> Option<Agent> {
-    name.parse().ok().filter(|agent: &Agent| *agent != Agent::Opencode)
+    name.parse().ok()
 }
 
 /// Tells whoever typed it, and keeps it for whoever looks where an agent called. Of another agent nobody can say what silence means to it.
@@ -83,14 +83,14 @@ fn explained(agent: &str, event: &str) -> Failure {
         }
         None => {
             let agent = sanitize::line(agent);
-            let agents = Agent::ALL.into_iter().filter(|agent| *agent != Agent::Opencode).map(Agent::as_str);
+            let agents = Agent::ALL.into_iter().map(Agent::as_str);
             format!("`{agent}` has no hooks that homing knows{}", slip::meant(&agent, agents))
         }
     };
     Failure::usage(
         detail,
         format!(
-            "`homing hook claude|codex|gemini EVENT`, with EVENT one of {events}; `homing install AGENT` writes them all."
+            "`homing hook claude|codex|gemini|opencode EVENT`, with EVENT one of {events}; `homing install AGENT` writes them all."
         ),
     )
 }
@@ -127,7 +127,7 @@ mod tests {
             told("calude", "Stop"),
             "`calude` has no hooks that homing knows (did you mean `claude`?)"
         );
-        assert_eq!(told("opencode", "Stop"), "`opencode` has no hooks that homing knows");
+        assert_eq!(told("hermes", "Stop"), "`hermes` has no hooks that homing knows");
         assert_eq!(told("codex", "PreToolUse"), "`PreToolUse` is no event that homing knows");
     }
 

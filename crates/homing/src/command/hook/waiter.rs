@@ -5,6 +5,9 @@
 //! waiter of its own there. And one whose agent went on to another conversation in the same process (`/clear`) leaves as well: what it says
 //! would be heard there. What it would have told stays in the inbox.
 //!
+//! Nor does one wait for a `claude -p`, which does not end before its hooks have: whoever runs it waits for its answer, and the result
+//! comes by one more turn of the session (`--notify wake`).
+//!
 //! It waits for facts: the inbox, and the agent's end. A daemon that dies is waited for; one that was never there is not.
 
 use std::fs::File;
@@ -32,6 +35,8 @@ const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MOST: Duration = Duration::from_secs(10);
 /// What the agent takes for "wake the session".
 const WAKE: u8 = 2;
+/// How Claude Code calls a `claude -p`.
+const ONE_PROMPT: &str = "sdk-cli";
 /// Where the locks are, in the home.
 const FOLDER: &str = "waiters";
 /// So many files of waiters that were killed are looked at.
@@ -42,6 +47,10 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     let Some(agent) = seat::agent_process(hook.agent, &hook.context.surroundings) else {
         return Ok(exit_code::DONE);
     };
+    let entry = hook.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT");
+    if entry == Some(ONE_PROMPT) && !takes_more(&agent) {
+        return Ok(exit_code::DONE);
+    }
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
     sleep(PRECEDENCE).await;
     // Where no daemon is now, there is nothing to wait for.
@@ -55,6 +64,14 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
         _ = ended.readable() => Ok(exit_code::DONE),
         woken = attend(hook, &agent, seated) => woken,
     }
+}
+
+/// Whether a `claude -p` reads prompts from its stdin, one after the other.
+fn takes_more(agent: &Process) -> bool {
+    let words = std::fs::read(format!("/proc/{}/cmdline", agent.pid)).unwrap_or_default();
+    let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+    words.contains(&&b"--input-format=stream-json"[..])
+        || words.windows(2).any(|pair| pair == [&b"--input-format"[..], b"stream-json"])
 }
 
 /// Whether the agent's process is in another conversation by now. Where no hook ever said in which, nothing speaks against ours.
