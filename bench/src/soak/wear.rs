@@ -121,7 +121,7 @@ fn figures(story: &Story) -> String {
     format!(
         "{} submits, {} tasks {ends:?}\n{} deliveries {states:?}; {} requests with {} ids at the receivers; {} notices taken by commands\n\
          {} inbox entries acknowledged, {} perhaps, {} left; {} events, read by {} readers; {} states seen by {} observers\n\
-         {} notices of {} kinds; {} tellings to sessions; {} external tasks, {} completions of them",
+         {} notices of {} kinds; {} tellings to sessions ({} by being woken), {} of them once more because somebody died; {} external tasks, {} completions of them",
         story.submits.len(),
         story.books.len(),
         story.deliveries.len(),
@@ -138,6 +138,14 @@ fn figures(story: &Story) -> String {
         story.notices.len(),
         story.notices.values().map(|notice| &notice.about).collect::<std::collections::BTreeSet<_>>().len(),
         story.tellings.len(),
+        story.tellings.iter().filter(|telling| telling.life.is_none()).count(),
+        story.tellings.len()
+            - story
+                .tellings
+                .iter()
+                .map(|telling| (&telling.owner, &telling.notice))
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
         story.externals.len(),
         story.externals.values().map(|external| external.completions.len()).sum::<usize>(),
     )

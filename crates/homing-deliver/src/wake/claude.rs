@@ -17,6 +17,7 @@ use homing_shim::process;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::plain;
 use super::program::{self, Running};
 use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
@@ -50,13 +51,9 @@ struct Entry {
 fn open_in(folder: &Path, id: &str) -> Option<Entry> {
     let files = std::fs::read_dir(folder.join("sessions")).ok()?.flatten();
     let entries = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "json"));
-    let read = |path: PathBuf| -> Option<Entry> {
-        if std::fs::metadata(&path).ok()?.len() > LONGEST {
-            return None;
-        }
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-    };
-    entries.filter_map(|file| read(file.path())).find(|entry| entry.session_id == id && is_live(entry))
+    let read =
+        |path: &Path| -> Option<Entry> { serde_json::from_slice(&plain::small(path, LONGEST).ok()?).ok() };
+    entries.filter_map(|file| read(&file.path())).find(|entry| entry.session_id == id && is_live(entry))
 }
 
 /// Whether the process that wrote an entry lives. One that was killed leaves its file behind, and its number to somebody else.
@@ -309,6 +306,13 @@ mod tests {
             matches!(write(&start, Some("linux:x:pid:[1]"), "idle"), Readiness::Closed(_)),
             "its numbers are others"
         );
+        // What another puts there is passed over, and nobody waits for it.
+        let strange = |name: &str| folder.path().join("sessions").join(name);
+        let pipe = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, strange("0.json"), pipe, rustix::fs::Mode::RUSR, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", strange("2.json")).unwrap();
+        std::fs::create_dir(strange("3.json")).unwrap();
+        assert_eq!(write(&start, None, "idle"), Readiness::Ready);
         std::fs::write(folder.path().join("sessions/1.json"), "{").unwrap();
         assert!(matches!(readiness(&session, false, &surroundings), Readiness::Closed(_)));
         assert_eq!(readiness(&session, true, &surroundings), Readiness::Ready, "it may be run");
