@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::field::Field;
 use super::load::{self, OWNERS, Script};
-use super::story::{Book, Delivery};
+use super::story::{Book, Delivery, Notice};
+use super::{heard, readers, sessions};
 
 /// How long everything may take to settle.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -22,7 +23,10 @@ pub(crate) fn settle(field: &Field) -> Result<()> {
     for look in 0.. {
         // Whoever waits for its schedule goes now. Not at every look: it begins anew what is under way.
         if look % 12 == 0 {
-            let _ = field.home.cli(["redeliver", "pending"]);
+            readers::redeliver(field);
+        }
+        if look % 4 == 1 {
+            field.sessions.numbers().for_each(|session| sessions::last_turn(field, session, look));
         }
         // The command line starts a daemon if there is none.
         let status = field.home.cli(["status", "--json"]);
@@ -43,13 +47,17 @@ pub(crate) fn settle(field: &Field) -> Result<()> {
 /// Marks the last event that every reader must see, and makes later ones, so that nobody waits in vain.
 pub(crate) fn mark_last_event(field: &Field) -> Result<()> {
     let log = field.ask_with("GET", "/v1/events?after=0&follow=false", &[], None).context("the log")?;
-    let seqs = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| {
-        let event: Value = serde_json::from_slice(line).context("an event")?;
-        event["seq"].as_u64().context("its place")
-    });
+    let events = log.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let events: Vec<Value> =
+        events.map(serde_json::from_slice).collect::<Result<_, _>>().context("an event")?;
+    let seqs = events.iter().map(|event| event["seq"].as_u64().context("its place"));
     let seqs = seqs.collect::<Result<Vec<_>>>()?;
     let last = *seqs.last().context("an event")?;
-    field.story().log = seqs;
+    {
+        let mut story = field.story();
+        story.log = seqs;
+        story.notices = events.iter().filter_map(notice).collect();
+    }
     field.last_event.store(last, Ordering::Relaxed);
     for _ in 0..2 {
         let _ =
@@ -58,23 +66,52 @@ pub(crate) fn mark_last_event(field: &Field) -> Result<()> {
     Ok(())
 }
 
+/// What an event tells of, if that is a notice.
+fn notice(event: &Value) -> Option<(String, Notice)> {
+    let data = &event["data"];
+    let id = data["id"].as_str().filter(|id| id.starts_with("n-"))?;
+    let said = data["new_output"].as_str().or_else(|| data["line"].as_str()).unwrap_or_default();
+    let notice = Notice {
+        task: text(&data["task"]["id"]),
+        owner: text(&data["task"]["owner"]),
+        about: text(&event["type"]),
+        seq: event["seq"].as_u64()?,
+        held_back: data["held_back"].as_u64().unwrap_or(0),
+        text: said.to_owned(),
+    };
+    Some((id.to_owned(), notice))
+}
+
 /// Puts the ledger's side into the story.
 pub(crate) fn collect(field: &Field) -> Result<()> {
     let books = books(field)?;
-    let (mut log_numbers, mut runs) = (BTreeSet::new(), Vec::new());
-    for number in 0..field.next.load(Ordering::Relaxed) {
-        let found = load::runs(&field.truth, number);
-        if !found.is_empty() && log_numbers.insert(number) {
-            runs.push((number, found));
-        }
-    }
+    let numbers = std::fs::read_dir(&field.truth)?.flatten();
+    let numbers: Vec<u64> = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let runs = numbers.iter().map(|number| (*number, load::runs(&field.truth, *number))).collect();
+    let nested: Vec<_> = numbers.iter().filter_map(|number| load::nested(&field.truth, *number)).collect();
+    let heard = {
+        let story = field.story();
+        heard::all(field, &heard::ends(&story.notices))?
+    };
     let deliveries = field.all("/v1/deliveries").context("the deliveries")?;
-    let left = left(field)?;
+    let (left, astray) = left(field)?;
     let told = told(field)?;
     let receipts = field.receivers.receipts();
     let mut story = field.story();
+    // A tool call that was killed, or lost its daemon, may have been answered all the same, and nobody heard it.
+    let unheard: BTreeSet<String> = {
+        let numbers: BTreeSet<u64> = heard.unheard.into_iter().collect();
+        let tasks: BTreeSet<&str> =
+            books.iter().filter(|book| numbers.contains(&book.number)).map(|book| book.id.as_str()).collect();
+        let of = story.notices.iter().filter(|(_, notice)| tasks.contains(notice.task.as_str()));
+        of.map(|(id, _)| id.clone()).collect()
+    };
+    story.inbox.perhaps.extend(unheard);
+    story.inbox.astray.extend(astray);
+    story.tellings = heard.tellings;
+    story.submits.extend(nested);
     story.books = books;
-    story.runs = runs.into_iter().collect();
+    story.runs = runs;
     story.deliveries = deliveries.iter().map(delivery).collect();
     story.inbox.left = left;
     story.told = told;
@@ -91,19 +128,30 @@ fn text(value: &Value) -> String {
 fn books(field: &Field) -> Result<Vec<Book>> {
     let mut books = Vec::new();
     for task in field.all("/v1/tasks").context("the tasks")? {
-        let Ok(number) = text(&task["labels"]["number"]).parse() else { continue };
+        let by_name = text(&task["name"]).trim_start_matches("number-").to_owned();
+        let number = text(&task["labels"]["number"]).parse().or_else(|_| by_name.parse());
+        let Ok(number) = number else { continue };
         let id = text(&task["id"]);
         let target = format!("/v1/tasks/{id}/output?offset=0&limit=1048576");
         let status = Status::ALL.into_iter().find(|status| task["status"] == status.as_str());
+        let plan = Script::of(number).plan(field);
+        let output = if plan.external {
+            Vec::new()
+        } else {
+            field.ask_with("GET", &target, &[], None).with_context(|| format!("output of {id}"))?
+        };
         books.push(Book {
             number,
+            owner: text(&task["owner"]),
+            answer: task["answer"].as_str().map(str::to_owned),
+            answer_state: task["answer_state"].as_str().map(str::to_owned),
             pid: task["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()),
             status: status.with_context(|| format!("a state: {task}"))?,
             exit_code: task["outcome"]["exit_code"].as_u64(),
             signal: task["outcome"]["signal"].as_u64(),
             reason: task["outcome"]["reason"].as_str().map(str::to_owned),
-            output: field.ask_with("GET", &target, &[], None).with_context(|| format!("output of {id}"))?,
-            plan: Script::of(number).plan(field),
+            output,
+            plan,
             id,
         });
     }
@@ -118,13 +166,15 @@ fn delivery(row: &Value) -> Delivery {
         target: if target.starts_with("exec:") { "exec".to_owned() } else { target },
         state: text(&row["state"]),
         attempts: row["history"].as_array().map_or(0, Vec::len),
+        reason: text(&row["reason"]),
     }
 }
 
-/// What is still in the inboxes: taken, so that a look of a limited length sees all of it.
-fn left(field: &Field) -> Result<Vec<(String, String)>> {
-    let mut left = Vec::new();
-    for owner in OWNERS {
+/// What is still in the inboxes, and what of it is in the wrong one: taken, so that a look of a limited length sees all of it.
+fn left(field: &Field) -> Result<(BTreeSet<String>, Vec<String>)> {
+    let (mut left, mut astray) = (BTreeSet::new(), Vec::new());
+    let sessions = field.sessions.numbers().map(|session| field.sessions.owner(session));
+    for owner in OWNERS.into_iter().chain(sessions) {
         loop {
             let body = json!({ "max": 1_000, "lease_ms": 3_600_000, "wait_ms": 1_000 });
             let taken = field.ask("POST", &format!("/v1/inbox/{owner}/take"), Some(&body));
@@ -133,10 +183,12 @@ fn left(field: &Field) -> Result<Vec<(String, String)>> {
             if items.is_empty() {
                 break;
             }
-            left.extend(items.iter().map(|item| (text(&item["id"]), text(&item["task"]["id"]))));
+            let others = items.iter().filter(|item| item["task"]["owner"] != owner);
+            astray.extend(others.map(|item| format!("{owner} has {}", item["id"])));
+            left.extend(items.iter().map(|item| text(&item["id"])));
         }
     }
-    Ok(left)
+    Ok((left, astray))
 }
 
 /// Notices that the command kept.

@@ -1,4 +1,9 @@
-//! Judges a story: facts/reliability's H1 to H7, each as a function that names what breaks it.
+//! Judges a story: facts/reliability's H1 to H7, and what sessions, external tasks and watches add to them, each as a function that names
+//! what breaks it.
+
+mod external;
+mod telling;
+mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,6 +12,8 @@ use homing_model::{Status, Verdict};
 
 use super::story::{Book, Run, Story};
 
+/// What is told of an end.
+pub(super) const COMPLETED: &str = "task.completed";
 /// Why a task may be lost: somebody killed its shim.
 const LOST: [&str; 1] = ["supervisor killed"];
 
@@ -22,7 +29,7 @@ pub(crate) fn check(story: &Story) -> Vec<String> {
 /// A rule: what breaks it.
 type Rule = fn(&Story) -> Vec<String>;
 
-const RULES: [(&str, Rule); 7] = [
+const RULES: [(&str, Rule); 10] = [
     ("H1", accepted_once),
     ("H2", states_follow_the_table),
     ("H3", outcomes_are_true),
@@ -30,9 +37,12 @@ const RULES: [(&str, Rule); 7] = [
     ("H5", notices_arrive),
     ("H6", no_two_at_once),
     ("H7", every_byte),
+    ("H8", telling::once_and_to_its_owner),
+    ("H9", external::the_first_word_counts),
+    ("H10", watching::counted_and_before_the_end),
 ];
 
-/// Each acknowledged submit is there exactly once, under the id that was answered; each other at most once.
+/// Each acknowledged submit is there exactly once, under the id that was answered and for whom it was asked; each other at most once.
 fn accepted_once(story: &Story) -> Vec<String> {
     let mut found = Vec::new();
     let mut books: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
@@ -49,6 +59,11 @@ fn accepted_once(story: &Story) -> Vec<String> {
         }
     }
     found.extend(books.iter().map(|(number, ids)| format!("nobody asked for number {number}: {ids:?}")));
+    let astray = story.books.iter().filter(|book| book.owner != book.plan.owner);
+    found
+        .extend(astray.map(|book| {
+            format!("{} was submitted for {} and is {}'s", book.id, book.plan.owner, book.owner)
+        }));
     found
 }
 
@@ -96,8 +111,9 @@ fn states_follow_the_table(story: &Story) -> Vec<String> {
 fn outcomes_are_true(story: &Story) -> Vec<String> {
     let mut found = Vec::new();
     let mut unbegun = 0;
-    for book in &story.books {
+    for book in story.books.iter().filter(|book| !book.plan.external) {
         let run = story.runs.get(&book.number).and_then(|runs| runs.last());
+        found.extend(answer(book));
         match judge(story, book, run) {
             Ok(begun) => unbegun += u64::from(!begun),
             Err(why) => found.push(format!("{} (number {}) is {}: {why}", book.id, book.number, book.status)),
@@ -107,6 +123,17 @@ fn outcomes_are_true(story: &Story) -> Vec<String> {
         found.push(format!("{unbegun} were lost before they began, and {} shims killed", story.killed.shims));
     }
     found
+}
+
+/// What is wrong with the answer of an agent: the last whole line that it said where it ended well, and else a word on why there is none.
+fn answer(book: &Book) -> Option<String> {
+    let (asked, state) = (book.plan.answer.as_deref()?, book.answer_state.as_deref().unwrap_or_default());
+    let answer = book.answer.as_deref().unwrap_or_default();
+    let sound = match book.status {
+        Status::Succeeded => answer == asked && state == "ok",
+        _ => answer.starts_with("(background task failed: ") && state == "failed",
+    };
+    (!sound).then(|| format!("{} is {} and answers {answer:?} ({state})", book.id, book.status))
 }
 
 /// Whether it began, or why its outcome is not true.
@@ -168,45 +195,77 @@ fn streams_have_no_gap(story: &Story) -> Vec<String> {
 fn notices_arrive(story: &Story) -> Vec<String> {
     let mut found = Vec::new();
     let mut bodies: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    let mut came: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut ends: BTreeMap<&str, &str> = BTreeMap::new();
+    let ended = story.notices.iter().filter(|(_, notice)| notice.about == COMPLETED);
+    for (id, notice) in ended {
+        if let Some(other) = ends.insert(&notice.task, id) {
+            found.push(format!("{} ended twice, as {other} and as {id}", notice.task));
+        }
+    }
     for receipt in &story.receipts {
         if *bodies.entry(&receipt.notice).or_insert(receipt.hash) != receipt.hash {
             found.push(format!("{} came with other bytes", receipt.notice));
         }
-        let id = ids.entry((&receipt.endpoint, &receipt.task)).or_insert(&receipt.notice);
-        if *id != receipt.notice {
-            found.push(format!("{} came as {id} and as {}", receipt.task, receipt.notice));
+        came.insert((&receipt.notice, &receipt.endpoint));
+        let end = ends.get(receipt.task.as_str()).copied();
+        if receipt.about == COMPLETED && end != Some(receipt.notice.as_str()) {
+            found.push(format!("{} came as {}, and the log has {end:?}", receipt.task, receipt.notice));
         }
     }
     let owed: BTreeSet<(&str, &str)> =
-        story.deliveries.iter().map(|row| (row.task.as_str(), row.target.as_str())).collect();
-    let unowed = ids.keys().filter(|(endpoint, task)| !owed.contains(&(*task, *endpoint)));
-    found.extend(unowed.map(|(endpoint, task)| format!("{task} came to {endpoint}, which was owed nothing")));
+        story.deliveries.iter().map(|row| (row.notice.as_str(), row.target.as_str())).collect();
+    let unowed = came.iter().filter(|way| !owed.contains(*way));
+    found.extend(unowed.map(|(id, endpoint)| format!("{id} came to {endpoint}, which was owed nothing")));
+    let told: BTreeSet<&str> = story.tellings.iter().map(|telling| telling.notice.as_str()).collect();
+    let known = |id: &str| {
+        told.contains(id) || story.inbox.acknowledged.contains(id) || story.inbox.perhaps.contains(id)
+    };
     for row in &story.deliveries {
+        let wakes = row.target.starts_with("wake:");
+        if story.notices.get(&row.notice).is_some_and(|notice| notice.task != row.task) {
+            found.push(format!("{} is on its way as one of {}", row.notice, row.task));
+        }
         let came = match row.target.as_str() {
             "exec" => story.told.contains(&row.notice),
-            endpoint => ids.get(&(endpoint, row.task.as_str())).copied() == Some(row.notice.as_str()),
+            _ if wakes => known(&row.notice),
+            endpoint => came.contains(&(row.notice.as_str(), endpoint)),
         };
         match row.state.as_str() {
             "delivered" if !came => found.push(format!("{} counts as delivered and never came", row.notice)),
+            // Nobody is woken with what the session has.
+            "dead" if wakes && row.reason == homing_model::wake::TOLD => {
+                found.extend((!came).then(|| format!("{} counts as known and never came", row.notice)));
+            }
             "dead" if row.attempts == 0 => found.push(format!("{} is dead and was never tried", row.notice)),
             "delivered" | "dead" => {}
             other => found.push(format!("{} is {other} at the end", row.notice)),
         }
     }
-    let left: BTreeSet<&str> = story.inbox.left.iter().map(|(_, task)| task.as_str()).collect();
+    let mut of_tasks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    story.notices.iter().for_each(|(id, notice)| of_tasks.entry(&notice.task).or_default().push(id));
     for book in story.books.iter().filter(|book| book.status.is_terminal()) {
-        let id = book.id.as_str();
-        if let Some(endpoint) = book.plan.webhook.as_deref().filter(|to| !owed.contains(&(id, *to))) {
-            found.push(format!("{id} owes {endpoint} a notice that is nowhere"));
+        let Some(end) = ends.get(book.id.as_str()) else {
+            found.push(format!("{} has ended, and the log has no notice of it", book.id));
+            continue;
+        };
+        let targets = [&book.plan.webhook, &book.plan.wake];
+        for target in targets.into_iter().filter_map(Option::as_deref).chain(book.plan.hook.then_some("exec"))
+        {
+            if !owed.contains(&(end, target)) {
+                found.push(format!("{} owes {target} a notice that is nowhere", book.id));
+            }
         }
-        if book.plan.hook && !owed.contains(&(id, "exec")) {
-            found.push(format!("{id} owes its command a notice that is nowhere"));
-        }
-        match (left.contains(id), story.inbox.acknowledged.contains(id), story.inbox.perhaps.contains(id)) {
-            (true, true, _) => found.push(format!("{id} was acknowledged and is in the inbox")),
-            (false, false, false) => found.push(format!("{id} is in no inbox, and nobody acknowledged it")),
-            _ => {}
+        for id in of_tasks.get(book.id.as_str()).into_iter().flatten().copied() {
+            let (left, gone) = (story.inbox.left.contains(id), story.inbox.acknowledged.contains(id));
+            if left && gone {
+                found.push(format!("{id} of {} was acknowledged and is in the inbox", book.id));
+            } else if !left && !known(id) {
+                found.push(format!(
+                    "{id} of {} is in no inbox, and nobody acknowledged it or was told",
+                    book.id
+                ));
+            }
         }
     }
     found
@@ -250,18 +309,28 @@ fn every_byte(story: &Story) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::story::{Delivery, Plan, Receipt, Sighting, Submit};
+pub(super) mod tests {
+    use super::super::story::{Delivery, Notice, Plan, Receipt, Sighting, Submit, Telling};
     use super::*;
 
     const HOOK: &str = "http://127.0.0.1:1";
 
     /// One task that ended well, told its end to everybody, and whose entry was acknowledged.
-    fn sound() -> Story {
-        let plan = Plan { code: 3, prints: b"out".to_vec(), webhook: Some(HOOK.to_owned()), hook: true };
+    pub(in super::super) fn sound() -> Story {
+        let plan = Plan {
+            code: 3,
+            prints: b"out".to_vec(),
+            webhook: Some(HOOK.to_owned()),
+            hook: true,
+            owner: "ann".into(),
+            ..Plan::default()
+        };
         let book = Book {
             id: "t".into(),
             number: 1,
+            owner: "ann".into(),
+            answer: None,
+            answer_state: None,
             pid: Some(50),
             status: Status::Failed,
             exit_code: Some(3),
@@ -277,8 +346,15 @@ mod tests {
             target: target.into(),
             state: "delivered".into(),
             attempts: 1,
+            reason: String::new(),
         };
-        let receipt = Receipt { endpoint: HOOK.into(), notice: "n".into(), task: "t".into(), hash: 7 };
+        let receipt = Receipt {
+            endpoint: HOOK.into(),
+            notice: "n".into(),
+            task: "t".into(),
+            about: COMPLETED.into(),
+            hash: 7,
+        };
         let mut story = Story {
             submits: vec![Submit { number: 1, answers: vec!["t".into(), "t".into()] }],
             books: vec![book],
@@ -289,19 +365,34 @@ mod tests {
             deliveries: vec![row(HOOK), row("exec")],
             receipts: vec![receipt.clone(), receipt],
             told: BTreeSet::from(["n".to_owned()]),
+            notices: BTreeMap::from([("n".to_owned(), notice("t", COMPLETED, 5))]),
             ..Story::default()
         };
-        story.inbox.acknowledged.insert("t".into());
+        story.inbox.acknowledged.insert("n".into());
         story
     }
 
+    pub(in super::super) fn notice(task: &str, about: &str, seq: u64) -> Notice {
+        Notice {
+            task: task.into(),
+            owner: "ann".into(),
+            about: about.into(),
+            seq,
+            held_back: 0,
+            text: String::new(),
+        }
+    }
+
     /// The doctored story breaks this rule and no other.
-    fn breaks(rule: &str, doctor: impl FnOnce(&mut Story)) {
+    pub(in super::super) fn breaks(rule: &str, doctor: impl FnOnce(&mut Story)) {
         let mut story = sound();
         doctor(&mut story);
         let found = check(&story);
         assert!(!found.is_empty(), "{rule} did not notice");
-        assert!(found.iter().all(|what| what.starts_with(rule)), "{rule} was meant: {found:?}");
+        assert!(
+            found.iter().all(|what| what.starts_with(&format!("{rule}: "))),
+            "{rule} was meant: {found:?}"
+        );
     }
 
     fn lost(story: &mut Story) {
@@ -320,18 +411,21 @@ mod tests {
         breaks("H1", |story| story.submits[0].answers = vec!["other".into()]);
         breaks("H1", |story| story.submits[0].answers.push("other".into()));
         breaks("H1", |story| story.submits.clear());
+        breaks("H1", |story| story.books[0].owner = "bob".into());
         breaks("H1", |story| story.submits.push(Submit { number: 2, answers: vec!["gone".into()] }));
         breaks("H1", |story| {
             let twin = Book { id: "twin".into(), ..story.books[0].clone() };
             story.books.push(twin);
-            story.inbox.acknowledged.insert("twin".into());
+            story.notices.insert("m".into(), notice("twin", COMPLETED, 6));
+            story.inbox.acknowledged.insert("m".into());
             for target in [HOOK, "exec"] {
                 let row = Delivery {
                     task: "twin".into(),
-                    notice: "n".into(),
+                    notice: "m".into(),
                     target: target.into(),
                     state: "dead".into(),
                     attempts: 1,
+                    reason: String::new(),
                 };
                 story.deliveries.push(row);
             }
@@ -406,7 +500,74 @@ mod tests {
         breaks("H5", |story| drop(story.deliveries.remove(0)));
         breaks("H5", |story| drop(story.deliveries.remove(1)));
         breaks("H5", |story| story.inbox.acknowledged.clear());
-        breaks("H5", |story| story.inbox.left.push(("n".into(), "t".into())));
+        breaks("H5", |story| story.inbox.left.extend(["n".into()]));
+        breaks("H5", |story| story.notices.clear());
+        breaks("H5", |story| story.deliveries[0].task = "other".into());
+        breaks("H5", |story| drop(story.notices.insert("m".into(), notice("t", COMPLETED, 6))));
+    }
+
+    #[test]
+    fn h5_a_wake_that_counts_as_delivered_or_known_and_never_came_is_noticed() {
+        let wake = |state: &str, reason: &str, attempts| Delivery {
+            task: "t".into(),
+            notice: "n".into(),
+            target: "wake:codex:c1".into(),
+            state: state.into(),
+            attempts,
+            reason: reason.into(),
+        };
+        let unheard = |story: &mut Story, row: Delivery| {
+            story.deliveries.push(row);
+            story.inbox.acknowledged.clear();
+            story.inbox.left.insert("n".into());
+        };
+        breaks("H5", |story| unheard(story, wake("delivered", "", 1)));
+        breaks("H5", |story| unheard(story, wake("dead", homing_model::wake::TOLD, 0)));
+        breaks("H5", |story| unheard(story, wake("dead", "", 0)));
+        breaks("H5", |story| unheard(story, wake("pending", "", 0)));
+        breaks("H5", |story| story.books[0].plan.wake = Some("wake:codex:c1".into()));
+        let mut known = sound();
+        known.deliveries.push(wake("dead", homing_model::wake::TOLD, 0));
+        assert_eq!(check(&known), Vec::<String>::new());
+        let mut heard = sound();
+        unheard(&mut heard, wake("delivered", "", 1));
+        heard.inbox.left.clear();
+        heard.tellings.push(Telling {
+            notice: "n".into(),
+            owner: "ann".into(),
+            life: None,
+            at: 1,
+            marked: None,
+            by: Vec::new(),
+        });
+        assert_eq!(check(&heard), Vec::<String>::new());
+    }
+
+    #[test]
+    fn h3_an_answer_that_is_made_up_or_missing_is_noticed() {
+        let asked = |status, answer: &str, state: &str| {
+            let (answer, state) = (answer.to_owned(), state.to_owned());
+            move |story: &mut Story| {
+                let code = u64::from(status == Status::Failed) * 3;
+                let book = &mut story.books[0];
+                (book.status, book.exit_code, book.plan.code) = (status, Some(code), code);
+                book.plan.answer = Some("whole".into());
+                (book.answer, book.answer_state) = (Some(answer), Some(state));
+                story.sightings.clear();
+                story.runs.entry(1).or_default()[0].ended = Some((20, code));
+            }
+        };
+        breaks("H3", asked(Status::Succeeded, "hal", "ok"));
+        breaks("H3", asked(Status::Succeeded, "whole", "none"));
+        breaks("H3", asked(Status::Failed, "whole", "ok"));
+        breaks("H3", asked(Status::Failed, "(background task failed: x)", "ok"));
+        for (status, answer, state) in
+            [(Status::Succeeded, "whole", "ok"), (Status::Failed, "(background task failed: x)", "failed")]
+        {
+            let mut story = sound();
+            asked(status, answer, state)(&mut story);
+            assert_eq!(check(&story), Vec::<String>::new());
+        }
     }
 
     #[test]

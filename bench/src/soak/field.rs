@@ -9,6 +9,8 @@ use homing_testkit::{Home, Random, drift};
 use serde_json::Value;
 
 use super::receivers::Receivers;
+use super::sessions::Sessions;
+use super::stand_ins::StandIns;
 use super::story::Story;
 
 /// The field.
@@ -19,6 +21,8 @@ pub(crate) struct Field {
     pub(crate) truth: PathBuf,
     pub(crate) told: PathBuf,
     pub(crate) receivers: Receivers,
+    pub(crate) stand_ins: StandIns,
+    pub(crate) sessions: Sessions,
     /// The next task's number.
     pub(crate) next: AtomicU64,
     /// Nothing new is begun any more.
@@ -33,11 +37,14 @@ impl Field {
         let (truth, told) = (home.scratch().join("truth"), home.scratch().join("told"));
         std::fs::create_dir(&truth)?;
         std::fs::create_dir(&told)?;
+        let stand_ins = StandIns::new(&home, &truth)?;
         Ok(Self {
             home,
             truth,
             told,
             receivers,
+            stand_ins,
+            sessions: Sessions::new(),
             next: AtomicU64::new(0),
             over,
             last_event: AtomicU64::new(0),
@@ -78,9 +85,14 @@ impl Field {
 
     /// Everything of a list, page by page.
     pub(crate) fn all(&self, target: &str) -> Option<Vec<Value>> {
+        self.all_with(target, "")
+    }
+
+    /// The same of what this asks for.
+    pub(crate) fn all_with(&self, target: &str, query: &str) -> Option<Vec<Value>> {
         let (mut items, mut cursor) = (Vec::new(), String::new());
         loop {
-            let page = self.ask("GET", &format!("{target}?limit=1000{cursor}"), None)?;
+            let page = self.ask("GET", &format!("{target}?limit=1000{query}{cursor}"), None)?;
             items.extend(page["items"].as_array()?.iter().cloned());
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),

@@ -4,20 +4,42 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use homing_testkit::Random;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::field::Field;
 use super::story::{Plan, Run, Submit};
 
-/// Whose tasks they are.
+/// Whose tasks they are, where no session of an agent submits.
 pub(crate) const OWNERS: [&str; 3] = ["ann", "bob", "eve"];
-
+/// From here on: what tasks submit from inside.
+pub(crate) const NESTED: u64 = 1_000_000;
+/// What somebody else runs.
+pub(crate) const EXTERNAL: u64 = 2_000_000;
+/// What sessions submit: so many numbers for each.
+pub(crate) const SESSIONS: u64 = 3_000_000;
+pub(crate) const EACH: u64 = 1_000_000;
+/// What the watch of a watched task looks for.
+const WATCHED: &str = "^hit";
 /// How often a request that was not answered is repeated.
 const REPEATS: u32 = 40;
+
+/// What kind of work a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Plain,
+    /// So many of its lines are watched for.
+    Watched(u64),
+    /// It submits another from inside.
+    Nests,
+    /// A sub-agent answers.
+    Asks,
+}
 
 /// What a task of this number does: prints lines, waits, prints them again to the other stream, and ends with this code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Script {
+    number: u64,
+    work: Work,
     lines: u64,
     pause_ms: u64,
     code: u64,
@@ -29,43 +51,109 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn of(number: u64) -> Self {
         let mut random = Random::new(number.wrapping_add(77));
-        Self {
+        let mut script = Self {
+            number,
+            work: Work::Plain,
             lines: random.below(200),
             pause_ms: random.below(400),
             code: random.below(4),
             receiver: Some(random.below(6)),
             hook: random.below(5) == 0,
             owner: random.below(OWNERS.len() as u64),
+        };
+        if number >= NESTED {
+            (script.receiver, script.hook) = (None, false);
         }
+        script.work = match (number, random.below(12)) {
+            (NESTED..SESSIONS, _) => Work::Plain,
+            (_, 0..=2) => Work::Watched(random.below(9)),
+            (..NESTED, 3 | 4) => Work::Nests,
+            (..NESTED, 5 | 6) => Work::Asks,
+            _ => Work::Plain,
+        };
+        script
     }
 
     fn endpoint<'a>(&self, field: &'a Field) -> Option<&'a str> {
         field.receivers.endpoint(self.receiver?)
     }
 
-    fn owner(&self) -> &'static str {
-        usize::try_from(self.owner).ok().and_then(|at| OWNERS.get(at)).copied().unwrap_or("ann")
+    /// Whose it is. What a task submits from inside is its owner's.
+    fn owner(&self, field: &Field) -> String {
+        if let Some(session) = self.number.checked_sub(SESSIONS) {
+            return field.sessions.owner(session / EACH).to_owned();
+        }
+        let outer = Self::of(self.number % NESTED).owner;
+        let at = if (NESTED..EXTERNAL).contains(&self.number) { outer } else { self.owner };
+        usize::try_from(at).ok().and_then(|at| OWNERS.get(at)).copied().unwrap_or("ann").to_owned()
     }
 
     /// The shell line. It leaves marks of its own beside homing's books.
-    fn line(&self, truth: &Path, number: u64) -> String {
-        let file = truth.join(number.to_string());
-        let Self { lines, pause_ms, code, .. } = self;
+    pub(crate) fn line(&self, field: &Field) -> String {
+        let Self { number, lines, pause_ms, code, .. } = self;
+        let extra = match self.work {
+            Work::Watched(hits) => format!("for i in $(seq 1 {hits}); do echo hit $i; sleep 0.04; done; "),
+            Work::Nests => {
+                let inner = Self::of(NESTED + number);
+                // Its quotes go through one more shell.
+                let line = inner.line(field).replace('\'', r"'\''");
+                format!(
+                    "'{}' run --label number={} -c '{line}' > $t.inner 2> $t.refused; ",
+                    field.home.program().display(),
+                    inner.number
+                )
+            }
+            Work::Plain | Work::Asks => String::new(),
+        };
         format!(
-            "t='{}'; echo \"$HOMING_ATTEMPT $$ $(date +%s%N)\" >> $t; seq 1 {lines}; sleep 0.{pause_ms:03}; \
+            "t='{}'; echo \"$HOMING_ATTEMPT $$ $(date +%s%N)\" >> $t; {extra}seq 1 {lines}; sleep 0.{pause_ms:03}; \
              seq 1 {lines} >&2; echo \"$HOMING_ATTEMPT $(date +%s%N) {code} end\" >> $t; exit {code}",
-            file.display()
+            field.truth.join(number.to_string()).display()
         )
+    }
+
+    /// What the agent that is asked is told; [`super::stand_ins`] knows what to do with it.
+    fn prompt(&self) -> String {
+        format!("{} {} 0.{:03}", self.number, self.code, self.pause_ms)
+    }
+
+    fn answer(&self) -> Option<String> {
+        (self.work == Work::Asks).then(|| format!("answer of {}", self.number))
+    }
+
+    fn prints(&self) -> Vec<u8> {
+        let number = self.number;
+        let lines: String = (1..=self.lines).map(|line| format!("{line}\n")).collect();
+        match self.work {
+            Work::Asks => format!(
+                "{{\"session_id\":\"s-{number}\"}}\n{{\"result\":\"part of {number}\"}}\n{{\"result\":\"answer of {number}\"}}\n{{\"result\":\"hal"
+            )
+            .into_bytes(),
+            Work::Watched(hits) => {
+                let hits: String = (1..=hits).map(|hit| format!("hit {hit}\n")).collect();
+                format!("{hits}{lines}{lines}").into_bytes()
+            }
+            Work::Plain | Work::Nests => format!("{lines}{lines}").into_bytes(),
+        }
     }
 
     /// What must come of it.
     pub(crate) fn plan(&self, field: &Field) -> Plan {
-        let lines: String = (1..=self.lines).map(|line| format!("{line}\n")).collect();
+        let external = (EXTERNAL..SESSIONS).contains(&self.number);
+        let session = self.number.checked_sub(SESSIONS);
         Plan {
             code: self.code,
-            prints: format!("{lines}{lines}").into_bytes(),
+            prints: if external { Vec::new() } else { self.prints() },
             webhook: self.endpoint(field).map(str::to_owned),
             hook: self.hook,
+            wake: session.and_then(|session| field.sessions.wake(session / EACH)),
+            owner: self.owner(field),
+            hits: match self.work {
+                Work::Watched(hits) => Some(hits),
+                Work::Plain | Work::Nests | Work::Asks => None,
+            },
+            answer: self.answer(),
+            external,
         }
     }
 
@@ -74,6 +162,14 @@ impl Script {
         targets.extend(self.endpoint(field).map(str::to_owned));
         targets.extend(self.hook.then(|| hook(field)));
         targets
+    }
+
+    /// What the command line is told of what is watched.
+    pub(crate) fn watches(&self) -> &'static [&'static str] {
+        match self.work {
+            Work::Watched(_) => &["--watch", WATCHED, "--heartbeat", "100ms"],
+            Work::Plain | Work::Nests | Work::Asks => &[],
+        }
     }
 }
 
@@ -99,14 +195,20 @@ pub(crate) fn submit(field: &Field, seed: u64) {
 
 fn by_command(field: &Field, number: u64) -> Vec<String> {
     let script = Script::of(number);
-    let label = format!("number={number}");
-    let mut arguments = vec!["run", "--owner", script.owner(), "--label", &label];
+    let (label, owner) = (format!("number={number}"), script.owner(field));
+    let asks = script.work == Work::Asks;
+    let mut arguments = if asks { vec!["ask", "--agent", "stand"] } else { vec!["run"] };
+    arguments.extend(["--owner", &owner, "--label", &label]);
+    arguments.extend(script.watches());
     let targets = script.targets(field);
     for target in &targets {
         arguments.extend(["--notify", target]);
     }
-    let line = script.line(&field.truth, number);
-    arguments.extend(["-c", &line]);
+    let said = if asks { script.prompt() } else { script.line(field) };
+    if !asks {
+        arguments.push("-c");
+    }
+    arguments.push(&said);
     let output = field.home.cli(arguments);
     if output.code == 0 { vec![output.text()] } else { Vec::new() }
 }
@@ -114,16 +216,36 @@ fn by_command(field: &Field, number: u64) -> Vec<String> {
 /// Repeats the request under its key until it is answered, and now and then once more.
 fn by_http(field: &Field, number: u64) -> Vec<String> {
     let script = Script::of(number);
-    let body = json!({
-        "shell": script.line(&field.truth, number), "owner": script.owner(), "labels": { "number": number.to_string() },
-        "notify": { "on": "always", "targets": script.targets(field) }, "cwd": field.truth,
+    let mut body = json!({
+        "owner": script.owner(field), "labels": { "number": number.to_string() }, "cwd": field.truth,
+        "notify": { "on": "always", "targets": script.targets(field) },
     });
+    match script.work {
+        Work::Asks => {
+            body["kind"] = "agent".into();
+            (body["agent"], body["prompt"]) = ("stand".into(), script.prompt().into());
+        }
+        Work::Watched(_) => {
+            (body["watch"], body["heartbeat_ms"]) = (json!([WATCHED]), 100.into());
+            body["shell"] = script.line(field).into();
+        }
+        Work::Plain | Work::Nests => {
+            body["shell"] = script.line(field).into();
+            // As the command line would: homing is called from inside, for this home.
+            body["env"] = json!({ "HOMING_HOME": field.home.path(), "PATH": "/usr/local/bin:/usr/bin:/bin" });
+        }
+    }
+    repeated(field, number, &body)
+}
+
+/// One request under one key until it is answered; all the ids that it was answered with.
+pub(crate) fn repeated(field: &Field, number: u64, body: &Value) -> Vec<String> {
     let key = format!("soak-{number}");
     let mut answers = Vec::new();
     let mut random = Random::new(number);
     for _ in 0..REPEATS {
-        let reply = field.ask_with("POST", "/v1/tasks", &[("idempotency-key", &key)], Some(&body));
-        let answer: Option<serde_json::Value> = reply.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let reply = field.ask_with("POST", "/v1/tasks", &[("idempotency-key", &key)], Some(body));
+        let answer: Option<Value> = reply.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         answers.extend(answer.and_then(|task| Some(task["id"].as_str()?.to_owned())));
         if !answers.is_empty() && random.below(8) != 0 {
             break;
@@ -131,6 +253,13 @@ fn by_http(field: &Field, number: u64) -> Vec<String> {
         field.pause(&mut random, 50);
     }
     answers
+}
+
+/// What tasks submitted from inside: asked for by every run that got so far, and answered where it says so.
+pub(crate) fn nested(truth: &Path, number: u64) -> Option<Submit> {
+    let answer = std::fs::read_to_string(truth.join(format!("{number}.inner"))).ok()?;
+    let answers = answer.lines().filter(|line| line.starts_with("t-")).map(|line| line.trim().to_owned());
+    Some(Submit { number: NESTED + number, answers: answers.collect() })
 }
 
 /// What a task itself wrote.

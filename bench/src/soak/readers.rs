@@ -119,6 +119,9 @@ pub(crate) fn take(field: &Field, seed: u64) {
         let body = json!({ "max": 1 + random.below(8), "lease_ms": 200 + random.below(400), "wait_ms": random.below(300) });
         let taken = field.ask("POST", &format!("/v1/inbox/{owner}/take"), Some(&body)).unwrap_or_default();
         let items = taken["items"].as_array().cloned().unwrap_or_default();
+        let others = items.iter().filter(|item| item["task"]["owner"] != owner);
+        let astray = others.map(|item| format!("{owner} was given {}", item["id"])).collect::<Vec<_>>();
+        field.story().inbox.astray.extend(astray);
         if !items.is_empty() && random.below(2) == 0 {
             acknowledge(field, owner, &items);
         }
@@ -127,14 +130,12 @@ pub(crate) fn take(field: &Field, seed: u64) {
 }
 
 fn acknowledge(field: &Field, owner: &str, items: &[Value]) {
-    let of = |item: &Value, pointer: &str| item.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    let ids: Vec<_> = items.iter().filter_map(|item| of(item, "/id")).collect();
-    let tasks: Vec<_> = items.iter().filter_map(|item| of(item, "/task/id")).collect();
+    let ids: Vec<String> = items.iter().filter_map(|item| Some(item["id"].as_str()?.to_owned())).collect();
     // Before it is asked: who dies in between has perhaps done it.
-    field.story().inbox.perhaps.extend(tasks.iter().cloned());
+    field.story().inbox.perhaps.extend(ids.iter().cloned());
     let answer = field.ask("POST", &format!("/v1/inbox/{owner}/ack"), Some(&json!({ "ids": ids })));
     if answer.is_some() {
-        field.story().inbox.acknowledged.extend(tasks);
+        field.story().inbox.acknowledged.extend(ids);
     }
 }
 
@@ -148,8 +149,24 @@ pub(crate) fn meddle(field: &Field, seed: u64) {
                 let _ = field.ask("POST", &format!("/v1/tasks/{id}/stop"), Some(&json!({ "wait": false })));
             }
         } else {
-            let _ = field.ask("POST", "/v1/deliveries/pending/redeliver", Some(&json!({})));
+            redeliver(field);
         }
         field.pause(&mut random, 2_000);
+    }
+}
+
+/// Everything that waits is tried now. What would wake a session is told again if it was told before, because somebody asks for it.
+pub(crate) fn redeliver(field: &Field) {
+    let waiting = field.all_with("/v1/deliveries", "&state=pending").unwrap_or_default();
+    for row in waiting {
+        let text = |name: &str| row[name].as_str().unwrap_or_default();
+        // A session that is only told by its hooks is never open: asked for again, that would wait for ever.
+        if text("target").starts_with("wake:claude:s") {
+            continue;
+        }
+        if text("target").starts_with("wake:") {
+            field.story().again.insert(text("notice_id").to_owned());
+        }
+        let _ = field.ask("POST", &format!("/v1/deliveries/{}/redeliver", text("id")), Some(&json!({})));
     }
 }

@@ -79,11 +79,15 @@ impl Receivers {
             let receipts = requests.iter().map(|request| {
                 let mut hasher = DefaultHasher::new();
                 request.body.hash(&mut hasher);
-                let task = request.json()["data"]["task"]["id"].as_str().unwrap_or_default().to_owned();
+                let body = request.json();
+                let text = |at: &str| {
+                    body.pointer(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+                };
                 Receipt {
                     endpoint: one.endpoint.clone(),
                     notice: request.header("webhook-id").to_owned(),
-                    task,
+                    task: text("/data/task/id"),
+                    about: text("/type"),
                     hash: hasher.finish(),
                 }
             });

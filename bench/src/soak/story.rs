@@ -2,6 +2,7 @@
 //! Plain data, so that the checker is a pure function of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use homing_model::Status;
 
@@ -24,6 +25,16 @@ pub(crate) struct Story {
     /// Notices that a command took and answered with success.
     pub(crate) told: BTreeSet<String>,
     pub(crate) inbox: Inbox,
+    /// Every notice that the log has, by its id.
+    pub(crate) notices: BTreeMap<String, Notice>,
+    /// What sessions of agents heard, in whatever way.
+    pub(crate) tellings: Vec<Telling>,
+    /// When each life of a session called homing, and was answered: life, beginning and end.
+    pub(crate) calls: Vec<Call>,
+    /// Notices that somebody asked to be sent again.
+    pub(crate) again: BTreeSet<String>,
+    /// What was done to external tasks, by number.
+    pub(crate) externals: BTreeMap<u64, External>,
     /// Tasks of which somebody asked the end.
     pub(crate) stopped: BTreeSet<String>,
     pub(crate) killed: Killed,
@@ -42,6 +53,10 @@ pub(crate) struct Submit {
 pub(crate) struct Book {
     pub(crate) id: String,
     pub(crate) number: u64,
+    pub(crate) owner: String,
+    /// What it answered, and how that counts.
+    pub(crate) answer: Option<String>,
+    pub(crate) answer_state: Option<String>,
     /// Its main process, if the ledger knows.
     pub(crate) pid: Option<u32>,
     pub(crate) status: Status,
@@ -63,6 +78,16 @@ pub(crate) struct Plan {
     pub(crate) webhook: Option<String>,
     /// Whether a command does.
     pub(crate) hook: bool,
+    /// The session that is woken.
+    pub(crate) wake: Option<String>,
+    /// Whose it is.
+    pub(crate) owner: String,
+    /// How many of its lines are watched for, if any are.
+    pub(crate) hits: Option<u64>,
+    /// What it answers if it ends well, if it is an agent's.
+    pub(crate) answer: Option<String>,
+    /// Somebody else runs it.
+    pub(crate) external: bool,
 }
 
 /// One run by the task's own word. Times are of one clock.
@@ -92,6 +117,8 @@ pub(crate) struct Delivery {
     pub(crate) state: String,
     /// In its history.
     pub(crate) attempts: usize,
+    /// Why it waits or was given up.
+    pub(crate) reason: String,
 }
 
 /// A request at a receiver.
@@ -100,6 +127,8 @@ pub(crate) struct Receipt {
     pub(crate) endpoint: String,
     pub(crate) notice: String,
     pub(crate) task: String,
+    /// What it is about: `task.completed`.
+    pub(crate) about: String,
     /// Of the body.
     pub(crate) hash: u64,
 }
@@ -107,12 +136,14 @@ pub(crate) struct Receipt {
 /// What became of inbox entries.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inbox {
-    /// Notice and task of each entry that is there at the end.
-    pub(crate) left: Vec<(String, String)>,
-    /// Tasks whose entry somebody acknowledged, and was told so.
+    /// Notices that are there at the end.
+    pub(crate) left: BTreeSet<String>,
+    /// Those that somebody acknowledged, and was told so.
     pub(crate) acknowledged: BTreeSet<String>,
-    /// Tasks whose entry somebody may have acknowledged: the answer did not come.
+    /// Those that somebody may have acknowledged, or been handed: the answer did not come.
     pub(crate) perhaps: BTreeSet<String>,
+    /// Notices that an owner was given which are another's.
+    pub(crate) astray: Vec<String>,
 }
 
 /// Who was killed.
@@ -125,4 +156,69 @@ pub(crate) struct Killed {
     pub(crate) of_shims: BTreeSet<String>,
     /// Main processes that were killed themselves.
     pub(crate) tasks: BTreeSet<u32>,
+    /// Every shim that was killed, or had a child killed, and its children.
+    pub(crate) touched: BTreeSet<u32>,
+    /// When the daemon was killed, in the time of [`now`].
+    pub(crate) daemon_at: Vec<u64>,
+}
+
+/// A notice, as the log has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Notice {
+    pub(crate) task: String,
+    pub(crate) owner: String,
+    /// `task.completed`.
+    pub(crate) about: String,
+    /// Its place in the log.
+    pub(crate) seq: u64,
+    /// Lines that matched and were not told by themselves.
+    pub(crate) held_back: u64,
+    /// What a heartbeat has of the output, or the line that matched.
+    pub(crate) text: String,
+}
+
+/// A notice that came to a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Telling {
+    pub(crate) notice: String,
+    /// Who heard it.
+    pub(crate) owner: String,
+    /// The process of the agent that heard it; none where it was woken by a program that ran for that.
+    pub(crate) life: Option<u64>,
+    /// When it was said.
+    pub(crate) at: u64,
+    /// When whoever said it had ended as it should, and so had said in the ledger that it was told; none if it was killed before.
+    pub(crate) marked: Option<u64>,
+    /// Processes on whose way it came.
+    pub(crate) by: Vec<u32>,
+}
+
+/// A call of homing in the name of a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) life: u64,
+    pub(crate) began: u64,
+    pub(crate) ended: u64,
+}
+
+/// What was done to an external task.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct External {
+    /// Who tried to complete it, with which answer, and what they were told: whether it was theirs that counted. None if no answer came.
+    pub(crate) completions: Vec<(String, Option<bool>)>,
+    /// It may be lost: nobody let himself be heard for as long as its lease, or its process ended.
+    pub(crate) may_be_lost: bool,
+    /// It was completed in the name of somebody whose it is not.
+    pub(crate) by_stranger: bool,
+}
+
+/// Nanoseconds of the clock that tasks and their shells read.
+pub(crate) fn now() -> u64 {
+    nanos(SystemTime::now())
+}
+
+/// The same of a moment.
+pub(crate) fn nanos(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

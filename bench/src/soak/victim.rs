@@ -8,6 +8,7 @@ use homing_shim::process;
 use homing_testkit::{Home, Random, freeze, thaw};
 
 use super::field::Field;
+use super::story::now;
 
 /// When the killing ends.
 #[derive(Debug, Clone, Copy)]
@@ -57,12 +58,17 @@ pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
         }
         field.pause(&mut random, if matches!(until, Until::Kills(_)) { 200 } else { 700 });
         let hit = match random.below(12) {
-            0..=5 => one(home, home.find_daemon().map(|found| found.pid), &mut tally.daemon),
+            0..=5 => {
+                let daemon = home.find_daemon().map(|found| found.pid);
+                note(field, daemon);
+                one(home, daemon, &mut tally.daemon)
+            }
             6 | 7 => one(home, keeper(home), &mut tally.keeper),
             8 => {
                 let keeper = keeper(home);
                 let daemon = home.find_daemon().map(|found| found.pid);
                 let both = keeper.is_some() && daemon.is_some();
+                note(field, daemon);
                 for pid in [keeper, daemon].into_iter().flatten() {
                     home.kill(pid);
                 }
@@ -80,6 +86,11 @@ pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
             eprintln!("  {:.0} s: {told} kills", began.elapsed().as_secs_f64());
         }
     }
+}
+
+/// Notes the moment at which a daemon is killed.
+fn note(field: &Field, daemon: Option<u32>) {
+    field.story().killed.daemon_at.extend(daemon.map(|_| now()));
 }
 
 /// Not a shim that it has just forked, which has its name for a moment.
@@ -132,6 +143,7 @@ fn shim(field: &Field, random: &mut Random, count: &mut u64) -> bool {
     {
         let killed = &mut field.story().killed;
         killed.shims += 1;
+        killed.touched.extend(children.iter().copied().chain([shim]));
         killed.under_shims.extend(children);
         killed.of_shims.extend(task_of(shim));
     }
@@ -145,7 +157,11 @@ fn task(field: &Field, random: &mut Random, count: &mut u64) -> bool {
     let Some((shim, children)) = frozen_shim(field, random) else { return false };
     let child = random.pick(&children).copied();
     if let Some(child) = child {
-        field.story().killed.tasks.insert(child);
+        {
+            let killed = &mut field.story().killed;
+            killed.tasks.insert(child);
+            killed.touched.extend([shim, child]);
+        }
         field.home.kill(child);
         *count += 1;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -13,10 +13,12 @@ use super::field::Field;
 use super::receivers::Receivers;
 use super::story::Story;
 use super::victim::{self, Tally, Until};
-use super::{books, checker, interrupt, load, readers};
+use super::{books, checker, external, interrupt, load, readers, sessions};
 
 /// Those who submit at once.
 const SUBMITTERS: u64 = 3;
+/// Those who run something elsewhere.
+const EXTERNALS: u64 = 2;
 /// Those who follow the events.
 const FOLLOWERS: u64 = 2;
 
@@ -37,8 +39,9 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
     let home = guarded(program, &over)?;
     std::fs::create_dir(home.path())?;
     std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    std::fs::write(home.path().join("config.toml"), CONFIG)?;
     let field = Field::new(home, over, Receivers::new())?;
+    let config = format!("{CONFIG}{}", field.stand_ins.config());
+    std::fs::write(field.home.path().join("config.toml"), config)?;
     let _ = field.home.daemon_pid();
     let began = Instant::now();
     eprintln!("soak: {until:?}, seed {seed}");
@@ -56,7 +59,7 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
         eprintln!("VIOLATION {problem}");
     }
     if problems.is_empty() {
-        println!("H1 to H7: no violation");
+        println!("H1 to H10: no violation");
         return Ok(());
     }
     bail!("{} violations, seed {seed}", problems.len())
@@ -65,9 +68,16 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
 /// Everybody at once, until it is time; then everything settles.
 fn wear(field: &Field, until: Until, seed: u64) -> Result<Tally> {
     let seed_of = |actor: u64| seed.wrapping_mul(1_000).wrapping_add(actor);
+    let externals = &AtomicU64::new(0);
     std::thread::scope(|scope| {
         for number in 0..SUBMITTERS {
             scope.spawn(move || load::submit(field, seed_of(number)));
+        }
+        for session in field.sessions.numbers() {
+            scope.spawn(move || sessions::live(field, session, seed_of(100 + session)));
+        }
+        for number in 0..EXTERNALS {
+            scope.spawn(move || external::track(field, seed_of(200 + number), externals));
         }
         scope.spawn(move || field.receivers.sway(field, seed_of(10)));
         scope.spawn(move || readers::meddle(field, seed_of(11)));
@@ -110,7 +120,8 @@ fn figures(story: &Story) -> String {
         story.receipts.iter().map(|receipt| &receipt.notice).collect();
     format!(
         "{} submits, {} tasks {ends:?}\n{} deliveries {states:?}; {} requests with {} ids at the receivers; {} notices taken by commands\n\
-         {} inbox entries acknowledged, {} perhaps, {} left; {} events, read by {} readers; {} states seen by {} observers",
+         {} inbox entries acknowledged, {} perhaps, {} left; {} events, read by {} readers; {} states seen by {} observers\n\
+         {} notices of {} kinds; {} tellings to sessions ({} by being woken), {} of them once more because somebody died; {} external tasks, {} completions of them",
         story.submits.len(),
         story.books.len(),
         story.deliveries.len(),
@@ -124,6 +135,19 @@ fn figures(story: &Story) -> String {
         story.streams.len(),
         story.sightings.iter().map(Vec::len).sum::<usize>(),
         story.sightings.len(),
+        story.notices.len(),
+        story.notices.values().map(|notice| &notice.about).collect::<std::collections::BTreeSet<_>>().len(),
+        story.tellings.len(),
+        story.tellings.iter().filter(|telling| telling.life.is_none()).count(),
+        story.tellings.len()
+            - story
+                .tellings
+                .iter()
+                .map(|telling| (&telling.owner, &telling.notice))
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
+        story.externals.len(),
+        story.externals.values().map(|external| external.completions.len()).sum::<usize>(),
     )
 }
 

@@ -12,8 +12,8 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::handler::Handler;
 
-/// The largest request.
-const LARGEST: usize = 4 << 20;
+/// The largest request. Whoever mounts the service reads it first, in a time of its own choosing.
+pub const LARGEST_REQUEST: usize = 4 << 20;
 
 /// So often a client that waits hears that the connection lives.
 const BEAT: Duration = Duration::from_secs(15);
@@ -38,7 +38,7 @@ pub fn config() -> StreamableHttpServerConfig {
         .with_legacy_session_mode(false)
         .with_json_response(false)
         .with_sse_keep_alive(Some(BEAT))
-        .with_max_request_body_bytes(LARGEST)
+        .with_max_request_body_bytes(LARGEST_REQUEST)
         .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
         .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
         .enforce_origin_validation()

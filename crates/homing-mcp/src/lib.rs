@@ -37,6 +37,6 @@ mod tools;
 
 pub use access::{Bridge, Owner};
 pub use handler::Handler;
-pub use http::{Service, config, service};
+pub use http::{LARGEST_REQUEST, Service, config, service};
 pub use reply::LARGEST;
 pub use stdio::{ServeError, serve};

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::plain;
 use super::program::{self, Running};
 use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
@@ -27,6 +28,8 @@ use super::{Order, Readiness, Surroundings, Verdict};
 pub(super) const FOLDER: &str = ".claude";
 /// An idle session has the notice in its transcript by then, or does not take it.
 const EVIDENCE: Duration = Duration::from_secs(15);
+/// Settings that are larger were not written by a person.
+const LARGEST_SETTINGS: u64 = 1 << 20;
 /// A write that takes longer meets nobody who reads.
 const WRITE: Duration = Duration::from_secs(5);
 /// A turn that takes longer is left to itself.
@@ -58,18 +61,14 @@ impl Entry {
 fn open_in(folder: &Path, id: &str) -> Option<Entry> {
     let files = std::fs::read_dir(folder.join("sessions")).ok()?.flatten();
     let entries = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "json"));
-    let read = |path: PathBuf| -> Option<Entry> {
-        if std::fs::metadata(&path).ok()?.len() > LONGEST {
-            return None;
-        }
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-    };
-    entries.filter_map(|file| read(file.path())).find(|entry| entry.session_id == id && is_live(entry))
+    let read =
+        |path: &Path| -> Option<Entry> { serde_json::from_slice(&plain::small(path, LONGEST).ok()?).ok() };
+    entries.filter_map(|file| read(&file.path())).find(|entry| entry.session_id == id && is_live(entry))
 }
 
 /// The user's setting by which messages of others are not taken: what is held back all the same is told later, and once for each time it was said.
 fn held_back(folder: &Path) -> Option<&'static str> {
-    let settings = std::fs::read(folder.join("settings.json")).ok()?;
+    let settings = plain::small(&folder.join("settings.json"), LARGEST_SETTINGS).ok()?;
     let settings: Value = serde_json::from_slice(&settings).ok()?;
     ["hold", "refuse"].into_iter().find(|setting| settings["crossSessionInbound"] == *setting)
 }
@@ -440,6 +439,13 @@ mod tests {
             let readiness = write(&start, None, "idle");
             assert_eq!(readiness == Readiness::Ready, taken, "{setting}: {readiness:?}");
         }
+        // What another puts there is passed over, and nobody waits for it.
+        let strange = |name: &str| folder.path().join("sessions").join(name);
+        let pipe = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, strange("0.json"), pipe, rustix::fs::Mode::RUSR, 0).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", strange("2.json")).unwrap();
+        std::fs::create_dir(strange("3.json")).unwrap();
+        assert_eq!(write(&start, None, "idle"), Readiness::Ready);
         std::fs::write(folder.path().join("sessions/1.json"), "{").unwrap();
         assert!(matches!(readiness(&session, false, &surroundings), Readiness::Closed(_)));
         assert_eq!(readiness(&session, true, &surroundings), Readiness::Ready, "it may be run");

@@ -15,6 +15,7 @@ mod claude;
 mod codex;
 mod desktop;
 mod opencode;
+mod plain;
 mod program;
 mod survey;
 mod tmux;

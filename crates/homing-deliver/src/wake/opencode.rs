@@ -11,7 +11,7 @@ use homing_model::{Notice, Session, turn};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Readiness, Surroundings, Verdict};
+use super::{Readiness, Surroundings, Verdict, plain};
 use crate::client::Client;
 use crate::endpoint::{Caller, Endpoint};
 use crate::exchange::Answer;
@@ -21,6 +21,8 @@ use crate::guard::Policy;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A file of the home with the server's password, if it has one (`OPENCODE_SERVER_PASSWORD`): a line, for its owner alone.
 const PASSWORD: &str = "opencode.password";
+/// No password is longer.
+const LONGEST: u64 = 4 * 1024;
 
 async fn ask(
     session: &Session,
@@ -35,7 +37,8 @@ async fn ask(
     let endpoint =
         Endpoint::parse(&format!("{url}{path}"), Caller::Local, &policy).map_err(|why| why.to_string())?;
     let mut headers = HeaderMap::new();
-    if let Ok(password) = std::fs::read_to_string(home.join(PASSWORD)) {
+    let password = plain::small(&home.join(PASSWORD), LONGEST).ok();
+    if let Some(password) = password.and_then(|text| String::from_utf8(text).ok()) {
         let value = format!("Basic {}", STANDARD.encode(format!("opencode:{}", password.trim_end())));
         let mut value = HeaderValue::try_from(value).map_err(|_| format!("{PASSWORD} holds no password"))?;
         value.set_sensitive(true);

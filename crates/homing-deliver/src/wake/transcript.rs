@@ -11,8 +11,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use tokio::time::Instant;
 
+use super::plain;
+
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);
+/// What is added is read in pieces: however much it is, no more is held.
+const PIECE: u64 = 1 << 20;
 /// What was told before is looked for in so many bytes.
 const RECENT: u64 = 16 << 20;
 
@@ -30,8 +34,8 @@ impl Transcript {
     pub(super) fn find(folder: &Path, id: &str) -> Option<Self> {
         let projects = std::fs::read_dir(folder.join("projects")).ok()?.flatten();
         let name = format!("{id}.jsonl");
-        let path = projects.map(|project| project.path().join(&name)).find(|path| path.is_file())?;
-        let mut file = File::open(&path).ok()?;
+        let mut paths = projects.map(|project| project.path().join(&name));
+        let (path, mut file) = paths.find_map(|path| plain::open(&path).ok().map(|file| (path, file)))?;
         file.seek(SeekFrom::End(0)).ok()?;
         let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok()?;
         inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY).ok()?;
@@ -58,7 +62,7 @@ impl Transcript {
     pub(super) fn has(&mut self, words: &str, limit: Duration) -> io::Result<bool> {
         let end = Instant::now() + limit;
         loop {
-            self.file.read_to_end(&mut self.rest)?;
+            let read = (&self.file).take(PIECE).read_to_end(&mut self.rest)?;
             if self.rest.windows(words.len()).any(|window| window == words.as_bytes()) {
                 return Ok(true);
             }
@@ -68,7 +72,9 @@ impl Transcript {
             if left.is_zero() {
                 return Ok(false);
             }
-            self.changed(left.min(LOOK))?;
+            if read == 0 {
+                self.changed(left.min(LOOK))?;
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Read};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -48,14 +49,27 @@ pub(super) async fn read(context: &Context) -> Option<Input> {
     parse(&timeout(PATIENCE, reading).await.ok()?.ok()?.ok()?)
 }
 
+/// What is read of it. All else is passed over without being kept: a prompt may hold anything, and a million small things take far more room
+/// in memory than as text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Given {
+    session_id: Value,
+    agent_id: Value,
+    stop_hook_active: Value,
+    source: Value,
+}
+
 fn parse(text: &[u8]) -> Option<Input> {
-    let json: Value = serde_json::from_slice(text.trim_ascii()).ok()?;
-    let text = |name: &str| json.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    // A list would be taken for the fields in their order.
+    let text = Some(text.trim_ascii()).filter(|text| text.starts_with(b"{"))?;
+    let given: Given = serde_json::from_slice(text).ok()?;
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(Input {
-        session: text("session_id")?.to_owned(),
-        subagent: text("agent_id").is_some(),
-        continued: json.get("stop_hook_active").and_then(Value::as_bool).unwrap_or(false),
-        source: text("source").map(str::to_owned),
+        session: text(&given.session_id)?,
+        subagent: text(&given.agent_id).is_some(),
+        continued: given.stop_hook_active.as_bool().unwrap_or(false),
+        source: text(&given.source),
     })
 }
 
@@ -69,6 +83,9 @@ mod tests {
             br#" {"hook_event_name":"Stop","session_id":"s","stop_hook_active":true,"new":{"x":[1]}} "#,
         );
         assert_eq!(input, Some(Input { session: "s".into(), continued: true, ..Input::default() }));
+        // What has an unforeseen shape says nothing, and takes nothing from the rest.
+        let odd = parse(br#"{"session_id":"s","agent_id":{},"source":[7],"stop_hook_active":"yes"}"#);
+        assert_eq!(odd, Some(Input { session: "s".into(), ..Input::default() }));
         assert!(parse(br#"{"session_id":"s","agent_id":"a"}"#).is_some_and(|input| input.subagent));
         assert!(
             parse(br#"{"session_id":"s","agent_id":null,"source":"resume"}"#)
@@ -87,6 +104,9 @@ mod tests {
             br#"{"session_id":7}"#,
             br#"{"session_id":""}"#,
             b"\xff\xfe",
+            b"\0\0",
+            b"[\"s\"]",
+            "[".repeat(100_000).as_bytes(),
         ] {
             assert_eq!(parse(text), None, "{text:?}");
         }

@@ -1,11 +1,15 @@
 //! The files of an agent: read whole, replaced in one step.
 //!
-//! A link is followed, and stays. A crash leaves the old file or the new one; the backup is there before the new one is.
+//! A link is followed, and stays. A crash leaves the old file or the new one; the backup is there before the new one is. It may also leave a
+//! draft that never came to its place, which holds what the file holds: whoever writes or removes that file next takes it away.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use homing_shim::process;
+use rustix::fs::OFlags;
 
 /// A configuration that is larger is none.
 const MOST: u64 = 64 << 20;
@@ -14,7 +18,9 @@ const PRIVATE: u32 = 0o600;
 
 /// Reads a file; `None` if there is none.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
-    let mut file = match File::open(path) {
+    // Not waiting for a writer: what has the name of a file need not be one.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
         Err(error) => return Err(error),
@@ -38,7 +44,8 @@ pub(super) fn write(path: &Path, text: &str, shared: bool) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mode = fs::metadata(&place).map(|meta| meta.permissions().mode() & 0o7777).ok();
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!(".{name}.homing-{}", std::process::id()));
+    sweep(&place);
+    let temporary = folder.join(format!("{}{}", draft(&name), std::process::id()));
     let written = (|| {
         let first = if shared { 0o666 } else { PRIVATE };
         let mut file = OpenOptions::new().write(true).create_new(true).mode(first).open(&temporary)?;
@@ -56,8 +63,26 @@ pub(super) fn write(path: &Path, text: &str, shared: bool) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// How the drafts of a file begin; the process that makes one follows.
+fn draft(name: &str) -> String {
+    format!(".{name}.homing-")
+}
+
+/// Removes drafts whose makers were killed.
+fn sweep(place: &Path) {
+    let start = draft(&place.file_name().unwrap_or_default().to_string_lossy());
+    for entry in place.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(&start)?.parse::<u32>().ok());
+        if maker.is_some_and(|pid| process::stat(pid).is_none()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Removes a file, and folders above it that are empty then: as many as these.
 pub(super) fn remove(path: &Path, folders: usize) -> io::Result<()> {
+    sweep(path);
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -94,8 +119,39 @@ mod tests {
     }
 
     #[test]
+    fn a_draft_whose_maker_was_killed_goes_with_the_next_change_and_no_other_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let live = format!(".x.homing-{}", std::process::id());
+        let kept = [".x.homing-backup", ".xy.homing-4200000", &live];
+        let all = [&kept[..], &[".x.homing-4200000", ".x.homing-4200001"]].concat();
+        let change: [fn(&Path); 2] =
+            [|path| write(path, "new", false).unwrap(), |path| remove(path, 0).unwrap()];
+        for change in change {
+            all.iter().for_each(|name| fs::write(at(name), "draft").unwrap());
+            fs::remove_file(at(&live)).unwrap();
+            change(&at("x"));
+            assert!(!at(".x.homing-4200000").exists() && !at(".x.homing-4200001").exists());
+            assert!(kept[..2].iter().all(|name| at(name).exists()));
+        }
+        fs::write(at(&live), "draft").unwrap();
+        remove(&at("x"), 0).unwrap();
+        assert!(at(&live).exists(), "its maker lives");
+    }
+
+    #[test]
     fn what_is_no_file_of_text_is_refused() {
         let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert!(read(&pipe).is_err(), "and not waited for");
         assert_eq!(read(&folder.path().join("none")).unwrap(), None);
         assert!(read(folder.path()).is_err());
         fs::write(folder.path().join("bytes"), b"\xff").unwrap();
