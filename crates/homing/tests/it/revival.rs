@@ -176,6 +176,7 @@ fn a_restart_from_inside_a_task_is_refused_before_anything_is_stopped() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long a person waits is what is tested")]
 fn a_restart_is_over_as_soon_as_the_next_daemon_answers() {
     let home = home();
     let before = home.daemon_pid();
