@@ -4,7 +4,7 @@ import json
 
 import common
 from agent import Agent, Conversation
-from check import Job, check, nothing_left, record, told_once
+from check import Job, check, nothing_left, record, told_once, waiting
 from lab import wait_for
 from mock import Call, Say
 
@@ -28,8 +28,8 @@ class Gemini(Agent):
     def by_mcp(self, job):
         return Call("mcp_homing_run", {"command": str(job.script), "background": True, "notify_on_complete": True})
 
-    def headless(self, text):
-        return self.lab.run("gemini", "--yolo", "--output-format", "stream-json", "-p", text)
+    def headless(self, text, *arguments):
+        return self.lab.run("gemini", "--yolo", "--output-format", "stream-json", *arguments, "-p", text)
 
     def open(self, *arguments, **options):
         terminal = self.lab.terminal(self.window(), "gemini", "--yolo", *arguments, **options)
@@ -38,6 +38,11 @@ class Gemini(Agent):
 
     def files(self):
         return [self.lab.home / ".gemini/settings.json", self.lab.home / ".gemini/skills/homing/SKILL.md"]
+
+
+def session_of(done):
+    """The session that a headless run says it is in."""
+    return json.loads(done.stdout.splitlines()[0])["session_id"]
 
 
 class Talk(Conversation):
@@ -56,13 +61,28 @@ def what_ends_within_a_turn_is_told_at_its_end():
         gemini.model.when("t-", gemini.shell("sleep 2"))
         gemini.model.when(job.said, Say("The build is done."))
         done = gemini.headless("Build it.")
-        session = json.loads(done.stdout.splitlines()[0])["session_id"]
+        session = session_of(done)
         task = job.started()
         assert task["owner"] == f"gemini:{session}", task["owner"]
         # Its requests name no session; there is only one.
         request = told_once(gemini.model, job, None)
         nothing_left(gemini.lab, f"gemini:{session}")
         record("gemini-stop", gemini.lab, done.stdout, "What the model was told:", request.told)
+
+
+@check
+def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
+    with Gemini() as gemini:
+        gemini.lab.homing("daemon", "start")
+        job = Job(gemini.lab, "BUILD")
+        gemini.model.when("Start BUILD", gemini.by_mcp(job))
+        session = session_of(gemini.headless("Start BUILD in the background."))
+        job.ends()
+        assert len(waiting(gemini.lab, f"gemini:{session}")) == 1, "it waits in the inbox"
+        again = session_of(gemini.headless("How did it go?", "--resume", session))
+        assert again == session, f"{session} went on as {again}"
+        told_once(gemini.model, job, None)
+        nothing_left(gemini.lab, f"gemini:{session}")
 
 
 @check
