@@ -38,6 +38,8 @@ pub(crate) struct Story {
     /// Tasks of which somebody asked the end.
     pub(crate) stopped: BTreeSet<String>,
     pub(crate) killed: Killed,
+    /// What was still under way when there had been time enough.
+    pub(crate) unsettled: Option<String>,
 }
 
 /// One request to run something.

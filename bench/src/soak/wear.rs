@@ -52,6 +52,7 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
     let tally = worn?;
     let story = field.story();
     let mut problems = checker::check(&story);
+    problems.extend(story.unsettled.clone());
     problems.extend((!left.is_empty()).then(|| format!("left running: {left:?}")));
     println!("{} kills ({tally}) in {:.0} s", tally.all(), began.elapsed().as_secs_f64());
     println!("{}", figures(&story));

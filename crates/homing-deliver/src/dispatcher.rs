@@ -41,7 +41,7 @@ const TOGETHER: u32 = 100;
 const GATHER: Duration = Duration::from_millis(25);
 /// An attempt has ended by then, and what came of it is recorded.
 const LEASE: Duration = DEADLINE.saturating_mul(4);
-/// What waits for its session is judged anew after so many looks.
+/// What waits for a session that is at work is judged anew after so many looks.
 const JUDGED: u32 = 10;
 /// After the ledger could not be read or written.
 const TROUBLE_MS: i64 = 1_000;
@@ -256,7 +256,9 @@ impl Dispatcher {
                         }
                     }
                     judged = false;
-                    if looks % JUDGED != 0 {
+                    // A session that is closed is looked at so seldom that each look can ask: what its hooks told it meanwhile is not to be
+                    // shown as waiting for it.
+                    if looks % JUDGED != 0 && matches!(readiness, Readiness::Busy(_)) {
                         continue;
                     }
                 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use homing_testkit::{Home, Output};
+use homing_testkit::{Home, Output, copy_program};
 use serde_json::Value;
 
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
@@ -62,6 +62,26 @@ fn put(path: &Path, text: &str) {
 
 fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+}
+
+#[test]
+fn a_program_of_another_name_says_what_to_do_and_writes_nothing() {
+    let home = super::home();
+    let user = user(&home);
+    let other = home.scratch().join("homing-0.1");
+    copy_program(home.program(), &other);
+    for agent in AGENTS {
+        let mut command = std::process::Command::new(&other);
+        command.env_clear().env("HOME", &user).env("HOMING_HOME", home.path()).args(["install", agent]);
+        let refused = Home::finish(command.env("PATH", "/usr/bin:/bin").current_dir(&user));
+        assert_eq!(refused.code, 1, "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("HM0066") && refused.stderr.contains("under the name `homing`"),
+            "{}",
+            refused.stderr
+        );
+        assert!(tree(&user).is_empty(), "{agent}");
+    }
 }
 
 #[test]

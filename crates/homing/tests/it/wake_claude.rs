@@ -102,6 +102,17 @@ fn p5_a_session_that_is_gone_leaves_its_notice_in_the_inbox_until_it_is_there_ag
 }
 
 #[test]
+fn what_a_closed_session_came_to_know_does_not_go_on_waiting_for_it() {
+    let home = super::home();
+    let claude = Claude::new(&home);
+    let id = claude.submit(&home, "s1", "true");
+    let _ = delivery(&home, &id, |one| one["reason"].as_str().is_some_and(|why| why.contains("not open")));
+    let _ = home.cli(["ack", "--owner", "claude:s1", &id]).ok();
+    let row = delivery(&home, &id, |one| one["state"] == "dead");
+    assert!(row["reason"].as_str().unwrap().contains("has it already"), "{row}");
+}
+
+#[test]
 fn p6_who_waits_for_the_inbox_tells_it_and_nobody_is_woken() {
     let home = super::home();
     let claude = Claude::new(&home);

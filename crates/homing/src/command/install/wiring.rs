@@ -64,7 +64,16 @@ impl Program {
             found.is_absolute() && real(found).is_some_and(|found| Some(found) == real(&own))
         };
         let found = std::env::split_paths(path).map(|folder| folder.join(NAME)).find(same);
-        let mut words = vec![text(&found.unwrap_or(own))?];
+        let place = found.unwrap_or(own);
+        // What was written is known by that name: under another, nothing would ever be found again.
+        if place.file_name().is_none_or(|name| name != NAME) {
+            let detail =
+                format!("this program is called {}, and agents are to call `{NAME}`", place.display());
+            let advice =
+                format!("Put a link to it, or the program itself, on your PATH under the name `{NAME}`.");
+            return Err(Problem { advice, ..Problem::new(Code::AgentConfig, detail) });
+        }
+        let mut words = vec![text(&place)?];
         // Not every agent hands the variable on to what it starts.
         let chosen = context.home_flag.is_some() || context.surroundings.get("HOMING_HOME").is_some();
         if chosen {
