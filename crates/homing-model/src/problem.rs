@@ -194,6 +194,18 @@ catalogue! {
     /// A session that cannot go on.
     NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
         "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
+    /// It was submitted without `--pty`.
+    NoTerminal = "HM0290", "no_terminal", 409, "the task has no terminal",
+        "Submit it with `--pty` to attach to it; `homing output -f ID` follows what it prints.";
+    /// As many are attached as may be.
+    TooManyViewers = "HM0291", "too_many_viewers", 429, "too many are attached",
+        "Detach one of them, or look with `homing output -f ID`.";
+    /// Standing where no screen is.
+    NotATerminal = "HM0292", "not_a_terminal", 422, "this is no terminal",
+        "Run it in a terminal; in a script, `homing output -f ID` and `homing input ID` do the same without a screen.";
+    /// A request that must become a WebSocket and does not ask for one.
+    NotAWebSocket = "HM0293", "not_a_websocket", 426, "this address speaks WebSocket only",
+        "Ask with `Upgrade: websocket`; `homing attach ID` does, and `/openapi.json` describes the frames.";
 }
 
 impl Code {
