@@ -87,6 +87,17 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Gives the terminal of a task a size; answers with the one that it has then. While somebody is attached, the smallest viewer decides.
+    ///
+    /// # Errors
+    /// If it has no terminal or has ended, the size makes no sense, or nobody answered.
+    pub async fn resize(&self, reference: &str, size: TerminalSize) -> Result<TerminalSize, Error> {
+        let call = Call::post(Target::task(reference, "/resize")).json(&size)?;
+        self.send(&call).await?.json()
+    }
+}
+
 fn lost(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Lost(io::Error::other(error))
 }

@@ -230,15 +230,16 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
         #[test]
         fn no_output_and_no_size_ends_it(
-            pieces: Vec<(Vec<u8>, u8, u8)>,
+            pieces in proptest::collection::vec((proptest::collection::vec(proptest::num::u8::ANY, 0..300), 0..120_u16, 0..40_u16), 0..6),
             sequences in proptest::collection::vec("\\x1b[\\[\\]()?>#!P]{1,2}[0-9;?]{0,8}[A-Za-z@`~]", 0..40),
         ) {
             let mut model = Model::new(SMALL);
             for (bytes, cols, rows) in pieces {
                 model.feed(&bytes);
-                model.resize(Size { cols: u16::from(cols), rows: u16::from(rows) });
+                model.resize(Size { cols, rows });
                 model.feed(sequences.concat().as_bytes());
                 let picture = model.picture();
                 let _ = (picture.whole(), picture.painted(Size { cols: 7, rows: 3 }));

@@ -97,8 +97,10 @@ impl Picture {
 
     fn lines(&self, before: &vt100::Screen, viewer: Size, out: &mut String) {
         let size = self.size();
-        let width = size.cols.min(viewer.cols);
-        let lines = self.screen.rows_diff(before, 0, width).zip(1_u16..).take(usize::from(viewer.rows));
+        if viewer.cols < size.cols {
+            return self.beginnings(before, viewer, out);
+        }
+        let lines = self.screen.rows_diff(before, 0, size.cols).zip(1_u16..).take(usize::from(viewer.rows));
         let mut any = false;
         for (line, row) in lines.filter(|(line, _)| !line.is_empty()) {
             if !any {
@@ -110,6 +112,16 @@ impl Picture {
             if viewer.cols > size.cols {
                 // Colours that reach to the end of a line reach to the end of this one only.
                 let _ = write!(out, "\x1b[{row};{}H\x1b[K", size.cols + 1);
+            }
+        }
+    }
+
+    /// What fits of each line that has changed, without its colours: for the moment until the task's terminal is no wider.
+    fn beginnings(&self, before: &vt100::Screen, viewer: Size, out: &mut String) {
+        let (now, then) = (self.screen.rows(0, viewer.cols), before.rows(0, viewer.cols));
+        for ((now, then), row) in now.zip(then).zip(1..=viewer.rows) {
+            if now != then {
+                let _ = write!(out, "\x1b[?25l\x1b[{row};1H\x1b[m\x1b[K{now}");
             }
         }
     }

@@ -64,13 +64,14 @@ impl Terminal {
         if !std::mem::take(&mut self.taken) {
             return;
         }
-        let place = match (self.screens.any, self.screens.alternate) {
-            (false, _) => "",
+        let (place, back) = match (self.screens.any, self.screens.alternate) {
+            (false, _) => ("", ""),
             // What was there before is there again.
-            (true, true) => "\x1b[r\x1b[?1049l\r\n",
-            (true, false) => "\x1b[r\x1b[999;1H\r\n",
+            (true, true) => ("", "\x1b[r\x1b[?1049l\r\n"),
+            // Below the cursor: some of what undoes the rest moves it.
+            (true, false) => ("\x1b7", "\x1b[r\x1b8\x1b[m\x1b(B\x0f\r\n\x1b[J"),
         };
-        self.write_now(format!("{TIDY}{place}").as_bytes());
+        self.write_now(format!("{place}{TIDY}{back}").as_bytes());
         self.screens = Screens::default();
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
@@ -102,6 +103,13 @@ impl Terminal {
     pub(super) async fn show(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.screens.pass(bytes);
         self.output.write_all(bytes).await
+    }
+
+    /// Makes room for a screen of the task's: what this one shows stays to be scrolled back to.
+    pub(super) async fn make_room(&mut self) -> io::Result<()> {
+        let back = if self.screens.alternate { "\x1b[?1049l" } else { "" };
+        let rows = usize::from(self.size().rows);
+        self.show(format!("{back}{}", "\r\n".repeat(rows)).as_bytes()).await
     }
 
     /// Says something over the last line; the screen must be shown anew afterwards.

@@ -95,7 +95,7 @@ pub(super) struct Viewing<'a> {
     tally: AttachInput,
     /// When what was said over the last line goes.
     said_until: Option<Instant>,
-    /// A screen was shown.
+    /// There is room for the task's screen.
     begun: bool,
     /// Bytes that were typed and that nobody may have read, in all.
     pub(super) uncertain: u64,
@@ -218,12 +218,11 @@ impl<'a> Viewing<'a> {
     async fn heard(&mut self, event: AttachEvent) -> Result<Option<Left>, Failure> {
         match event {
             AttachEvent::Screen(screen) => {
+                // The alternate screen takes nothing away.
                 if !self.begun && !screen.alternate {
-                    // What is on this screen now stays to be scrolled back to.
-                    let rows = usize::from(self.terminal.size().rows);
-                    self.show("\r\n".repeat(rows).as_bytes()).await?;
+                    self.terminal.make_room().await.map_err(gone)?;
+                    self.begun = true;
                 }
-                self.begun = true;
                 self.said_until = None;
             }
             AttachEvent::Input(tally) => {
