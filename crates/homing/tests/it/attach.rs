@@ -91,7 +91,7 @@ fn vim(home: &Home) -> String {
     notes(&home.scratch().join("notes"), 100);
     home.submit(
         &["--pty", "--env", "TERM=xterm-256color"],
-        "exec vim -u NONE -N -n -c 'set nomodeline' notes",
+        "exec vim -u NONE -N -n -c 'set nomodeline ttimeout ttimeoutlen=10' notes",
     )
 }
 
@@ -165,7 +165,7 @@ fn p3_vim_in_two_terminals_of_different_sizes_outlives_the_daemon_and_does_not_n
 fn a_shell_is_as_it_would_be_here_and_hears_of_the_size() {
     let home = home();
     let Some(tmux) = tmux(&home, "sh") else { return };
-    let id = home.submit(&["--pty", "--env", "PS1=> "], "echo before anybody looked; exec sh");
+    let id = home.submit(&["--pty"], "echo before anybody looked; exec env PS1='> ' sh");
     let pane = Pane::attached(&tmux, &home, (100, 30), &id);
     pane.begins(&["before anybody looked", ">"]);
     pane.types(&["stty size", "Enter"]);

@@ -108,6 +108,7 @@ async fn the_smallest_viewer_decides_the_size_for_as_long_as_it_is_there() {
     let home = home();
     let id = shell(&home);
     let mut large = Viewer::new(&home, &id, Some(LARGE)).await;
+    large.until("its size", |viewer| viewer.screens.last().is_some_and(|screen| screen.exact)).await;
     large.types("stty size\n").await;
     large.shows("40 120").await;
     let wide = TerminalSize { cols: 200, rows: 10 };
@@ -259,5 +260,5 @@ async fn too_many_viewers_are_refused_and_those_before_stay() {
     };
     assert_eq!((all.len(), refused.into_problem().code.as_str()), (64, "HM0291"));
     drop(all);
-    wait_for("room again", || home.cli(["show", &id]).code.eq(&0).then_some(()));
+    timeout(PATIENCE, async { while client.attach(&id, None).await.is_err() {} }).await.expect("room again");
 }
