@@ -24,6 +24,9 @@ const TOOLS: &[Tool] = &[
     },
     Tool { program: "script", package: "util-linux", without: "the command line on a terminal" },
     Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "power cuts" },
+    Tool { program: "tmux", package: "tmux", without: "attaching in real terminals, agents woken in a pane" },
+    Tool { program: "vim", package: "vim", without: "attaching to an editor" },
+    Tool { program: "top", package: "procps", without: "attaching to `top`" },
     Tool { program: "zsh", package: "zsh", without: "completions in zsh" },
     Tool { program: "fish", package: "fish", without: "completions in fish" },
     Tool {

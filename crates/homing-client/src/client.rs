@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homing_model::Problem;
 use homing_model::environment::DEFAULT_OWNER;
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -175,6 +175,32 @@ impl Client {
         })
     }
 
+    /// Sends a request by which a connection of its own becomes something else; gives back the answer that says so.
+    pub(crate) async fn upgrade<const N: usize>(
+        &self,
+        call: &Call,
+        headers: [(HeaderName, HeaderValue); N],
+    ) -> Result<Response<Incoming>, Error> {
+        let mut request = call.request(self.owner.as_ref())?;
+        request.headers_mut().extend(headers);
+        if let Way::Tcp(tcp) = &self.inner.way {
+            tcp.dress(&mut request);
+        }
+        let mut sender = self.connect().await?;
+        let response = sender.send_request(request).await.map_err(Error::Broken)?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.map_err(Error::Broken)?.to_bytes();
+        let answer =
+            Answer { what: call.what(), status: head.status, headers: head.headers, body }.accepted()?;
+        Err(Error::Protocol {
+            why: format!("status {} instead of another protocol", answer.status),
+            what: answer.what,
+        })
+    }
+
     /// Whether a repeatable request should be tried again after this error.
     pub(crate) fn worth_another(&self, error: &Error, attempt: u32) -> bool {
         error.is_disconnect() && attempt < ATTEMPTS && self.inner.connected_before.load(Ordering::Relaxed)
@@ -257,7 +283,7 @@ impl Client {
 async fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> Result<Sender, Error> {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
     // The connection's driver. It ends when the sender is dropped or the daemon closes; its errors reach the sender.
-    drop(tokio::spawn(connection));
+    drop(tokio::spawn(connection.with_upgrades()));
     Ok(sender)
 }
 

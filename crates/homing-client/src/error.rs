@@ -28,6 +28,9 @@ pub enum Error {
     /// The connection broke: the request may or may not have been heard.
     #[error("the connection to the daemon broke")]
     Broken(#[source] hyper::Error),
+    /// A connection that was open for long broke.
+    #[error("the connection to the daemon broke")]
+    Lost(#[source] io::Error),
     /// No answer within the time that the caller gave.
     #[error("the daemon did not answer in time")]
     NoAnswer,
@@ -60,7 +63,7 @@ impl Error {
     /// Whether the daemon went away, so that asking again may help.
     #[must_use]
     pub fn is_disconnect(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_))
+        matches!(self, Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_) | Self::Lost(_))
     }
 
     /// Whether nobody listens: no socket, one that its daemon left behind, no folder where one could be, or a daemon that died with our
@@ -96,9 +99,11 @@ impl Error {
                 problem.advice = IN_A_SANDBOX.to_owned();
                 problem
             }
-            Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_) | Self::NoAnswer => {
-                Problem::new(Code::DaemonUnreachable, chain(&self))
-            }
+            Self::Unreachable { .. }
+            | Self::NoListener { .. }
+            | Self::Broken(_)
+            | Self::Lost(_)
+            | Self::NoAnswer => Problem::new(Code::DaemonUnreachable, chain(&self)),
             Self::Protocol { .. } | Self::Json { .. } => Problem::new(Code::VersionMismatch, chain(&self)),
         }
     }

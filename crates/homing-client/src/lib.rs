@@ -9,6 +9,7 @@
 //!
 //! The crate never prints, and reads neither the environment nor the clock of the wall.
 
+mod attach;
 mod call;
 mod client;
 mod deliveries;
@@ -31,6 +32,7 @@ mod tasks;
 mod tcp;
 mod wait;
 
+pub use attach::{Keys, Screen, Seen};
 pub use client::{Absence, Client, Connect, Revive};
 pub use deliveries::DeliveryQuery;
 pub use error::Error;

@@ -97,6 +97,9 @@ pub enum Error {
     /// Its input is full and it does not read.
     #[error("task {0} does not read its input; nothing was written")]
     InputNotRead(TaskId),
+    /// It has no terminal.
+    #[error("task {0} has no terminal")]
+    NoTerminal(TaskId),
     /// Its output was dropped with it.
     #[error("the output of task {0} is no longer kept")]
     OutputGone(TaskId),
@@ -203,6 +206,7 @@ impl Error {
             Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
             Self::NoInput(_) => Code::NoInput,
             Self::InputNotRead(_) => Code::InputNotRead,
+            Self::NoTerminal(_) => Code::NoTerminal,
             Self::OutputGone(_) => Code::OutputGone,
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,

@@ -13,6 +13,8 @@ use homing_shim::wire;
 use homing_store::Record;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::resize::Size;
+
 /// What an attendant is asked to do.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -24,6 +26,8 @@ pub(crate) enum Command {
     Input { seq: u64, data: Vec<u8>, eof: bool, taken: oneshot::Sender<(u64, bool)> },
     /// Forget what was not taken of this input; its request is answered with what was.
     CancelInput(u64),
+    /// Give the terminal a size; answers with the one that it has then, none if there is no terminal.
+    Resize(Size, oneshot::Sender<Option<Size>>),
     /// Say when the output is longer than this.
     Watch(u64),
 }

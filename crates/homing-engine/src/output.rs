@@ -115,11 +115,11 @@ async fn changed(growth: &mut Option<tokio::sync::watch::Receiver<u64>>) {
     std::future::pending::<()>().await;
 }
 
-fn unreadable(id: &TaskId, error: &io::Error) -> Error {
+pub(crate) fn unreadable(id: &TaskId, error: &io::Error) -> Error {
     Error::OutputUnreadable { task: id.clone(), why: error.to_string() }
 }
 
-fn open(inner: &Inner, record: &Record) -> Result<OwnedFd, Error> {
+pub(crate) fn open(inner: &Inner, record: &Record) -> Result<OwnedFd, Error> {
     if record.forgotten {
         return Err(Error::OutputGone(record.id.clone()));
     }

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod answer;
 pub mod api;
+pub mod attach;
 pub mod binding;
 pub mod delivery;
 pub mod detail;

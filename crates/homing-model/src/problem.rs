@@ -197,6 +197,18 @@ catalogue! {
     /// A request to `/mcp` that its transport does not take.
     McpRequest = "HM0230", "mcp_request", 400, "that is no request of MCP",
         "POST one JSON-RPC message to /mcp with `Content-Type: application/json` and `Accept: application/json, text/event-stream`, as clients of MCP do; there are no sessions and no stream to GET.";
+    /// It was submitted without `--pty`.
+    NoTerminal = "HM0290", "no_terminal", 409, "the task has no terminal",
+        "Submit it with `--pty` to attach to it; `homing output -f ID` follows what it prints.";
+    /// As many are attached as may be.
+    TooManyViewers = "HM0291", "too_many_viewers", 429, "too many are attached",
+        "Detach one of them, or look with `homing output -f ID`.";
+    /// Standing where no screen is.
+    NotATerminal = "HM0292", "not_a_terminal", 422, "this is no terminal",
+        "Run it in a terminal; in a script, `homing output -f ID` and `homing input ID` do the same without a screen.";
+    /// A request that must become a WebSocket and does not ask for one.
+    NotAWebSocket = "HM0293", "not_a_websocket", 426, "this address speaks WebSocket only",
+        "Ask with `Upgrade: websocket`; `homing attach ID` does, and `/openapi.json` describes the frames.";
 }
 
 impl Code {

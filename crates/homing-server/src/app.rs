@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use crate::leaving::Leaving;
 use crate::listener::Listener;
 use crate::refusal::Refusal;
+use crate::resource::attach::Stages;
 use crate::settings::Settings;
 
 /// Shared by all requests; cheap to clone.
@@ -23,6 +24,8 @@ pub(crate) struct App {
     pub(crate) listener: Listener,
     /// Where the engine's configuration comes from, if it is from a file.
     pub(crate) settings: Option<Arc<Settings>>,
+    /// Terminals that somebody is attached to.
+    pub(crate) stages: Stages,
 }
 
 /// Runs `work` to its end even if the caller goes away in the middle, which drops everything that merely waits: a stop

@@ -6,10 +6,12 @@ use homing_engine::{Ancestry, Caller, Standing};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::Act;
 use homing_model::{Code, TaskId};
+use hyper::upgrade::OnUpgrade;
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
 use crate::body;
+use crate::handover::Handover;
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
@@ -56,6 +58,10 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// Empty for a route that takes none.
     pub(crate) body: Bytes,
+    /// What the connection becomes, if the request asks for it to become something else.
+    pub(crate) upgrade: Option<OnUpgrade>,
+    /// Takes what is to be done with it then.
+    pub(crate) handover: Option<Handover>,
 }
 
 impl Call {

@@ -23,6 +23,7 @@ use tokio::net::UnixStream;
 use crate::call::Peer;
 use crate::caught::caught;
 use crate::gate::Gate;
+use crate::handover::Handover;
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use homing_shim::confine::Confinement;
@@ -111,11 +112,13 @@ async fn answer(
     router: TowerToHyperService<Router>,
     (peer, ancestry): (Peer, Ancestry),
     mut request: Request<Body>,
+    handover: Handover,
     mut leaving: Leaving,
 ) -> Result<Response, CutOff> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(ancestry);
+    request.extensions_mut().insert(handover);
     let answered = caught(router.call(request));
     let result = if method == Method::GET || method == Method::HEAD {
         tokio::select! {
@@ -159,7 +162,7 @@ fn closing(response: Response) -> Response {
 
 /// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
 pub(crate) async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     admission: Admission,
     router: TowerToHyperService<Router>,
     leaving: Leaving,
@@ -175,26 +178,27 @@ pub(crate) async fn serve(
         .max_header_size(HEAD_SIZE)
         .max_buf_size(BUFFER);
     http.keep_alive(!matches!(admission, Admission::Refused(_)));
-    let admission = &admission;
+    let (admission, handover) = (&admission, Handover::default());
+    let hands = handover.clone();
     let service = service_fn(|request: Request<Incoming>| {
-        let (router, leaving) = (router.clone(), leaving.clone());
+        let (router, leaving, hands) = (router.clone(), leaving.clone(), hands.clone());
         async move {
             match admission {
                 Admission::Welcome(peer, ancestry) => {
-                    answer(router, (*peer, ancestry.clone()), request.map(Body::new), leaving).await
+                    answer(router, (*peer, ancestry.clone()), request.map(Body::new), hands, leaving).await
                 }
                 Admission::Refused(problem) => Ok(Refusal::from(problem.clone()).into_response()),
                 Admission::Gated(gate) => match gate.admit(&request).await {
                     Ok(()) => {
                         let peer = (Peer::Network, Ancestry::default());
-                        answer(router, peer, request.map(Body::new), leaving).await.map(fenced)
+                        answer(router, peer, request.map(Body::new), hands, leaving).await.map(fenced)
                     }
                     Err(refusal) => Ok(closing(refusal)),
                 },
             }
         }
     });
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let result = tokio::select! {
         biased;
         () = over.begun() => {
@@ -206,6 +210,10 @@ pub(crate) async fn serve(
     if let Err(error) = result {
         // A client that went away, or that speaks something else.
         tracing::debug!(%error, "a connection broke");
+    }
+    // What it has become is served here too, and ends with whatever ends this.
+    if let Some(rest) = handover.take() {
+        rest.await;
     }
 }
 
@@ -226,7 +234,7 @@ mod tests {
             .route("/change", post(|| async { tokio::task::yield_now().await }));
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let peer = (Peer::Local { pid: None }, Ancestry::default());
-        answer(TowerToHyperService::new(router), peer, request, leaving).await
+        answer(TowerToHyperService::new(router), peer, request, Handover::default(), leaving).await
     }
 
     #[tokio::test]

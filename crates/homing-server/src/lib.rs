@@ -26,6 +26,7 @@ mod connection;
 pub mod daemon;
 mod endings;
 mod gate;
+mod handover;
 mod leaving;
 mod listener;
 mod log;

@@ -115,6 +115,9 @@ fn content(contents: &[Content], generator: &mut SchemaGenerator) -> Value {
         let described = match content {
             Content::Json(schema) | Content::Lines(schema) => json!({ "schema": schema(generator) }),
             Content::Problem => json!({ "schema": Content::PROBLEM(generator) }),
+            Content::Frames { taken, given } => {
+                json!({ "x-frames": { "sent": taken(generator), "received": given(generator) } })
+            }
             // OpenAPI 3.1: no schema means any bytes.
             Content::Bytes => json!({}),
             Content::Events(events) => {

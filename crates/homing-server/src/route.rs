@@ -74,6 +74,11 @@ pub(crate) enum Content {
     Lines(SchemaOf),
     /// Server-sent events, by name.
     Events(&'static [(&'static str, SchemaOf)]),
+    /// Text frames of a WebSocket, from the viewer and to it.
+    Frames {
+        taken: SchemaOf,
+        given: SchemaOf,
+    },
 }
 
 /// What a route takes.
@@ -128,6 +133,7 @@ impl Content {
             Self::Bytes => "application/octet-stream",
             Self::Lines(_) => "application/x-ndjson",
             Self::Events(_) => "text/event-stream",
+            Self::Frames { .. } => "application/json",
         }
     }
 

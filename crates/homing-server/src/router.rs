@@ -82,6 +82,7 @@ async fn read(
     let path = path.map_err(|error| Refusal::invalid(format!("the path cannot be read: {error}")))?;
     let reference = path.iter().next().map(|(_, value)| value.to_owned());
     let (mut head, body) = request.into_parts();
+    let (upgrade, handover) = (head.extensions.remove(), head.extensions.remove());
     let ancestry: Ancestry = head.extensions.remove().unwrap_or_default();
     let standing = app.engine.standing(&ancestry).await?;
     let query = Query::parse(&head.uri, route.query)?;
@@ -105,5 +106,7 @@ async fn read(
         query,
         headers: head.headers,
         body,
+        upgrade,
+        handover,
     })
 }

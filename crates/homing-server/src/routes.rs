@@ -6,13 +6,14 @@ use homing_model::api::{
     OutputGap, Page, ProgressRequest, RedeliverAnswer, RotateAnswer, SignalRequest, StatusAnswer, StopAnswer,
     StopRequest, TakeRequest, WaitAnswer,
 };
+use homing_model::attach::{AttachEvent, AttachRequest, TerminalSize};
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
 use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
 use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, listener,
+    attach, complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, listener,
     openapi, output, output_index, progress, session, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
@@ -191,6 +192,36 @@ pub(crate) static ROUTES: &[Route] = &[
             "input",
             "Write to a task's input; at most 1 MiB at once",
             |call| Box::pin(input::write(call)),
+        )
+    },
+    Route {
+        query: attach::QUERY,
+        gives: &[Given::new(
+            101,
+            "A WebSocket. Binary frames are bytes, both ways, of a viewer at most 64 KiB each; text frames are these.",
+            &[Content::Frames { taken: schema::<AttachRequest>, given: schema::<AttachEvent> }],
+        )],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}/attach",
+            "attach",
+            "Attach to the terminal of a task: its screen, then what follows; what is sent is typed",
+            |call| Box::pin(attach::attach(call)),
+        )
+    },
+    Route {
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<TerminalSize>)],
+            required: true,
+            limit: SMALL,
+        }),
+        gives: &[Given::new(200, "The size that it has now.", &[Content::Json(schema::<TerminalSize>)])],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/resize",
+            "resize",
+            "Give the terminal of a task a size; while somebody is attached, the smallest viewer decides",
+            |call| Box::pin(attach::resize(call)),
         )
     },
     Route {

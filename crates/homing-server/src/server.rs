@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
 use crate::leaving::switch;
 use crate::listener;
+use crate::resource::attach::Stages;
 use crate::router::router;
 use crate::settings::Settings;
 use crate::socket::{self, BindError};
@@ -98,6 +99,7 @@ impl Server {
         let asked = Arc::new(Notify::new());
         let (listener, service) = listener::service(self.engine.clone(), self.webhooks.take());
         let app = App {
+            stages: Stages::default(),
             engine: self.engine.clone(),
             listener,
             asked: Arc::clone(&asked),

@@ -171,6 +171,9 @@ pub enum ToShim {
     /// Forget what was not taken yet of the input with this number, and say how much was.
     #[n(8)]
     CancelInput(#[n(0)] u64),
+    /// Give the terminal this size: columns, rows. A shim of an earlier release does not know this and does not answer.
+    #[n(9)]
+    Resize(#[n(0)] u16, #[n(1)] u16),
 }
 
 /// Why a shim did not run the attempt.
@@ -243,6 +246,9 @@ pub enum FromShim {
     /// The signal was sent (true), or there was nobody left to signal.
     #[n(6)]
     Signalled(#[n(0)] bool),
+    /// What the terminal's size is now, in columns and rows, and from which byte of the output on; zeros where there is no terminal.
+    #[n(7)]
+    Resized(#[n(0)] u64, #[n(1)] u16, #[n(2)] u16),
 }
 
 /// From a daemon or client to the keeper.

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
-    ack, ask, complete, completions, config, daemon, deliveries, doctor, events, exec, explain, forget, gc,
-    heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run, show, status,
-    stop, token, track, wait,
+    ack, ask, attach, complete, completions, config, daemon, deliveries, doctor, events, exec, explain,
+    forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run,
+    show, status, stop, token, track, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -66,6 +66,9 @@ enum Command {
     /// Write to a task's stdin or terminal
     #[command(visible_alias = "send")]
     Input(input::Options),
+    /// Attach this terminal to a task's
+    #[command(hide = true)]
+    Attach(attach::Options),
     /// Show what has ended and waits for you
     #[command(visible_alias = "results")]
     Inbox(inbox::Options),
@@ -191,6 +194,7 @@ impl Command {
                 | Self::Wait(_)
                 | Self::Stop(_)
                 | Self::Input(_)
+                | Self::Attach(_)
                 | Self::Forget(_)
                 | Self::Heartbeat(_)
                 | Self::Complete(_)
@@ -208,6 +212,7 @@ impl Command {
             Self::Wait(options) => wait::run(&options, context),
             Self::Stop(options) => stop::run(&options, context),
             Self::Input(options) => input::run(&options, context),
+            Self::Attach(options) => attach::run(&options, context),
             Self::Inbox(options) => inbox::run(&options, context),
             Self::Events(options) => events::run(&options, context),
             Self::Ack(options) => ack::run(&options, context),

@@ -7,7 +7,6 @@ type Habit = (&'static str, &'static str);
 const COMMANDS: &[Habit] = &[
     ("abort", "stop"),
     ("add", "run"),
-    ("attach", "output -f"),
     ("background", "run"),
     ("bg", "run"),
     ("cancel", "stop"),
@@ -23,7 +22,7 @@ const COMMANDS: &[Habit] = &[
     ("enqueue", "run"),
     ("error", "explain"),
     ("errors", "explain"),
-    ("fg", "output -f"),
+    ("fg", "attach"),
     ("follow", "output -f"),
     ("get", "show"),
     ("health", "doctor"),

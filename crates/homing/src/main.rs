@@ -24,6 +24,7 @@ mod habit;
 mod home;
 mod innermost;
 mod keyboard;
+mod keys;
 mod leftover;
 mod notice;
 mod printer;

@@ -14,6 +14,7 @@ use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
 use crate::live::Attendance;
+use crate::resize::Size;
 use crate::{agent, watch};
 
 /// Between two looks at an attempt that cannot be launched now: longer each time, up to the second.
@@ -43,6 +44,7 @@ pub(super) struct Attendant {
     pause: Duration,
     pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
     pub(super) signal_waiting: VecDeque<oneshot::Sender<bool>>,
+    pub(super) resize_waiting: VecDeque<oneshot::Sender<Option<Size>>>,
     /// Watches the output, from the start of the command on.
     pub(super) watcher: Option<watch::Handle>,
     /// What was held back when the watch was brought to its end: that is done once.
@@ -74,6 +76,7 @@ pub(crate) async fn attend(
         launch_failure: None,
         pause: FIRST_PAUSE,
         input_waiting: HashMap::new(),
+        resize_waiting: VecDeque::new(),
         signal_waiting: VecDeque::new(),
         watcher: None,
         concluded: None,

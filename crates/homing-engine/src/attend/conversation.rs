@@ -10,6 +10,10 @@ use tokio::net::UnixStream;
 use super::attendant::Attendant;
 use crate::ancestry;
 use crate::live::Command;
+use crate::resize::Size;
+
+/// Resizes without an answer that are remembered before those who gave up on theirs are forgotten.
+const UNANSWERED: usize = 16;
 
 /// A connection to a shim.
 pub(crate) struct Link {
@@ -79,6 +83,14 @@ impl Attendant {
                 ToShim::Input(wire::Input { seq, data: data.into(), eof })
             }
             Command::CancelInput(seq) => ToShim::CancelInput(seq),
+            Command::Resize(size, answer) => {
+                // Answers come in order, also late ones. A shim of an earlier release never answers: those who gave up are forgotten then.
+                if self.resize_waiting.len() >= UNANSWERED {
+                    self.resize_waiting.retain(|waiting| !waiting.is_closed());
+                }
+                self.resize_waiting.push_back(answer);
+                ToShim::Resize(size.cols, size.rows)
+            }
             Command::Watch(seen) => ToShim::Watch(seen),
         }
     }
@@ -87,6 +99,7 @@ impl Attendant {
     pub(super) fn drop_waiting(&mut self) {
         self.input_waiting.clear();
         self.signal_waiting.clear();
+        self.resize_waiting.clear();
     }
 
     /// Acts on a message; true once the end is recorded.
@@ -146,6 +159,12 @@ impl Attendant {
             FromShim::Signalled(sent) => {
                 if let Some(waiting) = self.signal_waiting.pop_front() {
                     let _ = waiting.send(sent);
+                }
+                Ok(false)
+            }
+            FromShim::Resized(_, cols, rows) => {
+                if let Some(waiting) = self.resize_waiting.pop_front() {
+                    let _ = waiting.send((cols > 0 && rows > 0).then_some(Size { cols, rows }));
                 }
                 Ok(false)
             }

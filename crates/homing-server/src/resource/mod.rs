@@ -1,5 +1,6 @@
 //! One file per address, or per pair of addresses that are one thing.
 
+pub(crate) mod attach;
 pub(crate) mod complete;
 pub(crate) mod daemon_stop;
 pub(crate) mod deliveries;

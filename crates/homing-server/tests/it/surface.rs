@@ -36,6 +36,7 @@ fn every_route_that_names_a_task_says_when_there_is_none() {
         for (method, operation) in item.as_object().unwrap() {
             let body = match operation["operationId"].as_str().unwrap() {
                 "signal" => r#"{"signal":"TERM"}"#,
+                "resize" => r#"{"cols":80,"rows":24}"#,
                 "input" | "progress" => r#"{"text":"x"}"#,
                 _ => "",
             };

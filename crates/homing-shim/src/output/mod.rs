@@ -8,8 +8,11 @@
 mod index;
 mod reader;
 mod segment;
+mod sizes;
 mod writer;
 
 pub use index::{Span, Stream};
 pub use reader::{Chunk, Extent, extent, read, spans};
+pub(crate) use sizes::SizeWriter;
+pub use sizes::{FIRST_SIZE, SizeMark, read_sizes};
 pub(crate) use writer::{Taken, Writer, widen};

@@ -41,6 +41,11 @@ impl Source {
         Self { fd, stream, busy: 0, kept: None }
     }
 
+    /// Whether it is a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.stream == Stream::Pty
+    }
+
     /// Keeps a terminal that nobody has open; false if it cannot be kept.
     fn keep(&mut self) -> bool {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::output::Stream;
+use crate::output::{FIRST_SIZE, Stream};
 use crate::record::StartError;
 use crate::sys;
 use crate::wire::{Launch, Stdin};
@@ -140,7 +140,8 @@ fn terminal() -> io::Result<Plumbing> {
     let name = ptsname(&master, Vec::new())?;
     let slave =
         rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-    let size = rustix::termios::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let size =
+        rustix::termios::Winsize { ws_row: FIRST_SIZE.1, ws_col: FIRST_SIZE.0, ws_xpixel: 0, ws_ypixel: 0 };
     rustix::termios::tcsetwinsize(&master, size)?;
     fcntl_setfl(&master, OFlags::NONBLOCK)?;
     let input = master.try_clone()?;

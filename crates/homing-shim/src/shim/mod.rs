@@ -20,6 +20,7 @@ mod ending;
 mod input;
 mod launch;
 mod orders;
+mod resize;
 mod revive;
 mod service;
 mod stop;

@@ -116,6 +116,10 @@ impl Service {
                 let answers = self.input.cancel(seq);
                 self.tell_all(&answers);
             }
+            ToShim::Resize(cols, rows) => {
+                let (offset, (cols, rows)) = self.resize(cols, rows);
+                self.tell(&FromShim::Resized(offset, cols, rows));
+            }
             ToShim::Watch(seen) => {
                 // Several may follow: all of them are told at once, so whoever has seen least decides.
                 self.watch = Some(self.watch.map_or(seen, |least| least.min(seen)));

@@ -19,7 +19,7 @@ use super::stop::Stop;
 use super::vigil::Vigil;
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
-use crate::output::Writer;
+use crate::output::{SizeWriter, Writer};
 use crate::wire::{FromShim, Launch, ToShim};
 use crate::{record, sys};
 
@@ -39,6 +39,7 @@ pub(super) struct Service {
     pub(super) signals: OwnedFd,
     pub(super) group: Option<Group>,
     pub(super) output: Writer,
+    pub(super) sizes: SizeWriter,
     pub(super) marker: Option<File>,
     pub(super) sources: Vec<Source>,
     /// Room for large reads, while there are any.
@@ -113,6 +114,7 @@ impl Service {
         let now = clock::monotonic();
         Self {
             output: Writer::new(for_output, launch.max_output),
+            sizes: SizeWriter::default(),
             signals,
             folder,
             channel: Some(channel),

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code, pump, wording};
+use crate::{completion, exit_code, keys, pump, wording};
 
 /// Whoever only meant the end may have been given a pipe that never does: after this long they are told what is waited for.
 const NOTICEABLE: Duration = Duration::from_secs(1);
@@ -24,13 +24,14 @@ const WAITING: &str =
     "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
 #[derive(Debug, Args)]
-#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT and
---enter, what is piped in or redirected to this command is passed on, up to its end; a task that
+#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT,
+--enter and --keys, what is piped in or redirected to this command is passed on, up to its end; a task that
 takes none of it, or not all, is told as an error.
 
 Examples:
   homing input @last yes --enter     a line
   homing input t-k3m --eof           no more input
+  homing input edit --keys esc,:,w,enter   keys, for what reads a terminal
   homing input repl < script.py      a whole file
   make data | homing input t-k3m --eof   all of it, then no more")]
 pub(crate) struct Options {
@@ -46,19 +47,33 @@ pub(crate) struct Options {
     /// Close the input afterwards
     #[arg(long)]
     eof: bool,
+    /// Keys to press, as a terminal sends them: ctrl-c, up, f5, alt-x; after TEXT, commas between
+    #[arg(long, value_name = "KEYS", value_parser = pressed, conflicts_with = "enter")]
+    keys: Option<Pressed>,
+}
+
+/// What keys send.
+#[derive(Debug, Clone)]
+struct Pressed(Vec<u8>);
+
+fn pressed(text: &str) -> Result<Pressed, String> {
+    Ok(Pressed(keys::parse(text)?.into_iter().flat_map(|key| key.bytes).collect()))
 }
 
 /// Sends the text, or stdin.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let nothing = options.text.is_none() && !options.enter && !options.eof;
+    let nothing = options.text.is_none() && options.keys.is_none() && !options.enter && !options.eof;
     if nothing && std::io::stdin().is_terminal() {
         return Err(Failure::usage(
             "there is nothing to send",
-            "Give a TEXT, `--enter` or `--eof`, or redirect stdin.",
+            "Give a TEXT, `--enter`, `--keys` or `--eof`, or redirect stdin.",
         ));
     }
     // Whoever pipes something in and asks for the end wants both.
-    let piped = options.text.is_none() && !options.enter && pump::is_piped(rustix::stdio::stdin());
+    let piped = options.text.is_none()
+        && options.keys.is_none()
+        && !options.enter
+        && pump::is_piped(rustix::stdio::stdin());
     let client = context.client();
     let answer = context.block_on(async {
         if nothing || (options.eof && piped) {
@@ -81,6 +96,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let mut bytes = options.text.clone().unwrap_or_default().into_vec();
         if options.enter {
             bytes.push(b'\n');
+        }
+        if let Some(Pressed(keys)) = &options.keys {
+            bytes.extend_from_slice(keys);
         }
         let whole = bytes.len() as u64;
         let answer = client.input(&options.id, Bytes::from(bytes), options.eof).await?;

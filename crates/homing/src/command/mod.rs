@@ -2,6 +2,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod ask;
+pub(crate) mod attach;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -5,6 +5,8 @@ mod agents;
 mod ask;
 mod ask_crashes;
 mod ask_sessions;
+mod attach;
+mod attach_viewers;
 mod cgroups;
 mod completions;
 mod config;

@@ -216,3 +216,15 @@ fn p7_a_command_that_lets_go_of_its_terminal_and_opens_it_again_loses_nothing() 
     assert!(text.starts_with("first") && text.trim_end().ends_with("20000"), "{} bytes", text.len());
     assert_eq!(text.lines().count(), 20_001);
 }
+
+#[test]
+fn keys_by_name_are_what_a_terminal_would_send() {
+    let home = home();
+    let id = home.submit(&["--pty"], "stty raw -echo; echo ready; head -c 8 > typed; exit 6");
+    until_output(&home, &id, "ready");
+    home.does(["input", &id, "a", "--keys", "ctrl-c,up,alt-x,enter"]);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 6);
+    assert_eq!(home.truth("typed"), "a\u{3}\u{1b}[A\u{1b}x\r");
+    let wrong = home.cli(["input", &id, "--keys", "hyper-x"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("there is no key `hyper-x`"), "{}", wrong.stderr);
+}
