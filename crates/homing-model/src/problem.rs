@@ -194,6 +194,9 @@ catalogue! {
     /// A session that cannot go on.
     NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
         "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
+    /// Nothing can be drawn there.
+    NoTerminal = "HM0310", "no_terminal", 422, "the panel needs a terminal",
+        "Run `homing ui` in a terminal; `homing list` and `homing output -f ID` show the same as text, `homing events -f` as JSON.";
 }
 
 impl Code {

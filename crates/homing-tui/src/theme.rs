@@ -77,7 +77,8 @@ impl Theme {
             Tone::Bar if self.colour && light => plain.fg(Color::Indexed(236)).bg(Color::Indexed(253)),
             Tone::Bar if self.colour => plain.fg(Color::Indexed(252)).bg(Color::Indexed(237)),
             Tone::Bar => plain.add_modifier(Modifier::REVERSED),
-            Tone::Focus => plain.add_modifier(Modifier::REVERSED),
+            // One colour for the whole line: what was dim would be dim on dim.
+            Tone::Focus => plain.fg(Color::Reset).bg(Color::Reset).add_modifier(Modifier::REVERSED),
             Tone::Chosen => plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED),
             Tone::Found => plain.add_modifier(Modifier::REVERSED | Modifier::BOLD),
         }

@@ -34,11 +34,7 @@ pub(super) async fn acknowledge(client: Client, task: String, owner: String, out
 pub(super) async fn command(mut command: Command, out: Out) {
     command.stdin(Stdio::null());
     let text = match blocking(move || command.output()).await {
-        Ok(output) => {
-            let told = if output.status.success() { output.stdout } else { output.stderr };
-            let told = String::from_utf8_lossy(&told).into_owned();
-            told.lines().next().unwrap_or_default().to_owned()
-        }
+        Ok(output) => first_line(if output.status.success() { &output.stdout } else { &output.stderr }),
         Err(error) => format!("it could not be started: {error}"),
     };
     let _ = out.say(text).await;
@@ -49,4 +45,8 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+pub(super) fn first_line(told: &[u8]) -> String {
+    String::from_utf8_lossy(told).lines().next().unwrap_or_default().to_owned()
 }

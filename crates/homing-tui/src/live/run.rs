@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crossterm::event::Event;
@@ -301,13 +301,17 @@ impl Live {
         // Nobody else may read the keys meanwhile.
         *input = None;
         screen.lend();
-        let ended = doer::blocking(move || command.status()).await;
+        // What it has to say is said in the panel: on the screen it would be gone at once.
+        command.stderr(Stdio::piped());
+        let ended = doer::blocking(move || command.spawn()?.wait_with_output()).await;
         screen.take_back()?;
         *input = Some(Input::open());
         self.pace.now();
-        if let Err(error) = ended {
-            self.panel.update(Message::Say(format!("it could not be started: {error}")));
-        }
+        self.panel.update(Message::Now((self.setup.clock)()));
+        self.panel.update(Message::Say(match ended {
+            Ok(output) => doer::first_line(&output.stderr),
+            Err(error) => format!("it could not be started: {error}"),
+        }));
         Ok(())
     }
 }

@@ -79,7 +79,6 @@ impl Pager {
     }
 
     /// Whether it is in range, as of the last drawing.
-    #[cfg(test)]
     pub(crate) fn is_sound(&self) -> bool {
         self.top <= self.last()
     }

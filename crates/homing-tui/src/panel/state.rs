@@ -144,9 +144,10 @@ impl Panel {
         }
     }
 
-    /// Whether every part of it is in range, as of the last drawing.
-    #[cfg(test)]
-    pub(crate) fn is_sound(&self) -> bool {
+    /// Whether every part of it is in range, as of the last drawing: the focus on a task that is shown, every window on lines that there are. It
+    /// always is; for tests.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         self.roster.is_sound(usize::from(self.areas.list.height))
             && self.output_pager.is_sound()
             && self.detail_pager.is_sound()

@@ -102,7 +102,8 @@ fn one(panel: &Panel, row: &Row, line: Rect, buffer: &mut Buffer) {
     let mut x = line.x;
     let mut cell = |text: &str, width: usize, style| {
         let next = put(buffer, line, x, line.y, &pad(text, width), style);
-        x = next.saturating_add(u16::try_from(SPACE).unwrap_or(0));
+        let space = if shows_words(line.width) { SPACE } else { 1 };
+        x = next.saturating_add(u16::try_from(space).unwrap_or(0));
         // What is left of the line.
         usize::from(line.right().saturating_sub(x))
     };
