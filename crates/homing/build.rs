@@ -7,6 +7,8 @@
 //! Both are for Linux with glibc, whose dynamic linker does this work at run time. A machine whose compiler has no such library, or
 //! another target, gets the usual executable.
 
+#![expect(clippy::disallowed_methods, reason = "a build script is told everything by its environment")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};

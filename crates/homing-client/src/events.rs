@@ -6,6 +6,7 @@ use homing_model::api::EventsReset;
 use homing_model::{Event, EventKind, Problem};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::sync::watch;
 
 use crate::call::Call;
 use crate::client::{ATTEMPTS, Client, Sender};
@@ -97,7 +98,14 @@ impl Client {
     /// The log and what is added to it, without end, through restarts of the daemon.
     #[must_use]
     pub fn follow_events(&self, query: EventQuery) -> EventStream {
-        EventStream { client: self.clone(), query, ready: VecDeque::new(), open: None, failures: 0 }
+        EventStream {
+            client: self.clone(),
+            query,
+            ready: VecDeque::new(),
+            open: None,
+            failures: 0,
+            standing: watch::Sender::new(false),
+        }
     }
 }
 
@@ -133,6 +141,8 @@ pub struct EventStream {
     ready: VecDeque<Record>,
     open: Option<Connection>,
     failures: u32,
+    /// Whether it is connected.
+    standing: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -143,6 +153,17 @@ struct Connection {
 }
 
 impl EventStream {
+    /// Whether it is connected, as that changes: what was told before may be old while it is not.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<bool> {
+        self.standing.subscribe()
+    }
+
+    fn close(&mut self) {
+        self.open = None;
+        self.standing.send_replace(false);
+    }
+
     /// The next event. Cancelling it loses nothing.
     ///
     /// # Errors
@@ -155,7 +176,7 @@ impl EventStream {
             match self.read().await {
                 Ok(None) => self.failures = 0,
                 Ok(Some(problem)) => {
-                    self.open = None;
+                    self.close();
                     self.failures = if self.ready.is_empty() { self.failures + 1 } else { 0 };
                     if self.failures >= ATTEMPTS {
                         return Err(Error::Problem(problem));
@@ -163,7 +184,7 @@ impl EventStream {
                     self.client.pause(self.failures).await;
                 }
                 Err(error) => {
-                    self.open = None;
+                    self.close();
                     self.failures += 1;
                     if !self.client.worth_another(&error, self.failures) {
                         return Err(error);
@@ -181,6 +202,7 @@ impl EventStream {
             Some(connection) => connection,
             closed @ None => {
                 let (response, sender) = self.client.open(&Call::get(self.query.target())).await?;
+                self.standing.send_replace(true);
                 closed.insert(Connection {
                     body: response.into_body(),
                     parser: Parser::default(),
@@ -189,7 +211,7 @@ impl EventStream {
             }
         };
         let Some(chunk) = next_data(&mut connection.body).await? else {
-            self.open = None;
+            self.close();
             self.client.pause(0).await;
             return Ok(None);
         };
@@ -239,6 +261,8 @@ mod tests {
             _ => Reply::stream(["id: 10\ndata: d\n\n"]),
         });
         let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        let mut standing = stream.standing();
+        assert!(!*standing.borrow_and_update(), "nobody was asked yet");
         let mut seen = Vec::new();
         for _ in 0..5 {
             seen.push(match stream.next().await.unwrap() {
@@ -247,6 +271,7 @@ mod tests {
             });
         }
         assert_eq!(seen, ["1a", "4b", "6c", "9reset", "10d"]);
+        assert!(*standing.borrow_and_update());
         assert_eq!(fake.requests().last().map(|last| last.target.clone()), Some("/v1/events?after=9".into()));
     }
 

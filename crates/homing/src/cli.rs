@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use crate::command::{
     ack, ask, attach, complete, completions, config, daemon, deliveries, doctor, events, exec, explain,
     forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run,
-    show, status, stop, token, track, wait,
+    show, status, stop, token, track, ui, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -80,6 +80,9 @@ enum Command {
     Events(events::Options),
     /// Show how the daemon and its tasks are
     Status(status::Options),
+    /// Watch tasks live, and act on them
+    #[command(hide = true)]
+    Ui(ui::Options),
     /// Take entries out of the inbox
     #[command(hide = true)]
     Ack(ack::Options),
@@ -215,6 +218,7 @@ impl Command {
             Self::Attach(options) => attach::run(&options, context),
             Self::Inbox(options) => inbox::run(&options, context),
             Self::Events(options) => events::run(&options, context),
+            Self::Ui(options) => ui::run(&options, context),
             Self::Ack(options) => ack::run(&options, context),
             Self::Deliveries(options) => deliveries::run(&options, context),
             Self::Redeliver(options) => redeliver::run(&options, context),

@@ -43,6 +43,8 @@ pub(crate) struct Console {
     stderr_colour: bool,
     /// Whether symbols beyond ASCII can be expected to show.
     pub(crate) symbols: bool,
+    /// Whether nothing is written to stderr: the screen is somebody's.
+    silent: bool,
     /// Columns of the terminal; none where stdout is no terminal and nothing needs to be cut.
     pub(crate) width: Option<usize>,
 }
@@ -65,8 +67,14 @@ impl Console {
             colour: terminal && colours,
             stderr_colour: stderr_terminal && colours,
             symbols: !dumb && !matches!(locale, Some("C" | "POSIX")),
+            silent: false,
             width,
         }
+    }
+
+    /// The same, with nothing to say on stderr.
+    pub(crate) const fn silent(self) -> Self {
+        Self { silent: true, ..self }
     }
 
     /// Text for stdout in a colour, where there are colours.
@@ -117,6 +125,9 @@ impl Console {
 
     /// A line to stderr; where that is closed there is nobody to tell.
     pub(crate) fn note(&self, text: &str) {
+        if self.silent {
+            return;
+        }
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
@@ -135,6 +146,7 @@ impl Console {
             colour: false,
             stderr_colour: false,
             symbols: true,
+            silent: false,
             width,
         }
     }

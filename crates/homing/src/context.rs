@@ -103,10 +103,17 @@ impl Context {
     }
 
     /// The time of the wall, for ages.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the command line looks at the clock")]
     pub(crate) fn now(&self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        (self.clock())()
+    }
+
+    /// A look at the clock of the wall, for whoever shows ages as they grow.
+    #[expect(clippy::disallowed_methods, reason = "the one place where the command line looks at the clock")]
+    pub(crate) fn clock(&self) -> fn() -> Timestamp {
+        || {
+            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        }
     }
 
     /// Tells of a problem: one sentence with its code, then what to do; with `--json`, as an object on one line.

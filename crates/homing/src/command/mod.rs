@@ -31,4 +31,5 @@ pub(crate) mod status;
 pub(crate) mod stop;
 pub(crate) mod token;
 pub(crate) mod track;
+pub(crate) mod ui;
 pub(crate) mod wait;

@@ -94,6 +94,20 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
     out
 }
 
+/// The same as pairs of a label and a text, for the panel.
+pub(crate) fn told(detail: &TaskDetail, now: Timestamp) -> Vec<(String, String)> {
+    let task = &detail.task;
+    let mut all = vec![("id", task.id.to_string()), ("status", symbol::sentence(task))];
+    all.extend(facts(task, now));
+    let mut list = |name: &'static str, lines: Vec<String>| {
+        all.extend(lines.into_iter().enumerate().map(|(at, text)| (if at == 0 { name } else { "" }, text)));
+    };
+    list("attempts", detail.attempts.iter().map(attempted).collect());
+    list("notices", detail.notices.iter().map(|notice| told::notice(notice, now)).collect());
+    list("deliveries", detail.deliveries.iter().map(|delivery| told::delivery(delivery, now)).collect());
+    all.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
 /// What there is to say, in order; what is absent is not said.
 fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     let time = |at: Timestamp| format!("{at} ({} ago)", show_duration(now.millis_since(at)));

@@ -1,0 +1,317 @@
+//! The loop.
+
+use std::fmt;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use crossterm::event::Event;
+use homing_client::Client;
+use homing_model::{TaskDetail, Timestamp};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant, sleep_until};
+
+use super::glimpse::Glimpses;
+use super::input::Input;
+use super::news::{News, Out};
+use super::pace::Pace;
+use super::screen::Screen;
+use super::{doer, feed, reader};
+use crate::detail::Detail;
+use crate::message::{Effect, Message};
+use crate::panel::{Options, Panel, Wanted};
+
+/// Everything about a task as labelled lines, at a time.
+pub type Describe = fn(&TaskDetail, Timestamp) -> Vec<(String, String)>;
+
+/// The command that does what only a command can: attach, run again, pause.
+pub type Commands = Box<dyn Fn(&Effect) -> Option<Command>>;
+
+/// What a panel runs with.
+pub struct Setup {
+    /// Speaks for nobody where it only looks.
+    pub client: Client,
+    /// How the panel is.
+    pub options: Options,
+    /// Shows only tasks with all these words.
+    pub filter: String,
+    /// What time it is.
+    pub clock: Box<dyn Fn() -> Timestamp>,
+    /// Details in words.
+    pub describe: Describe,
+    /// For what the client does not do.
+    pub commands: Commands,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Runs a panel on the terminal of this process until somebody leaves it, or the terminal is gone.
+///
+/// # Errors
+/// If the terminal cannot be used.
+pub async fn run(setup: Setup) -> io::Result<()> {
+    let (out, news) = Out::channel();
+    let mut panel = Panel::new(setup.options.clone());
+    panel.update(Message::Now((setup.clock)()));
+    panel.set_filter(&setup.filter);
+    let looker = setup.client.nameless();
+    // Ends with the loop: what it sends goes nowhere then.
+    let feeding = Worker(tokio::spawn(feed::feed(looker.clone(), out.clone())));
+    let mut live = Live {
+        glimpses: Glimpses::new(looker.clone(), out.clone()),
+        looker,
+        setup,
+        panel,
+        out,
+        pace: Pace::new(),
+        wanted: Wanted::default(),
+        reading: None,
+        describing: None,
+        known: None,
+    };
+    let result = live.turn(news, Screen::take()?).await;
+    drop(feeding);
+    result
+}
+
+/// A worker that ends when nobody wants it any more.
+#[derive(Debug)]
+struct Worker(JoinHandle<()>);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+struct Live {
+    setup: Setup,
+    looker: Client,
+    panel: Panel,
+    out: Out,
+    pace: Pace,
+    wanted: Wanted,
+    reading: Option<(Worker, Arc<Notify>)>,
+    describing: Option<Worker>,
+    /// The details that are shown, to be put into words anew as time goes on.
+    known: Option<Box<TaskDetail>>,
+    glimpses: Glimpses,
+}
+
+/// Whether to go on.
+enum Next {
+    Stay,
+    Leave,
+}
+
+impl Live {
+    async fn turn(&mut self, mut news: mpsc::Receiver<News>, mut screen: Screen) -> io::Result<()> {
+        let mut ended = signal(SignalKind::terminate())?;
+        let mut hung_up = signal(SignalKind::hangup())?;
+        let mut input = Some(Input::open());
+        loop {
+            let now = Instant::now();
+            let due = self.pace.due(now);
+            let tick = self.panel.next_change().map(|millis| now + Duration::from_millis(millis));
+            let input_now = async {
+                match &mut input {
+                    Some(input) => input.next().await,
+                    None => None,
+                }
+            };
+            let effects = tokio::select! {
+                biased;
+                _ = ended.recv() => return Ok(()),
+                _ = hung_up.recv() => return Ok(()),
+                event = input_now => match event {
+                    Some(Ok(event)) => self.event(event),
+                    // The terminal is gone.
+                    Some(Err(_)) | None => return Ok(()),
+                },
+                () = sleep_until(due.unwrap_or(now)), if due.is_some() => {
+                    self.draw(&mut screen)?;
+                    Vec::new()
+                }
+                Some(one) = news.recv() => {
+                    self.take_in(one);
+                    while let Ok(one) = news.try_recv() {
+                        self.take_in(one);
+                    }
+                    Vec::new()
+                }
+                () = sleep_until(tick.unwrap_or(now)), if tick.is_some() && due.is_none() => {
+                    self.pace.now();
+                    Vec::new()
+                }
+            };
+            for effect in effects {
+                if let Next::Leave = self.carry_out(effect, &mut screen, &mut input).await? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) -> Vec<Effect> {
+        self.pace.now();
+        self.panel.update(match event {
+            Event::Key(key) => Message::Key(key),
+            Event::Mouse(mouse) => Message::Mouse(mouse),
+            Event::Paste(text) => Message::Paste(text),
+            Event::Resize(..) | Event::FocusGained | Event::FocusLost => return Vec::new(),
+        })
+    }
+
+    fn take_in(&mut self, news: News) {
+        match news {
+            News::Now(message) => {
+                self.pace.now();
+                self.panel.update(message);
+            }
+            News::Soon(message) => {
+                self.pace.soon();
+                self.panel.update(message);
+            }
+            News::Changed(tasks) => self.changed(&tasks),
+            News::Detail(detail) => {
+                if self.wanted.detail.as_deref() == Some(detail.task.id.as_str()) {
+                    self.known = Some(detail);
+                    self.describe();
+                    self.pace.now();
+                }
+            }
+        }
+    }
+
+    fn changed(&mut self, tasks: &[String]) {
+        for task in tasks {
+            self.glimpses.changed(task);
+        }
+        let is_one = |shown: &Option<String>| shown.as_ref().is_some_and(|shown| tasks.contains(shown));
+        if is_one(&self.wanted.output)
+            && let Some((_, changed)) = &self.reading
+        {
+            changed.notify_one();
+        }
+        if is_one(&self.wanted.detail) {
+            self.ask_details();
+        }
+    }
+
+    fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let from = Instant::now();
+        self.panel.update(Message::Now((self.setup.clock)()));
+        self.describe();
+        screen.draw(&mut self.panel)?;
+        self.pace.drawn(from, Instant::now());
+        let wanted = self.panel.wanted();
+        if wanted != self.wanted {
+            self.want(wanted);
+        }
+        Ok(())
+    }
+
+    /// Begins to look at what came into sight, and ends to look at the rest.
+    fn want(&mut self, wanted: Wanted) {
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        if before.output != self.wanted.output {
+            self.reading = self.wanted.output.clone().map(|task| {
+                let changed = Arc::new(Notify::new());
+                let read = reader::read(self.looker.clone(), task, Arc::clone(&changed), self.out.clone());
+                (Worker(tokio::spawn(read)), changed)
+            });
+        }
+        if before.detail != self.wanted.detail {
+            self.known = None;
+            self.ask_details();
+        }
+        if before.glimpses != self.wanted.glimpses {
+            self.glimpses.look_at(&self.wanted.glimpses);
+        }
+    }
+
+    fn ask_details(&mut self) {
+        let Some(task) = self.wanted.detail.clone() else {
+            self.describing = None;
+            return;
+        };
+        let (client, out) = (self.looker.clone(), self.out.clone());
+        // A question that is not answered yet is asked anew: its answer might be older than what made us ask.
+        self.describing = Some(Worker(tokio::spawn(async move {
+            let _ = match client.detail(&task).await {
+                Ok(detail) => out.send(News::Detail(Box::new(detail))).await,
+                Err(error) => out.say(feed::why(error)).await,
+            };
+        })));
+    }
+
+    /// Says it anew: some of it is about how long ago.
+    fn describe(&mut self) {
+        if let Some(known) = &self.known {
+            let facts = (self.setup.describe)(known, (self.setup.clock)());
+            self.panel.update(Message::Detail(Detail::new(known.task.id.as_str(), facts)));
+        }
+    }
+
+    async fn carry_out(
+        &mut self,
+        effect: Effect,
+        screen: &mut Screen,
+        input: &mut Option<Input>,
+    ) -> io::Result<Next> {
+        let (client, out) = (self.setup.client.clone(), self.out.clone());
+        match effect {
+            Effect::Quit => return Ok(Next::Leave),
+            Effect::Copy(text) => screen.copy(&text)?,
+            Effect::Stop(task) => {
+                let by = self.setup.options.owner.clone();
+                // Neither is ended with the loop: what was asked for is done.
+                drop(tokio::spawn(doer::stop(client, task, by, out)));
+            }
+            Effect::Acknowledge { task, owner } => {
+                drop(tokio::spawn(doer::acknowledge(client, task, owner, out)));
+            }
+            Effect::Attach(_) => {
+                if let Some(command) = (self.setup.commands)(&effect) {
+                    self.lend(command, screen, input).await?;
+                }
+            }
+            Effect::Pause(_) | Effect::Resume(_) | Effect::Rerun(_) => {
+                if let Some(command) = (self.setup.commands)(&effect) {
+                    drop(tokio::spawn(doer::command(command, out)));
+                }
+            }
+        }
+        Ok(Next::Stay)
+    }
+
+    /// Lets another program have the terminal until it ends.
+    async fn lend(
+        &mut self,
+        mut command: Command,
+        screen: &mut Screen,
+        input: &mut Option<Input>,
+    ) -> io::Result<()> {
+        // Nobody else may read the keys meanwhile.
+        *input = None;
+        screen.lend();
+        // What it has to say is said in the panel: on the screen it would be gone at once.
+        command.stderr(Stdio::piped());
+        let ended = doer::blocking(move || command.spawn()?.wait_with_output()).await;
+        screen.take_back()?;
+        *input = Some(Input::open());
+        self.pace.now();
+        self.panel.update(Message::Now((self.setup.clock)()));
+        self.panel.update(Message::Say(match ended {
+            Ok(output) => doer::first_line(&output.stderr),
+            Err(error) => format!("it could not be started: {error}"),
+        }));
+        Ok(())
+    }
+}

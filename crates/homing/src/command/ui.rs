@@ -1,0 +1,150 @@
+//! `homing ui`: the tasks of this home, live, on the whole terminal.
+//!
+//! Only what this release can do is offered: what has no command of its own (`attach`, `rerun`, `pause`) is not there.
+
+use std::io::{self, IsTerminal as _};
+use std::process::Command;
+
+use clap::{Args, ValueEnum};
+use homing_client::Client;
+use homing_model::{Code, Problem};
+use homing_tui::live::{self, Setup};
+use homing_tui::{Abilities, Background, Effect, Options as Panel, Theme};
+
+use super::show;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::{autostart, cli, entry, exit_code};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "`?` shows the keys, `q` leaves; tasks run on. It reconnects by itself when the daemon restarts.
+Light or dark is told by COLORFGBG, if that is set; NO_COLOR turns colours off.
+
+Examples:
+  homing ui
+  homing ui --filter ci              only tasks with `ci` in their name, command, owner or id
+  homing ui --theme light"
+)]
+pub(crate) struct Options {
+    /// Only tasks with all these words somewhere in them
+    #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// The ground of the terminal [default: COLORFGBG, or dark]
+    #[arg(long, value_name = "GROUND", value_enum)]
+    theme: Option<Ground>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ground {
+    /// Bright letters on it
+    Dark,
+    /// Dark letters on it
+    Light,
+}
+
+/// Shows the panel until somebody leaves it.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    refuse(context)?;
+    let owner = context.owner();
+    // Nothing may be written over the panel while a daemon is started.
+    let revive = autostart::hook(context.home.clone(), context.console.silent());
+    let program = entry::executable()?;
+    let (home, clock) = (context.home.clone(), context.clock());
+    let setup = Setup {
+        client: Client::with_revive(&context.home, &owner, revive),
+        options: Panel { theme: theme(options, context), abilities: abilities(), owner, may_quit: true },
+        filter: options.filter.clone(),
+        clock: Box::new(clock),
+        describe: show::told,
+        commands: Box::new(move |effect| {
+            let (verb, task) = verb(effect)?;
+            let mut command = Command::new(&program);
+            command.arg("--home").arg(&home).args([verb, "--", task]);
+            Some(command)
+        }),
+    };
+    context.block_on(async {
+        live::run(setup).await.map_err(|error| {
+            Problem::new(Code::NotATerminal, format!("the terminal cannot be used: {error}")).into()
+        })
+    })?;
+    Ok(exit_code::DONE)
+}
+
+/// Where nothing can be drawn, it is said what shows the same.
+fn refuse(context: &Context) -> Result<(), Failure> {
+    let why = if context.json {
+        return Err(Failure::usage(
+            "the panel has no JSON",
+            "`homing list --json` has the tasks, `homing events -f` what happens.",
+        ));
+    } else if !context.console.terminal || !io::stdin().is_terminal() {
+        "the panel needs a terminal, for input and output"
+    } else if context.surroundings.text("TERM") == Some("dumb") {
+        "the panel cannot be drawn on a dumb terminal"
+    } else {
+        return Ok(());
+    };
+    let mut problem = Problem::new(Code::NotATerminal, why);
+    problem.advice = "Run `homing ui` in a terminal; `homing list` and `homing output -f ID` show the same as text, \
+                      `homing events -f` as JSON."
+        .to_owned();
+    Err(problem.into())
+}
+
+fn theme(options: &Options, context: &Context) -> Theme {
+    let told = context.surroundings.text("COLORFGBG").and_then(Background::from_colorfgbg);
+    let background = match options.theme {
+        Some(Ground::Dark) => Background::Dark,
+        Some(Ground::Light) => Background::Light,
+        None => told.unwrap_or_default(),
+    };
+    Theme { background, colour: context.console.colour, symbols: context.console.symbols }
+}
+
+/// The command that does it.
+fn verb(effect: &Effect) -> Option<(&'static str, &str)> {
+    match effect {
+        Effect::Attach(task) => Some(("attach", task)),
+        Effect::Rerun(task) => Some(("rerun", task)),
+        Effect::Pause(task) => Some(("pause", task)),
+        Effect::Resume(task) => Some(("resume", task)),
+        Effect::Quit | Effect::Stop(_) | Effect::Acknowledge { .. } | Effect::Copy(_) => None,
+    }
+}
+
+/// What there are commands for.
+fn abilities() -> Abilities {
+    let grammar = cli::grammar();
+    let has = |name: &str| grammar.find_subcommand(name).is_some();
+    Abilities {
+        stop: true,
+        acknowledge: true,
+        copy: true,
+        attach: has("attach"),
+        rerun: has("rerun"),
+        pause: has("pause") && has("resume"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_has_a_command_is_offered() {
+        let grammar = cli::grammar();
+        let can = abilities();
+        for (effect, offered) in [
+            (Effect::Attach("t".into()), can.attach),
+            (Effect::Rerun("t".into()), can.rerun),
+            (Effect::Pause("t".into()), can.pause),
+            (Effect::Resume("t".into()), can.pause),
+        ] {
+            let (verb, _) = verb(&effect).unwrap();
+            assert!(!offered || grammar.find_subcommand(verb).is_some(), "{verb}");
+        }
+        assert!(can.stop && can.acknowledge && can.copy);
+    }
+}
