@@ -1,7 +1,7 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{AgentInfo, Kind, OsText, Progress, Stdin, Task, Timestamp};
+use homing_model::{AgentInfo, InputWait, Kind, OsText, Progress, Stdin, Task, Timestamp};
 use homing_shim::output;
 use homing_store::{Record, Tracking};
 use tokio::time::Instant;
@@ -82,8 +82,8 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         dropped = extent.end - extent.kept.min(extent.end);
     }
     let quiet_since = quiet_since(inner, &record, written_at);
-    let reads = |pid: &u32| record.spec.pty && record.status.is_active() && watch::waits_for_input(*pid);
-    let waiting_for_input = record.pid.as_ref().is_some_and(reads);
+    let looked = record.pid.filter(|_| record.spec.pty && record.status.is_active());
+    let input_wait = looked.map(watch::input_wait).unwrap_or_default();
     let masked = |pattern: &String| record.masks.text(pattern).into_owned();
     let paces = record.watch.iter().flat_map(|state| &state.paces);
     let watch_off = record.spec.watch.iter().zip(paces).filter(|(_, pace)| pace.off);
@@ -102,7 +102,8 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         priority: 0,
         queued_reason: None,
         quiet_since,
-        waiting_for_input,
+        waiting_for_input: input_wait == InputWait::Yes,
+        input_wait,
         watch: record.spec.watch.iter().map(masked).collect(),
         watch_off,
         quiet_after_ms: record.spec.quiet_after_ms,

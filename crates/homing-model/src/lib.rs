@@ -62,7 +62,7 @@ pub use route::{NoRoute, Route};
 pub use session::{Agent, Pane, Session};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;
-pub use task::{Kind, Progress, Task};
+pub use task::{InputWait, Kind, Progress, Task};
 pub use text::OsText;
 pub use time::Timestamp;
 pub use transition::{Rejected, Transition};

@@ -96,6 +96,19 @@ pub struct Progress {
     pub at: Timestamp,
 }
 
+/// Whether a task at a terminal waits for somebody to type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InputWait {
+    /// Nobody in the foreground of its terminal waits for it, as far as can be seen.
+    #[default]
+    No,
+    /// Somebody there waits for several things at once, and the terminal may be one of them.
+    Maybe,
+    /// Somebody there is blocked reading it.
+    Yes,
+}
+
 /// One task. The object only ever grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Task {
@@ -161,6 +174,9 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
+    /// The same, as far as the kernel tells: `maybe` where it is not known for certain.
+    #[serde(default)]
+    pub input_wait: InputWait,
     /// The key that makes a second submit the first one.
     #[serde(default)]
     pub key: Option<String>,

@@ -20,5 +20,5 @@ mod terminal;
 mod watcher;
 
 pub(crate) use alarms::last_output;
-pub(crate) use terminal::waits_for_input;
+pub(crate) use terminal::input_wait;
 pub(crate) use watcher::{AT_ONCE, Handle, begin};

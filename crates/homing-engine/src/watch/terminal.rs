@@ -1,11 +1,12 @@
 //! Whether a task at a terminal waits for somebody to type: a best effort, by what the kernel says of its processes.
 //!
-//! True if a process in the foreground of the terminal is blocked in a read of it (or in a `select` of its input alone, as shells and whatever
-//! uses readline do). What cannot be known is no. A program that waits for several things at once (an event loop) cannot be told from one
-//! that waits for something else.
+//! Yes if a process in the foreground of the terminal is blocked in a read of it (or in a `select` of its input alone, as shells and whatever
+//! uses readline do). Maybe if it waits for several things at once and the terminal may be one of them: an `epoll` says whether it is, of a
+//! `poll` or `select` only that the process has the terminal as its input. What cannot be known is no.
 
 use std::fs;
 
+use homing_model::InputWait;
 use rustix::fs::{major, minor, stat};
 
 /// Processes and threads that are looked at, at most.
@@ -15,12 +16,16 @@ const MOST: usize = 200;
 mod calls {
     pub(super) const READS: [u64; 2] = [0, 19];
     pub(super) const SELECTS: [u64; 2] = [23, 270];
+    pub(super) const POLLS: [u64; 2] = [7, 271];
+    pub(super) const EPOLLS: [u64; 3] = [232, 281, 441];
 }
 #[cfg(not(target_arch = "x86_64"))]
 mod calls {
     // The numbers that all newer machines share.
     pub(super) const READS: [u64; 2] = [63, 65];
     pub(super) const SELECTS: [u64; 1] = [72];
+    pub(super) const POLLS: [u64; 1] = [73];
+    pub(super) const EPOLLS: [u64; 2] = [22, 441];
 }
 
 /// What is needed of `/proc/PID/stat`.
@@ -32,24 +37,29 @@ struct Standing {
     foreground: i64,
 }
 
-/// Whether the task with this main process waits for input at its terminal.
+/// Whether the task with this main process waits for input at its terminal, for certain.
 pub(crate) fn waits_for_input(pid: u32) -> bool {
+    input_wait(pid) == InputWait::Yes
+}
+
+/// Whether the task with this main process waits for input at its terminal.
+pub(crate) fn input_wait(pid: u32) -> InputWait {
     let Some(main) = standing(pid).filter(|main| main.terminal != 0 && main.foreground > 0) else {
-        return false;
+        return InputWait::No;
     };
+    let mut found = InputWait::No;
     // Its parent, the shim, has its orphans too.
     let mut rest = children(main.parent);
     rest.push(pid);
     for _ in 0..MOST {
-        let Some(pid) = rest.pop() else { return false };
+        let Some(pid) = rest.pop().filter(|_| found < InputWait::Yes) else { break };
         let Some(process) = standing(pid) else { continue };
-        if process.group == main.foreground && process.terminal == main.terminal && reads(pid, main.terminal)
-        {
-            return true;
+        if process.group == main.foreground && process.terminal == main.terminal {
+            found = found.max(reads(pid, main.terminal));
         }
         rest.extend(children(pid));
     }
-    false
+    found
 }
 
 fn standing(pid: u32) -> Option<Standing> {
@@ -77,33 +87,68 @@ fn children(pid: u32) -> Vec<u32> {
     lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether one of its threads is blocked reading this terminal.
-fn reads(pid: u32, terminal: u64) -> bool {
-    threads(pid).into_iter().any(|thread| {
+/// Whether one of its threads is blocked reading this terminal, or may be.
+fn reads(pid: u32, terminal: u64) -> InputWait {
+    let sure = |is_so: bool| if is_so { InputWait::Yes } else { InputWait::No };
+    let unsure = |may_be: bool| if may_be { InputWait::Maybe } else { InputWait::No };
+    let of_thread = |thread: u32| {
         let folder = format!("/proc/{pid}/task/{thread}");
         match fs::read_to_string(format!("{folder}/syscall")) {
-            Ok(call) => blocked_on(&call).is_some_and(|fd| is_terminal(pid, fd, terminal)),
+            Ok(call) => match blocked_on(&call) {
+                Some(Blocked::Read(fd)) => sure(is_terminal(pid, fd, terminal)),
+                Some(Blocked::Several) => unsure(is_terminal(pid, 0, terminal)),
+                Some(Blocked::Epoll(fd)) => unsure(awaited(pid, fd).any(|fd| is_terminal(pid, fd, terminal))),
+                None => InputWait::No,
+            },
             // Where that may not be read, the kernel's function may say it.
             Err(_) => match fs::read_to_string(format!("{folder}/wchan")).as_deref() {
-                Ok("n_tty_read") => true,
+                Ok("n_tty_read") => InputWait::Yes,
                 // Readers of sockets wait like this too.
-                Ok("wait_woken") => is_terminal(pid, 0, terminal) && !has_sockets(pid),
-                _ => false,
+                Ok("wait_woken") => sure(is_terminal(pid, 0, terminal) && !has_sockets(pid)),
+                _ => InputWait::No,
             },
         }
-    })
+    };
+    threads(pid).into_iter().map(of_thread).max().unwrap_or_default()
 }
 
-/// The descriptor that a call of `/proc/PID/syscall` waits to read from, if it is one that does. A thread that runs shows none.
-fn blocked_on(call: &str) -> Option<u64> {
+/// What a thread that is blocked waits to read from.
+#[derive(Debug, PartialEq, Eq)]
+enum Blocked {
+    /// This descriptor.
+    Read(u64),
+    /// Several; which, is in its memory.
+    Several,
+    /// Several, which this descriptor knows.
+    Epoll(u64),
+}
+
+/// What a call of `/proc/PID/syscall` waits to read from, if it is one that does. A thread that runs shows none.
+fn blocked_on(call: &str) -> Option<Blocked> {
     let mut words = call.split_ascii_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
     let first = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
     if calls::READS.contains(&number) {
-        return Some(first);
+        return Some(Blocked::Read(first));
     }
-    // One descriptor is waited for, and there is only one below 1.
-    (calls::SELECTS.contains(&number) && first == 1).then_some(0)
+    if calls::EPOLLS.contains(&number) {
+        return Some(Blocked::Epoll(first));
+    }
+    if calls::SELECTS.contains(&number) {
+        // One descriptor is waited for, and there is only one below 1.
+        return Some(if first == 1 { Blocked::Read(0) } else { Blocked::Several });
+    }
+    calls::POLLS.contains(&number).then_some(Blocked::Several)
+}
+
+/// The descriptors that an `epoll` of a process waits for, as the kernel lists them.
+fn awaited(pid: u32, epoll: u64) -> impl Iterator<Item = u64> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
+    let fds: Vec<u64> = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("tfd:")?.split_ascii_whitespace().next()?.parse().ok())
+        .collect();
+    fds.into_iter()
 }
 
 /// Whether a descriptor is this terminal, by its own name or as `/dev/tty`.
@@ -135,12 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_read_or_a_select_of_the_input_alone_waits_for_it() {
+    fn a_read_or_a_select_of_the_input_alone_waits_for_it_and_others_may() {
         let [read, _] = calls::READS;
         let select = calls::SELECTS[0];
-        assert_eq!(blocked_on(&format!("{read} 0x3 0x7f00 0x20000 0x0")), Some(3));
-        assert_eq!(blocked_on(&format!("{select} 0x1 0x7f00 0x0")), Some(0));
-        assert_eq!(blocked_on(&format!("{select} 0x5 0x7f00 0x0")), None);
+        assert_eq!(blocked_on(&format!("{read} 0x3 0x7f00 0x20000 0x0")), Some(Blocked::Read(3)));
+        assert_eq!(blocked_on(&format!("{select} 0x1 0x7f00 0x0")), Some(Blocked::Read(0)));
+        assert_eq!(blocked_on(&format!("{select} 0x5 0x7f00 0x0")), Some(Blocked::Several));
+        assert_eq!(blocked_on(&format!("{} 0x7f00 0x2 0x0", calls::POLLS[0])), Some(Blocked::Several));
+        assert_eq!(blocked_on(&format!("{} 0x4 0x7f00 0x2", calls::EPOLLS[0])), Some(Blocked::Epoll(4)));
         for other in ["running", "-1 0x7f 0x0", "230 0x0 0x0", ""] {
             assert_eq!(blocked_on(other), None, "{other}");
         }

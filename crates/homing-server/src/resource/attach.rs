@@ -18,7 +18,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
-use homing_engine::LARGEST_SIZE;
+use homing_engine::{LARGEST_SIZE, Size};
 use homing_model::Code;
 use homing_model::attach::TerminalSize;
 use homing_model::nesting::Act;
@@ -48,7 +48,7 @@ pub(crate) const QUERY: &[Parameter] = &[
 pub(crate) async fn attach(mut call: Call) -> Answer {
     let number = |name| call.query.number(name).and_then(|number| u16::try_from(number).ok());
     let size = match (number("cols"), number("rows")) {
-        (Some(cols), Some(rows)) => Some(session::size(TerminalSize { cols, rows })?),
+        (Some(cols), Some(rows)) => Some(sized(TerminalSize { cols, rows })?),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
             return Err(Refusal::invalid("a size is both `cols` and `rows`"));
@@ -74,7 +74,7 @@ pub(crate) async fn attach(mut call: Call) -> Answer {
 
 /// Serves the size.
 pub(crate) async fn resize(call: Call) -> Answer {
-    let size = session::size(call.json::<TerminalSize>()?)?;
+    let size = sized(call.json::<TerminalSize>()?)?;
     let id = call.task(Act::Steer).await?;
     let engine = call.app.engine.clone();
     let (task, asked) = (id.clone(), size);
@@ -84,6 +84,10 @@ pub(crate) async fn resize(call: Call) -> Answer {
         Refusal::new(Code::NotApplicable, detail)
     })?;
     json(&TerminalSize { cols: given.cols, rows: given.rows })
+}
+
+fn sized(size: TerminalSize) -> Result<Size, Refusal> {
+    session::size(size).map_err(|problem| Refusal::from(*problem))
 }
 
 fn refused(why: &str) -> Refusal {

@@ -7,7 +7,7 @@ use clap_complete::ArgValueCompleter;
 use homing_model::detail::AttemptInfo;
 use homing_model::sanitize::line;
 use homing_model::units::{show_duration, show_size};
-use homing_model::{AgentInfo, Kind, Survivor, Task, TaskDetail, Timestamp};
+use homing_model::{AgentInfo, InputWait, Kind, Survivor, Task, TaskDetail, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -132,8 +132,14 @@ fn facts(task: &Task, now: Timestamp) -> Vec<(&'static str, String)> {
     add("labels", (!labels.is_empty()).then(|| labels.join(" ")));
     add("key", task.key.as_deref().map(line));
     add("waits for", task.queued_reason.as_deref().map(line));
-    let waiting = task.waiting_for_input.then(|| "for input: `homing input`".to_owned());
-    add("waits", waiting);
+    add(
+        "waits",
+        match task.input_wait {
+            InputWait::Yes => Some("for input: `homing input`".to_owned()),
+            InputWait::Maybe => Some("perhaps for input: `homing attach` or `homing input`".to_owned()),
+            InputWait::No => None,
+        },
+    );
     add("quiet since", task.quiet_since.map(time));
     add("progress", task.progress.as_ref().map(symbol::progress));
     add("created", Some(time(task.created_at)));

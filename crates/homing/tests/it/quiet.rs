@@ -137,3 +137,27 @@ fn a_heartbeat_has_the_last_two_thousand_characters_of_what_is_new() {
     home.open("go");
     let _ = home.ended(&id);
 }
+
+#[test]
+fn a_program_that_polls_its_terminal_among_others_may_wait_for_input() {
+    let home = home();
+    let polls =
+        "import select,sys,os; r,w=os.pipe(); p=select.poll(); p.register(0); p.register(r); p.poll()";
+    let polls = polls.replace("p.register(0)", "p.register(0, select.POLLIN)");
+    let epoll = "import select,os; r,w=os.pipe(); e=select.epoll(); e.register(FD, select.EPOLLIN); e.register(r, select.EPOLLIN); e.poll()";
+    for (line, expected) in [
+        (polls.as_str(), "maybe"),
+        (&epoll.replace("FD", "0"), "maybe"),
+        (&epoll.replace("FD", "w").replace("EPOLLIN); e.register(r", "EPOLLERR); e.register(r"), "no"),
+        ("input()", "yes"),
+    ] {
+        let id = home.submit(&["--pty"], &format!("exec python3 -c 'print(\"ready\", flush=True); {line}'"));
+        wait_for("the program", || home.output(&id).starts_with(b"ready").then_some(()));
+        let task = wait_for(&format!("`{line}` to wait"), || {
+            Some(home.task(&id)).filter(|task| task["input_wait"] == expected)
+        });
+        assert_eq!(task["waiting_for_input"], expected == "yes", "{line}");
+        home.does(["stop", "--signal", "KILL", &id]);
+        assert_eq!(home.task(&id)["input_wait"], "no");
+    }
+}

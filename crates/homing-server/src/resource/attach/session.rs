@@ -52,13 +52,13 @@ enum Note {
 }
 
 /// What a viewer may ask for as its size.
-pub(super) fn size(size: TerminalSize) -> Result<Size, Problem> {
+pub(super) fn size(size: TerminalSize) -> Result<Size, Box<Problem>> {
     let (cols, rows) = LARGEST_SIZE;
     if (1..=cols).contains(&size.cols) && (1..=rows).contains(&size.rows) {
         return Ok(Size { cols: size.cols, rows: size.rows });
     }
     let detail = format!("a terminal has 1 to {cols} columns and 1 to {rows} rows");
-    Err(Problem::new(Code::InvalidRequest, detail))
+    Err(Box::new(Problem::new(Code::InvalidRequest, detail)))
 }
 
 /// Serves a viewer to its end.
@@ -150,7 +150,7 @@ async fn hear(mut stream: SplitStream<Socket>, say: &Say, notes: &mpsc::Sender<N
                         say.resize(size);
                         Note::Resized(size)
                     }
-                    Err(problem) => Note::Event(AttachEvent::Problem(Box::new(problem))),
+                    Err(problem) => Note::Event(AttachEvent::Problem(problem)),
                 },
                 Ok(AttachRequest::Refresh(_)) => Note::Refresh,
                 Ok(AttachRequest::Redraw(_)) => {

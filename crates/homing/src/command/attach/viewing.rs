@@ -74,6 +74,7 @@ impl Signals {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Told {
     End(i32),
     Suspend,
@@ -220,7 +221,7 @@ impl<'a> Viewing<'a> {
             AttachEvent::Screen(screen) => {
                 // The alternate screen takes nothing away.
                 if !self.begun && !screen.alternate {
-                    self.terminal.make_room().await.map_err(gone)?;
+                    self.terminal.make_room().await.map_err(|error| gone(&error))?;
                     self.begun = true;
                 }
                 self.said_until = None;
@@ -269,7 +270,7 @@ impl<'a> Viewing<'a> {
                     }
                     () = sleep_until(noticed), if !told_of => {
                         told_of = true;
-                        self.terminal.say(" homing: the daemon is away; connecting again ").await.map_err(gone)?;
+                        self.terminal.say(" homing: the daemon is away; connecting again ").await.map_err(|error| gone(&error))?;
                     }
                     result = &mut attempt => break result,
                 }
@@ -306,7 +307,7 @@ impl<'a> Viewing<'a> {
                 // Whoever continues us continues here.
                 let _ =
                     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
-                self.terminal.enter().map_err(gone)?;
+                self.terminal.enter().map_err(|error| gone(&error))?;
                 self.begun = false;
                 Ok(None)
             }
@@ -314,15 +315,15 @@ impl<'a> Viewing<'a> {
     }
 
     async fn show(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.terminal.show(bytes).await.map_err(gone)
+        self.terminal.show(bytes).await.map_err(|error| gone(&error))
     }
 
     async fn say(&mut self, text: &str) -> Result<(), Failure> {
         self.said_until = Some(Instant::now() + SAID);
-        self.terminal.say(text).await.map_err(gone)
+        self.terminal.say(text).await.map_err(|error| gone(&error))
     }
 }
 
-fn gone(error: std::io::Error) -> Failure {
+fn gone(error: &std::io::Error) -> Failure {
     Problem::new(Code::NotATerminal, format!("the terminal is gone: {error}")).into()
 }
