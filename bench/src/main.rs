@@ -13,6 +13,7 @@ mod idle;
 mod latency;
 mod listing;
 mod notices;
+mod panel;
 mod peers;
 mod pipeline;
 mod race;
@@ -75,7 +76,7 @@ fn main() -> Result<()> {
         ["race", rest @ ..] => race::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
-            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|agents|adopt]…"
+            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|agents|adopt|panel]…"
         ),
     }
 }
@@ -116,6 +117,9 @@ fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
     }
     if wanted("adopt") {
         adopt::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("panel") {
+        panel::measure(&bench, &runtime, &mut report)?;
     }
     report.print();
     Ok(())

@@ -109,7 +109,6 @@ pub enum Effect {
 
 /// What can be done with tasks here; what cannot is not offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each stands for one thing that can be done or not")]
 pub struct Abilities {
     /// To end them.
     pub stop: bool,

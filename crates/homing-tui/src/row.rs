@@ -67,7 +67,9 @@ impl Row {
 
     /// Makes all its texts fit for a cell. What [`From<&Task>`] makes is.
     pub(crate) fn cleaned(mut self) -> Self {
-        for text in [&mut self.id, &mut self.command, &mut self.owner, &mut self.sentence, &mut self.last_line] {
+        for text in
+            [&mut self.id, &mut self.command, &mut self.owner, &mut self.sentence, &mut self.last_line]
+        {
             *text = clean(text);
         }
         self.name = self.name.as_deref().map(clean);
@@ -104,6 +106,9 @@ impl Row {
 
     /// Whether all words of a filter, in lower case, are somewhere in it.
     pub(crate) fn matches(&self, words: &[String]) -> bool {
+        if words.is_empty() {
+            return true;
+        }
         let text = format!(
             "{} {} {} {} {} {}",
             self.id,

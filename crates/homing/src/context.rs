@@ -111,7 +111,8 @@ impl Context {
     #[expect(clippy::disallowed_methods, reason = "the one place where the command line looks at the clock")]
     pub(crate) fn clock(&self) -> fn() -> Timestamp {
         || {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let since =
+                std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
         }
     }

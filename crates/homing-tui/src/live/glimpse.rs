@@ -1,7 +1,7 @@
 //! The last lines of the tasks in sight.
 //!
-//! For each a question stands until the task prints; then there is a pause, longer the more of them there are, so that all together cost the same whether ten tasks print or a
-//! hundred. What a task prints after a silence is shown at once.
+//! For each a question stands until the task prints; then there is a pause, short after a silence, and longer each time while the task goes on printing, up to one that grows with their number: so
+//! all together cost the same whether ten tasks print or a hundred, and what a task prints now and then is shown at once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,11 +27,20 @@ const FRESH: u64 = 4_096;
 /// How long a question stands.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause for each task in sight.
+/// The pause after a silence.
+const SHORT: Duration = Duration::from_millis(40);
+
+/// The longest pause, for each task in sight.
 const EACH: Duration = Duration::from_millis(50);
 
-/// Within which the pause is.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(3));
+/// Within which the longest pause is.
+const LONG: (Duration, Duration) = (Duration::from_millis(400), Duration::from_secs(3));
+
+/// How long the pause is after an answer for which nobody had to wait, or had to: the one before doubled, or the short one.
+fn pause(before: Duration, waited: Duration, in_sight: u32) -> Duration {
+    let long = (EACH * in_sight).clamp(LONG.0, LONG.1);
+    if waited > long { SHORT } else { (before * 2).clamp(SHORT, long) }
+}
 
 /// Those that look.
 #[derive(Debug)]
@@ -91,37 +100,34 @@ impl Glimpses {
 
 async fn look(client: Client, task: String, changed: Arc<Notify>, live: Arc<AtomicU32>, out: Out) {
     let mut next = None;
-    let mut told: Option<Instant> = None;
+    let mut between = SHORT;
     loop {
+        let asked = Instant::now();
         let seen = tokio::select! {
             seen = see(&client, &task, next) => seen,
             () = changed.notified(), if next.is_some() => continue,
         };
-        let pause = (EACH * live.load(Ordering::Relaxed)).clamp(PAUSES.0, PAUSES.1);
         let seen = match seen {
             Ok(seen) => seen,
             Err(error) if error.is_disconnect() => {
-                sleep(pause).await;
+                sleep(LONG.1).await;
                 continue;
             }
             // Its output is gone: there is no last line.
             Err(_) => return,
         };
+        let first = next.is_none();
         next = Some(seen.end);
-        if !seen.line.is_empty() {
-            let now = Instant::now();
-            let was_silent = told.is_none_or(|told| now - told > 2 * pause);
-            told = Some(now);
-            if tell(&out, &task, seen.line, was_silent || seen.complete).await.is_err() {
-                return;
-            }
+        between = pause(between, asked.elapsed(), live.load(Ordering::Relaxed));
+        // What comes in a flood is drawn with the next thing that is not.
+        let urgent = first || seen.complete || between <= 4 * SHORT;
+        if !seen.line.is_empty() && tell(&out, &task, seen.line, urgent).await.is_err() {
+            return;
         }
         if seen.complete {
             return;
         }
-        if told.is_some() {
-            sleep(pause).await;
-        }
+        sleep(between).await;
     }
 }
 
@@ -156,4 +162,24 @@ async fn see(client: &Client, task: &str, next: Option<u64>) -> Result<Seen, Err
     let query = OutputQuery { tail: Some(TAIL), ..OutputQuery::default() };
     let chunk = client.output(task, &query).await?;
     Ok(Seen { line: last_line(&chunk.bytes), end: chunk.end, complete: chunk.complete })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_prints_now_and_then_is_asked_soon_and_one_that_never_stops_is_not() {
+        let millis = Duration::from_millis;
+        let mut between = SHORT;
+        let flood: Vec<_> = (0..6)
+            .map(|_| {
+                between = pause(between, millis(1), 40);
+                between.as_millis()
+            })
+            .collect();
+        assert_eq!(flood, [80, 160, 320, 640, 1_280, 2_000]);
+        assert_eq!(pause(between, millis(2_500), 40), SHORT, "after a silence");
+        assert_eq!(pause(millis(400), millis(1), 1), millis(400), "few in sight are asked more often");
+    }
 }

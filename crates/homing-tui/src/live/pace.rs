@@ -58,6 +58,11 @@ impl Pace {
         }
     }
 
+    /// When it was drawn last.
+    pub(super) const fn last(&self) -> Option<Instant> {
+        self.last
+    }
+
     /// It was drawn, from then to then.
     pub(super) fn drawn(&mut self, from: Instant, to: Instant) {
         self.dirty = Dirty::No;

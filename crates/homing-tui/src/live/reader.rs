@@ -119,12 +119,15 @@ fn pieces(chunk: &Chunk, spans: &[Span], missing: u64) -> Vec<Piece> {
     }
     let stream_at = |offset: u64| {
         let span = spans.iter().take_while(|span| span.offset <= offset).last();
-        span.map_or(Stream::Stdout, |span| if span.stream == Source::Stderr { Stream::Stderr } else { Stream::Stdout })
+        span.map_or(Stream::Stdout, |span| {
+            if span.stream == Source::Stderr { Stream::Stderr } else { Stream::Stdout }
+        })
     };
     let begin = at;
     let mut later = spans.iter().map(|span| span.offset).skip_while(|offset| *offset <= begin);
     while !bytes.is_empty() || gap > 0 {
-        let end = later.next().map_or(usize::MAX, |offset| usize::try_from(offset - at).unwrap_or(usize::MAX));
+        let end =
+            later.next().map_or(usize::MAX, |offset| usize::try_from(offset - at).unwrap_or(usize::MAX));
         let (now, rest) = bytes.split_at(end.min(bytes.len()));
         let stream = stream_at(at);
         match pieces.last_mut().filter(|last| last.stream == stream && gap == 0) {
@@ -149,18 +152,27 @@ mod tests {
     }
 
     fn spans(of: &[(u64, Source)]) -> Vec<Span> {
-        of.iter().map(|(offset, stream)| Span { offset: *offset, stream: *stream, at: Timestamp::default() }).collect()
+        of.iter()
+            .map(|(offset, stream)| Span { offset: *offset, stream: *stream, at: Timestamp::default() })
+            .collect()
     }
 
     fn told(pieces: &[Piece]) -> Vec<(u64, Stream, &str)> {
-        pieces.iter().map(|piece| (piece.gap, piece.stream, std::str::from_utf8(&piece.bytes).unwrap())).collect()
+        pieces
+            .iter()
+            .map(|piece| (piece.gap, piece.stream, std::str::from_utf8(&piece.bytes).unwrap()))
+            .collect()
     }
 
     #[test]
     fn bytes_are_told_apart_by_their_streams() {
-        let spans = spans(&[(5, Source::Stdout), (12, Source::Stderr), (14, Source::Stderr), (16, Source::Stdout)]);
+        let spans =
+            spans(&[(5, Source::Stdout), (12, Source::Stderr), (14, Source::Stderr), (16, Source::Stdout)]);
         let parts = pieces(&chunk(10, "ooEEEEo\n"), &spans, 0);
-        assert_eq!(told(&parts), [(0, Stream::Stdout, "oo"), (0, Stream::Stderr, "EEEE"), (0, Stream::Stdout, "o\n")]);
+        assert_eq!(
+            told(&parts),
+            [(0, Stream::Stdout, "oo"), (0, Stream::Stderr, "EEEE"), (0, Stream::Stdout, "o\n")]
+        );
         assert_eq!(told(&pieces(&chunk(0, "x"), &[], 0)), [(0, Stream::Stdout, "x")]);
         assert!(pieces(&chunk(0, ""), &[], 0).is_empty());
     }

@@ -118,7 +118,8 @@ impl Live {
         loop {
             let now = Instant::now();
             let due = self.pace.due(now);
-            let tick = self.panel.next_change().map(|millis| now + Duration::from_millis(millis));
+            let tick = self.panel.next_change().map(Duration::from_millis);
+            let tick = tick.map(|left| self.pace.last().unwrap_or(now) + left);
             let input_now = async {
                 match &mut input {
                     Some(input) => input.next().await,

@@ -2,9 +2,10 @@
 
 mod scrollback;
 mod sgr;
+#[cfg(feature = "live")]
 mod tail;
 
-pub use scrollback::Scrollback;
 pub(crate) use scrollback::Line;
-#[cfg_attr(not(feature = "live"), expect(unused_imports, reason = "only a live panel has raw bytes of other tasks"))]
+pub use scrollback::Scrollback;
+#[cfg(feature = "live")]
 pub(crate) use tail::last_line;

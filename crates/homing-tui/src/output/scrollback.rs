@@ -300,11 +300,8 @@ mod tests {
 
     #[test]
     fn a_line_belongs_to_one_stream_and_colours_do_not_cross() {
-        let all = of(&[
-            (Stream::Stdout, b"out \x1b[32"),
-            (Stream::Stderr, b"oops\n"),
-            (Stream::Stdout, b"mput\n"),
-        ]);
+        let all =
+            of(&[(Stream::Stdout, b"out \x1b[32"), (Stream::Stderr, b"oops\n"), (Stream::Stdout, b"mput\n")]);
         assert_eq!(texts(&all), ["out ", "oops", "put"]);
         assert_eq!(all.lines[1].stream, Stream::Stderr);
         assert_eq!(all.lines[1].spans[0].style, Style::new());
@@ -320,7 +317,10 @@ mod tests {
         assert_eq!(all.len(), 1);
         assert_eq!(all.lines[0].text().chars().count(), COLUMNS + 1);
         for number in 0..6_000 {
-            all.push(&Piece { bytes: format!("\x1b[{}mline {number}\n", 31 + number % 7).into(), ..Piece::default() });
+            all.push(&Piece {
+                bytes: format!("\x1b[{}mline {number}\n", 31 + number % 7).into(),
+                ..Piece::default()
+            });
         }
         assert!(all.len() <= LINES && all.bytes <= BYTES, "{} {}", all.len(), all.bytes);
         assert_eq!(all.dropped() + all.len() as u64, 6_000);

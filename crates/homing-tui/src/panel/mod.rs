@@ -15,6 +15,6 @@ pub(crate) use entry::Purpose;
 pub(crate) use focus::Focus;
 pub(crate) use keys::HELP;
 pub(crate) use roster::Shown;
-pub(crate) use state::{Overlay, Pane};
 pub use state::{Options, Panel};
+pub(crate) use state::{Overlay, Pane};
 pub use wanted::{Glimpse, Wanted};

@@ -34,9 +34,7 @@ fn click(panel: &mut Panel, at: Position) {
             let line = usize::from(at.y - panel.areas.list.y);
             let before = panel.chosen().map(str::to_owned);
             // A second click on the same task opens it, where there was no room to show it.
-            if panel.roster.click(line)
-                && before.as_deref() == panel.chosen()
-                && panel.areas.pane.height == 0
+            if panel.roster.click(line) && before.as_deref() == panel.chosen() && panel.areas.pane.height == 0
             {
                 (panel.zoomed, panel.focus) = (true, Focus::Pane);
             }

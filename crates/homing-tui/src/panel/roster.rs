@@ -240,7 +240,8 @@ impl Roster {
     /// Whether the focus is on a task that is shown, if one is, and drawn.
     pub(crate) fn is_sound(&self, height: usize) -> bool {
         let chosen = self.chosen().map(|row| row.id.as_str());
-        let drawn = self.shown.is_empty() || height == 0 || (self.top..self.top + height).contains(&self.cursor);
+        let drawn =
+            self.shown.is_empty() || height == 0 || (self.top..self.top + height).contains(&self.cursor);
         chosen == self.chosen_id() && chosen.is_some() != self.shown.is_empty() && drawn
     }
 }

@@ -25,11 +25,12 @@ pub(super) fn draw(panel: &Panel, buffer: &mut Buffer) {
         Some(Overlay::Help(top)) => {
             let narrow = panel.areas.whole.width < 50;
             let known = HELP.iter().filter(|(_, _, there)| there(&panel.options.abilities));
-            let lines: Vec<String> = known
-                .map(|(keys, what, _)| {
-                    if narrow { format!("{keys}: {what}") } else { format!("{}{what}", pad(keys, KEYS)) }
-                })
-                .collect();
+            let lines: Vec<String> =
+                known
+                    .map(|(keys, what, _)| {
+                        if narrow { format!("{keys}: {what}") } else { format!("{}{what}", pad(keys, KEYS)) }
+                    })
+                    .collect();
             draw_box(panel, &lines, *top, Tone::Plain, buffer);
         }
     }

@@ -91,7 +91,8 @@ fn message(dice: &mut Dice) -> Message {
         3 => Message::Gone(id(dice)),
         4 => Message::LastLine { task: id(dice), line: String::from_utf8_lossy(&bytes(dice)).into_owned() },
         5 => {
-            let facts = (0..dice.below(30)).map(|n| (format!("label {n}"), "word ".repeat(usize::try_from(n).unwrap())));
+            let facts = (0..dice.below(30))
+                .map(|n| (format!("label {n}"), "word ".repeat(usize::try_from(n).unwrap())));
             Message::Detail(Detail::new(&id(dice), facts))
         }
         6 => Message::OutputBegins { task: id(dice) },
@@ -100,9 +101,15 @@ fn message(dice: &mut Dice) -> Message {
             let piece = Piece { gap: dice.below(3), stream, bytes: bytes(dice) };
             Message::Output { task: id(dice), pieces: vec![piece] }
         }
-        9 => Message::Link(dice.pick(&[Link::Live, Link::Connecting, Link::Lost("\u{1b}]0;x\u{7}".to_owned())])),
+        9 => Message::Link(dice.pick(&[
+            Link::Live,
+            Link::Connecting,
+            Link::Lost("\u{1b}]0;x\u{7}".to_owned()),
+        ])),
         10 => Message::Say("said \u{202e}".to_owned()),
-        11 => Message::Now(Timestamp::from_millis(NOW + i64::try_from(dice.below(400_000)).unwrap() - 100_000)),
+        11 => {
+            Message::Now(Timestamp::from_millis(NOW + i64::try_from(dice.below(400_000)).unwrap() - 100_000))
+        }
         12 => {
             let snapshot = Snapshot { output_of: Some(id(dice)), output: output(), ..Snapshot::default() };
             Message::Snapshot(Box::new(snapshot))

@@ -53,18 +53,17 @@ fn check(name: &str, panel: &mut Panel, width: u16, height: u16) {
     let buffer = draw(panel, width, height);
     let seen = format!("{}\n--- styles ---\n{}\n", lines(&buffer).join("\n"), styles(&buffer).join("\n"));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(format!("{name}.txt"));
-    #[expect(clippy::disallowed_methods, reason = "a test that writes its own expectation only if it is told to")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test that writes its own expectation only if it is told to"
+    )]
     let update = std::env::var_os("HOMING_UPDATE_SNAPSHOTS").is_some();
     if update {
         std::fs::write(&path, &seen).unwrap();
         return;
     }
     let known = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(
-        seen,
-        known,
-        "{name} looks otherwise; HOMING_UPDATE_SNAPSHOTS=1 writes it anew:\n{seen}"
-    );
+    assert_eq!(seen, known, "{name} looks otherwise; HOMING_UPDATE_SNAPSHOTS=1 writes it anew:\n{seen}");
 }
 
 fn everywhere(name: &str, make: impl Fn(Theme) -> Panel) {

@@ -2,8 +2,8 @@
 
 use homing_model::{Status, Timestamp};
 use homing_tui::{
-    Abilities, Background, Detail, Effect, Link, Message, Options, Panel, Piece, Row, Scrollback, Snapshot, Stream,
-    Theme, View,
+    Abilities, Background, Detail, Effect, Link, Message, Options, Panel, Piece, Row, Scrollback, Snapshot,
+    Stream, Theme, View,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -66,7 +66,8 @@ pub(crate) fn rows() -> Vec<Row> {
 
 pub(crate) fn output() -> Scrollback {
     let mut output = Scrollback::default();
-    let mut say = |stream, text: &str| output.push(&Piece { gap: 0, stream, bytes: text.as_bytes().to_vec() });
+    let mut say =
+        |stream, text: &str| output.push(&Piece { gap: 0, stream, bytes: text.as_bytes().to_vec() });
     for number in 1..=40 {
         say(Stream::Stdout, &format!("line {number}\n"));
     }
@@ -80,7 +81,10 @@ pub(crate) fn facts() -> Detail {
     let facts = [
         ("id", "t-hhhhhhhhhh"),
         ("status", "queued"),
-        ("command", "later, after a very long list of words that has to be folded since nobody has a terminal of that width"),
+        (
+            "command",
+            "later, after a very long list of words that has to be folded since nobody has a terminal of that width",
+        ),
         ("notices", "task.completed, waits in the inbox"),
         ("deliveries", "https://example.invalid/hook: dead after 3 attempts"),
     ];

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
-use homing_client::Client;
+use homing_client::{Client, ListQuery};
 use homing_model::{Code, Problem};
 use homing_tui::live::{self, Setup};
 use homing_tui::{Abilities, Background, Effect, Options as Panel, Theme};
@@ -47,6 +47,9 @@ enum Ground {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     refuse(context)?;
     let owner = context.owner();
+    // What keeps a daemon from being asked is told as ever, not in a corner of the panel.
+    let look = ListQuery { limit: Some(1), ..ListQuery::default() };
+    context.block_on(async { Ok(context.client().nameless().list(&look).await?) })?;
     // Nothing may be written over the panel while a daemon is started.
     let revive = autostart::hook(context.home.clone(), context.console.silent());
     let program = entry::executable()?;

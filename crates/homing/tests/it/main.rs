@@ -60,6 +60,7 @@ mod show;
 mod stop;
 mod submit_race;
 mod told;
+mod ui;
 mod unreadable;
 mod vanished;
 mod waiting;
