@@ -39,12 +39,14 @@ fn one(field: &Field, number: u64, random: &mut Random) {
         Some(child) => body["pid"] = child.id().into(),
         None => body["lease_ms"] = if kind == 1 { 300 + random.below(300) } else { LEASE_MS }.into(),
     }
+    // Its lease runs from before the answer to its submit.
+    let began = now();
     let answers = repeated(field, number, &body);
     let id = answers.first().cloned();
     field.story().submits.push(Submit { number, answers });
     field.story().externals.insert(number, External { may_be_lost: kind < 2, ..External::default() });
     if let Some(id) = id.filter(|_| kind > 1) {
-        complete(field, number, &id, &owner, random);
+        complete(field, number, (&id, began), &owner, random);
     }
     if let Some(child) = &mut process {
         let _ = child.wait();
@@ -52,9 +54,9 @@ fn one(field: &Field, number: u64, random: &mut Random) {
 }
 
 /// Lets it be heard of for a while; then several complete it at once.
-fn complete(field: &Field, number: u64, id: &str, owner: &str, random: &mut Random) {
+fn complete(field: &Field, number: u64, (id, began): (&str, u64), owner: &str, random: &mut Random) {
     let headers = [("homing-owner", owner)];
-    let (mut heard, mut silence) = (now(), 0);
+    let (mut heard, mut silence) = (began, 0);
     for _ in 0..random.below(5) {
         field.pause(random, 300);
         let target = format!("/v1/tasks/{id}/heartbeat");
