@@ -1,5 +1,7 @@
 //! Viewers of a task's terminal by the client library: what each is given, byte by byte, and what is left behind.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -261,4 +263,32 @@ async fn too_many_viewers_are_refused_and_those_before_stay() {
     assert_eq!((all.len(), refused.into_problem().code.as_str()), (64, "HM0291"));
     drop(all);
     timeout(PATIENCE, async { while client.attach(&id, None).await.is_err() {} }).await.expect("room again");
+}
+
+#[tokio::test]
+async fn p11_a_viewer_on_the_listener_needs_the_token_and_is_cut_with_it() {
+    let home = home();
+    std::fs::create_dir(home.path()).unwrap();
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[listener]\nenabled = true\n").unwrap();
+    let id = shell(&home);
+    let port = wait_for("the listener", || {
+        let status = home.cli(["status", "--json"]).ok().json();
+        u16::try_from(status["listener"]["port"].as_u64()?).ok()
+    });
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let stranger = Client::over_tcp(address, "wrong", "user");
+    assert_eq!(stranger.attach(&id, None).await.unwrap_err().into_problem().code, "HM0050");
+    let token = home.cli(["token", "show"]).ok().text();
+    let (mut screen, mut keys) = Client::over_tcp(address, &token, "user").attach(&id, None).await.unwrap();
+    keys.send(Bytes::from_static(b"echo by the token\n")).await.unwrap();
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"by the token\r\n") {
+        if let Some(Seen::Bytes(bytes)) = timeout(PATIENCE, screen.next()).await.unwrap().unwrap() {
+            seen.extend_from_slice(&bytes);
+        }
+    }
+    home.does(["token", "rotate"]);
+    let cut = async { while let Ok(Some(_)) = screen.next().await {} };
+    timeout(PATIENCE, cut).await.expect("the connection to be cut");
 }
