@@ -197,6 +197,9 @@ catalogue! {
     /// A request to `/mcp` that its transport does not take.
     McpRequest = "HM0230", "mcp_request", 400, "that is no request of MCP",
         "POST one JSON-RPC message to /mcp with `Content-Type: application/json` and `Accept: application/json, text/event-stream`, as clients of MCP do; there are no sessions and no stream to GET.";
+    /// What a task was run with is not all there any more.
+    NotAgain = "HM0330", "not_again", 409, "the task cannot be run again from what is kept of it",
+        "Submit it anew with `homing run`; `homing show ID` has its command line, its folder and the names of its variables.";
 }
 
 impl Code {

@@ -45,6 +45,7 @@ mod tests {
             "output",
             "progress",
             "redeliver",
+            "rerun",
             "run",
             "show",
             "status",

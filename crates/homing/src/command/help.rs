@@ -14,7 +14,7 @@ use crate::{completion, exit_code, habit};
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "exec", "ask"]),
     ("Look", &["list", "show", "output", "wait", "events", "status"]),
-    ("Act", &["stop", "input", "forget"]),
+    ("Act", &["stop", "input", "rerun", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
