@@ -16,6 +16,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=HOMING_PIE");
+    println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);
     if !is("CARGO_CFG_TARGET_OS", "linux") || !is("CARGO_CFG_TARGET_ENV", "gnu") || is("PROFILE", "debug") {
         return;
@@ -33,7 +34,8 @@ fn main() {
 
 /// Whether the compiler that links has `libgcc_eh.a`: it answers with a path if so, and with the bare name if not.
 fn has_static_unwinder() -> bool {
-    let answer = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
+    let answer = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output();
     answer.is_ok_and(|answer| Path::new(String::from_utf8_lossy(&answer.stdout).trim()).is_absolute())
 }
 

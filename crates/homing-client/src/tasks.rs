@@ -1,6 +1,6 @@
 //! Tasks: submit, list, look at, forget.
 
-use homing_model::api::{Page, ProgressRequest};
+use homing_model::api::{Page, ProgressRequest, RerunRequest};
 use homing_model::{Spec, Status, Task, TaskDetail};
 use http::StatusCode;
 
@@ -40,6 +40,22 @@ impl Client {
     /// If it was refused, or nobody answered; without a key [`Error::Broken`] leaves open whether it was accepted.
     pub async fn submit(&self, spec: &Spec, idempotency_key: Option<&str>) -> Result<Submitted, Error> {
         let call = Call::post(Target::new("/v1/tasks")).json(spec)?.idempotent(idempotency_key);
+        let answer =
+            if idempotency_key.is_some() { self.persist(&call).await? } else { self.send(&call).await? };
+        Ok(Submitted { task: answer.json()?, joined: answer.status == StatusCode::OK })
+    }
+
+    /// Runs a task again, as a new one. With an idempotency key it is repeated through a restart of the daemon, and still one task.
+    ///
+    /// # Errors
+    /// If what is kept of it does not suffice, or it was refused, or nobody answered.
+    pub async fn rerun(
+        &self,
+        reference: &str,
+        request: &RerunRequest,
+        idempotency_key: Option<&str>,
+    ) -> Result<Submitted, Error> {
+        let call = Call::post(Target::task(reference, "/rerun")).json(request)?.idempotent(idempotency_key);
         let answer =
             if idempotency_key.is_some() { self.persist(&call).await? } else { self.send(&call).await? };
         Ok(Submitted { task: answer.json()?, joined: answer.status == StatusCode::OK })

@@ -166,11 +166,7 @@ impl Routes for Webhooks {
                 "nothing here delivers to `{}`: name `inbox`, an address or `exec:`",
                 target.shown()
             )),
-            Target::Desktop if !wake::has_desktop(&self.surroundings.path) => Err(
-                "there is no `notify-send` here to show it: install libnotify, or name `inbox` or `exec:`"
-                    .to_owned(),
-            ),
-            Target::Desktop => Ok(()),
+            Target::Desktop => wake::no_desktop(&self.surroundings).map_or(Ok(()), Err),
             Target::Wake(whom) => match whom.as_deref().map(str::parse) {
                 Some(Ok(Address::Opencode { url, .. })) => {
                     Endpoint::parse(&url, Caller::of(local), &Policy::default())

@@ -160,6 +160,22 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// What is kept of a task does not suffice to run it again.
+    #[error("task {task} cannot be run again: {why}")]
+    NotAgain {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        why: String,
+    },
+    /// A task that is to run again had secrets, which are not kept.
+    #[error("task {task} cannot be run again: values of secrets are not kept, and it needs {}", names.join(", "))]
+    SecretsGone {
+        /// Which.
+        task: TaskId,
+        /// Their names.
+        names: Vec<String>,
+    },
     /// A secret's file could not be read at submit.
     #[error("the secret `{name}` could not be read: {why}")]
     Secret {
@@ -215,6 +231,7 @@ impl Error {
             Self::NoAgent(_) => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,
+            Self::NotAgain { .. } | Self::SecretsGone { .. } => Code::NotAgain,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
@@ -239,6 +256,9 @@ impl From<Error> for Problem {
                 problem.advice =
                     "Only what `homing track` gave is completed or renewed; `homing stop ID` ends a command."
                         .to_owned();
+            }
+            Error::SecretsGone { .. } => {
+                problem.advice = "Give each again: `homing rerun ID --secret NAME=VALUE`, or `NAME=@FILE`; over HTTP in `secrets`.".to_owned();
             }
             Error::Process { .. } => {
                 problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();

@@ -59,6 +59,7 @@ mod progress;
 mod query;
 mod reconcile;
 mod report;
+mod rerun;
 mod resize;
 mod retention;
 mod routes;

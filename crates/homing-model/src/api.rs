@@ -1,11 +1,17 @@
 //! The bodies and answers of the HTTP surface that are not a task or an event.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DeliveryId, NoticeId, TaskId};
 use crate::notice::Notice;
+use crate::notify::Notify;
+use crate::session::{Pane, Session};
+use crate::spec::Secret;
 use crate::task::Task;
+use crate::text::OsText;
 use crate::time::Timestamp;
 
 /// A page of a list.
@@ -85,6 +91,30 @@ pub struct CompleteAnswer {
 pub struct HeartbeatRequest {
     /// Whose task it is, instead of the header.
     pub owner: Option<String>,
+}
+
+/// Body of `POST /v1/tasks/{id}/rerun`: what a task does not keep, and what is to be different.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RerunRequest {
+    /// Whose the new task is; the caller's if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// The whole environment: values are not kept, so that of the first run is gone. A small default one if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, OsText>>,
+    /// Secrets, which are not kept either: every one that was given as a value has to be given again.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Secret>,
+    /// Who is told of the end, instead of those whom the first run told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
+    /// The agent's session that asks: `wake` goes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    /// The pane of tmux that `wake:tmux:…` names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pane: Option<Pane>,
 }
 
 /// Body of `POST /v1/tasks/{id}/input`; raw bytes may be sent instead as `application/octet-stream` with `?eof=true` to end.

@@ -125,6 +125,17 @@ impl Masks {
         digest
     }
 
+    /// Whether this is the very value that the variable had.
+    #[must_use]
+    pub fn knows(&self, name: &str, value: &[u8]) -> bool {
+        self.prints.iter().any(|print| {
+            print.line.is_none()
+                && print.name == name
+                && print.length == value.len()
+                && print.digest == self.digest(value)
+        })
+    }
+
     /// Whether there is nothing to recognise.
     #[must_use]
     pub fn is_empty(&self) -> bool {

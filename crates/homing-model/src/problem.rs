@@ -209,6 +209,9 @@ catalogue! {
     /// A request that must become a WebSocket and does not ask for one.
     NotAWebSocket = "HM0293", "not_a_websocket", 426, "this address speaks WebSocket only",
         "Ask with `Upgrade: websocket`; `homing attach ID` does, and `/openapi.json` describes the frames.";
+    /// What a task was run with is not all there any more.
+    NotAgain = "HM0330", "not_again", 409, "the task cannot be run again from what is kept of it",
+        "Submit it anew with `homing run`; `homing show ID` has its command line, its folder and the names of its variables.";
 }
 
 impl Code {

@@ -111,6 +111,27 @@ impl Masks {
         Ok(spec)
     }
 
+    /// The spec as it was given, for another task with values that may differ. A value that only happens to have the same name does not get into
+    /// the command line: it is the one that stood there, or one that `given` says was given for it.
+    ///
+    /// # Errors
+    /// The name of the variable whose value is not there.
+    pub fn restore_anew(
+        &self,
+        spec: &Spec,
+        values: &BTreeMap<String, OsText>,
+        given: impl Fn(&str) -> bool,
+    ) -> Result<Spec, String> {
+        for place in &self.places {
+            let value = values.get(&place.name).ok_or_else(|| place.name.clone())?;
+            let replaced = place.part.is_none() && given(&place.name);
+            if !replaced && !self.knows(&place.name, value.as_bytes()) {
+                return Err(place.name.clone());
+            }
+        }
+        self.restore(spec, values)
+    }
+
     /// Whether a launch has to put values back.
     #[must_use]
     pub fn is_spliced(&self) -> bool {

@@ -174,7 +174,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// How many tasks it is nested in.
     pub depth: u32,
-    /// The same, as far as the kernel tells: `maybe` where it is not known for certain.
+    /// Whether it waits for input, as far as the kernel tells: `maybe` where a program only polls its terminal.
     #[serde(default)]
     pub input_wait: InputWait,
     /// The key that makes a second submit the first one.

@@ -27,9 +27,10 @@ mod tests {
     #[test]
     fn every_route_has_a_name_that_somebody_may_have_typed() {
         // What only programs ask for.
-        let no_command = ["signal", "healthy", "openapi"];
+        let no_command = ["signal", "healthy", "openapi", "resize"];
         let commands = [
             "ack",
+            "attach",
             "complete",
             "daemon",
             "deliveries",
@@ -45,6 +46,7 @@ mod tests {
             "output",
             "progress",
             "redeliver",
+            "rerun",
             "run",
             "show",
             "status",

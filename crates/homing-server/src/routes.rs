@@ -3,8 +3,8 @@
 use homing_model::api::{
     AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
     InboxAnswer, InboxOwner, InputAnswer, InputRequest, ListenerInfo, ListenerRequest, OutputChunk,
-    OutputGap, Page, ProgressRequest, RedeliverAnswer, RotateAnswer, SignalRequest, StatusAnswer, StopAnswer,
-    StopRequest, TakeRequest, WaitAnswer,
+    OutputGap, Page, ProgressRequest, RedeliverAnswer, RerunRequest, RotateAnswer, SignalRequest,
+    StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
 use homing_model::attach::{AttachEvent, AttachRequest, TerminalSize};
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
     attach, complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, listener,
-    openapi, output, output_index, progress, session, signal, status, stop, task, tasks, wait,
+    openapi, output, output_index, progress, rerun, session, signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -267,6 +267,25 @@ pub(crate) static ROUTES: &[Route] = &[
             "heartbeat",
             "Say that an external task of the caller's goes on; another owner's is 404",
             |call| Box::pin(heartbeat::renew(call)),
+        )
+    },
+    Route {
+        headers: &[OWNER, tasks::IDEMPOTENCY_KEY],
+        takes: Some(Taken {
+            contents: &[Content::Json(schema::<RerunRequest>)],
+            required: false,
+            limit: tasks::LIMIT,
+        }),
+        gives: &[
+            Given::new(201, "The new task, accepted.", TASK),
+            Given::new(200, "The task that was there before: same key, or the same request again.", TASK),
+        ],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/rerun",
+            "rerun",
+            "Run a task again, as a new one; 409 where what is kept of it does not suffice",
+            |call| Box::pin(rerun::rerun(call)),
         )
     },
     Route {

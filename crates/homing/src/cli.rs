@@ -8,8 +8,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, ask, attach, complete, completions, config, daemon, deliveries, doctor, events, exec, explain,
-    forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, run,
-    show, status, stop, token, track, ui, wait,
+    forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, rerun,
+    run, show, status, stop, token, track, ui, wait,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -104,6 +104,9 @@ enum Command {
     /// Say how far this task is
     #[command(hide = true)]
     Progress(progress::Options),
+    /// Run tasks again, as new ones
+    #[command(hide = true)]
+    Rerun(rerun::Options),
     /// Drop ended tasks and their output
     #[command(hide = true)]
     Forget(forget::Options),
@@ -198,6 +201,7 @@ impl Command {
                 | Self::Stop(_)
                 | Self::Input(_)
                 | Self::Attach(_)
+                | Self::Rerun(_)
                 | Self::Forget(_)
                 | Self::Heartbeat(_)
                 | Self::Complete(_)
@@ -227,6 +231,7 @@ impl Command {
             Self::Complete(options) => complete::run(&options, context),
             Self::Progress(options) => progress::run(&options, context),
             Self::Status(options) => status::run(&options, context),
+            Self::Rerun(options) => rerun::run(&options, context),
             Self::Forget(options) => forget::run(&options, context),
             Self::Gc(options) => gc::run(&options, context),
             Self::Install(options) => install::run(&options, context),

@@ -1,11 +1,16 @@
 //! The terminal, or whatever stdout and stderr are: what it can show, and writing to it without ever panicking.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
+use crate::{hyperlink, spinner};
+
+/// Whether a line stands on stderr that what is printed next takes the place of. There is one terminal, so there is one such line.
+static STATUS: AtomicBool = AtomicBool::new(false);
 
 /// A colour, or the lack of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +48,13 @@ pub(crate) struct Console {
     stderr_colour: bool,
     /// Whether symbols beyond ASCII can be expected to show.
     pub(crate) symbols: bool,
-    /// Whether nothing is written to stderr: the screen is somebody's.
-    silent: bool,
+    /// Whether stderr is where somebody looks at a line that changes.
+    pub(crate) animated: bool,
+    /// Whether stdout is a terminal that can be drawn on.
+    pub(crate) drawable: bool,
+    hyperlinks: bool,
+    /// Whether notes are kept back: what is drawn on would be spoilt by them.
+    quiet: bool,
     /// Columns of the terminal; none where stdout is no terminal and nothing needs to be cut.
     pub(crate) width: Option<usize>,
 }
@@ -67,14 +77,22 @@ impl Console {
             colour: terminal && colours,
             stderr_colour: stderr_terminal && colours,
             symbols: !dumb && !matches!(locale, Some("C" | "POSIX")),
-            silent: false,
+            animated: stderr_terminal && !dumb && surroundings.get("CI").is_none(),
+            drawable: terminal && !dumb,
+            hyperlinks: terminal && hyperlink::are_known(surroundings),
+            quiet: false,
             width,
         }
     }
 
-    /// The same, with nothing to say on stderr.
-    pub(crate) const fn silent(self) -> Self {
-        Self { silent: true, ..self }
+    /// The same, with notes kept back.
+    pub(crate) fn hushed(self) -> Self {
+        Self { quiet: true, ..self }
+    }
+
+    /// The same, as wide as this.
+    pub(crate) fn of_width(self, width: usize) -> Self {
+        Self { width: Some(width), ..self }
     }
 
     /// Text for stdout in a colour, where there are colours.
@@ -87,8 +105,41 @@ impl Console {
         paint(self.stderr_colour, tint, text)
     }
 
+    /// Text for stdout as a link to a file, where the terminal knows links.
+    pub(crate) fn link(&self, path: &str, text: &str) -> String {
+        if self.hyperlinks { hyperlink::to_file(path, text) } else { text.to_owned() }
+    }
+
+    /// A line on stderr until something else is printed; where that is no terminal to draw on, nothing.
+    pub(crate) fn status(&self, text: &str) {
+        if !self.animated {
+            return;
+        }
+        let width = match rustix::termios::tcgetwinsize(io::stderr()) {
+            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+            _ => 80,
+        };
+        let text = paint(self.stderr_colour, Tint::Dim, &spinner::on_one_line(text, width));
+        STATUS.store(true, Ordering::Relaxed);
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+    }
+
+    /// Takes that line away.
+    pub(crate) fn clear_status(&self) {
+        if STATUS.swap(false, Ordering::Relaxed) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
+    /// Bytes to stderr that are no note of ours; where that is closed there is nobody to tell.
+    pub(crate) fn aside(&self, bytes: &[u8]) {
+        self.clear_status();
+        let _ = io::stderr().lock().write_all(bytes);
+    }
+
     /// Bytes to stdout.
     pub(crate) fn data(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.clear_status();
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::writing(&error))
     }
@@ -125,9 +176,10 @@ impl Console {
 
     /// A line to stderr; where that is closed there is nobody to tell.
     pub(crate) fn note(&self, text: &str) {
-        if self.silent {
+        if self.quiet {
             return;
         }
+        self.clear_status();
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
@@ -146,8 +198,16 @@ impl Console {
             colour: false,
             stderr_colour: false,
             symbols: true,
-            silent: false,
+            animated: false,
+            drawable: width.is_some(),
+            hyperlinks: false,
+            quiet: false,
             width,
         }
+    }
+
+    /// The same, where links are known.
+    pub(crate) fn linking(width: Option<usize>) -> Self {
+        Self { hyperlinks: true, ..Self::plain(width) }
     }
 }

@@ -81,7 +81,7 @@ fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
     let interval = configuration::interval(&surroundings);
     homing_server::run(&Options {
         home: home.to_owned(),
-        waker: wake::command(&program, home),
+        waker: wake::command(&program, home, wake::bus(&surroundings).as_deref()),
         surroundings: wake::surroundings(home, &surroundings),
         program,
         config,

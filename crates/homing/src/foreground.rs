@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::failure::{Failure, heard};
 use crate::keyboard::{self, Keyboard};
 use crate::printer::Printer;
+use crate::spinner::Spinner;
 use crate::{pump, stamp};
 
 /// What 128+SIGINT is to a shell: this process left because of Ctrl-C.
@@ -76,6 +77,7 @@ enum Step {
     Pumped(Result<u64, Error>),
     Output(Option<Chunk>),
     Ended(Option<Box<Task>>),
+    Turned,
 }
 
 impl Foreground<'_> {
@@ -92,7 +94,19 @@ impl Foreground<'_> {
             pump = Some(Box::pin(async { Ok(pump::stdin(client, &task, true).await?.written) }));
         }
         let (mut pressed, mut typed_before) = (0, 0);
+        // Where somebody types, the cursor is theirs.
+        let typing =
+            self.keyboard.is_some() || (self.pump && rustix::termios::isatty(rustix::stdio::stdin()));
+        let mut spinner =
+            if typing { None } else { Spinner::new(self.context, &self.task, self.printer.is_some()) };
         loop {
+            let within = self.printer.as_ref().is_some_and(Printer::is_within_line);
+            let turned = async {
+                match &mut spinner {
+                    Some(spinner) if !within => spinner.turn().await,
+                    Some(_) | None => pending().await,
+                }
+            };
             let late = async {
                 match deadline {
                     Some(deadline) => sleep_until(deadline).await,
@@ -118,7 +132,14 @@ impl Foreground<'_> {
                 () = late => Step::Late,
                 step = progress(self.client, &self.task, self.printer.is_some(), &mut follow) => step?,
                 result = pumped => Step::Pumped(result),
+                () = turned => Step::Turned,
             };
+            if let Some(spinner) = &mut spinner {
+                match step {
+                    Step::Turned => spinner.draw(),
+                    _ => spinner.rest(),
+                }
+            }
             match step {
                 Step::Interrupted => {
                     // Only twice in a row means that the first was not enough.
@@ -149,7 +170,7 @@ impl Foreground<'_> {
                 Step::Output(Some(chunk)) => self.print(&chunk).await?,
                 Step::Output(None) => self.finish_printing()?,
                 Step::Ended(Some(task)) => return Ok(Attended::Ended(task, self.heard)),
-                Step::Ended(None) => {}
+                Step::Ended(None) | Step::Turned => {}
             }
         }
     }

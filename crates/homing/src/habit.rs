@@ -44,8 +44,11 @@ const COMMANDS: &[Habit] = &[
     ("purge", "forget"),
     ("queue", "run"),
     ("quit", "stop"),
+    ("redo", "rerun"),
     ("reload", "daemon restart"),
     ("remove", "forget"),
+    ("replay", "rerun"),
+    ("retry", "rerun"),
     ("rm", "forget"),
     ("serve", "daemon run"),
     ("settings", "config"),
@@ -82,7 +85,8 @@ const DAEMON: &[Habit] = &[
     ("up", "start"),
 ];
 
-const AGAIN: &str = "no command runs a task again yet: `homing show ID` has its command line for `homing run`; `homing daemon restart` restarts the daemon";
+const AGAIN: &str =
+    "`homing rerun ID` runs a task again, as a new one; `homing daemon restart` restarts the daemon";
 const PAUSE: &str = "tasks cannot be paused yet; `homing stop ID` ends one";
 const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal S ID` sends one and ends the task after the grace; \
     `kill -s S PID`, with the pid that `homing show ID` tells, sends it to the main process";
@@ -91,10 +95,8 @@ const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal 
 const ABSENT: &[Habit] = &[
     ("continue", PAUSE),
     ("pause", PAUSE),
-    ("rerun", AGAIN),
     ("restart", AGAIN),
     ("resume", PAUSE),
-    ("retry", AGAIN),
     ("signal", SIGNAL),
     ("suspend", PAUSE),
     ("unpause", PAUSE),

@@ -1,7 +1,5 @@
 //! Printing a task's output: raw where a program reads it, made safe where a terminal does.
 
-use std::io::Write;
-
 use homing_client::{Chunk, Source, Span};
 use homing_model::api::{OutputChunk, OutputGap};
 use homing_model::sanitize::{Colour, Return, Sanitizer};
@@ -30,6 +28,7 @@ pub(crate) struct Printer {
     safe: Option<Sanitizer>,
     stamper: Option<Stamper>,
     only: Option<Source>,
+    within: bool,
 }
 
 impl Printer {
@@ -40,7 +39,7 @@ impl Printer {
         // All of a line is the task's own, and times are put before it anew, so it may rewrite it: progress bars do.
         let safe = (terminal && !raw && sink != Sink::Split)
             .then(|| Sanitizer::new(colour).with_returns(Return::Rewrite));
-        Self { console, sink, safe, stamper: None, only: None }
+        Self { console, sink, safe, stamper: None, only: None, within: false }
     }
 
     /// Puts the time before each line, and shows one stream only if asked to.
@@ -102,13 +101,19 @@ impl Printer {
         self.sink == Sink::Stderr || (self.sink == Sink::Split && source == Source::Stderr)
     }
 
-    fn write(&self, bytes: &[u8], stderr: bool) -> Result<(), Failure> {
-        if bytes.is_empty() {
-            return Ok(());
+    /// Whether a line was begun and not ended: nothing else may stand there.
+    pub(crate) fn is_within_line(&self) -> bool {
+        self.within
+    }
+
+    fn write(&mut self, bytes: &[u8], stderr: bool) -> Result<(), Failure> {
+        let Some(last) = bytes.last() else { return Ok(()) };
+        let shown = if stderr { self.console.stderr_terminal } else { self.console.terminal };
+        if shown {
+            self.within = *last != b'\n';
         }
         if stderr {
-            // Where stderr is closed there is nobody to tell.
-            let _ = std::io::stderr().lock().write_all(bytes);
+            self.console.aside(bytes);
             return Ok(());
         }
         self.console.data(bytes)

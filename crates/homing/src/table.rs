@@ -21,7 +21,14 @@ pub(crate) fn render(tasks: &[Task], now: Timestamp, console: &Console) -> Strin
     heads.push("TASK");
 
     let rows = tasks.iter().map(|task| row(task, now, width, console)).collect();
-    grid::lines(&heads, rows, console).into_iter().map(|line| line + "\n").collect()
+    let mut lines = grid::lines(&heads, rows, console);
+    for (line, task) in lines.iter_mut().skip(1).zip(tasks) {
+        // After everything was cut to fit: a link takes no columns.
+        if let (Some(rest), Some(path)) = (line.strip_prefix(task.id.as_str()), &task.output.path) {
+            *line = console.link(path, task.id.as_str()) + rest;
+        }
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 fn row(task: &Task, now: Timestamp, width: usize, console: &Console) -> Vec<Cell> {
@@ -162,6 +169,20 @@ mod tests {
         assert_eq!(title(&json), "review: the diff of today");
         (json["kind"], json["command"]) = ("command".into(), "make".into());
         assert_eq!(title(&json), "review: make");
+    }
+
+    #[test]
+    fn an_id_links_to_the_output_and_takes_no_more_room_for_it() {
+        let plain = render(&tasks(), now(), &Console::plain(Some(60)));
+        let linked = render(&tasks(), now(), &Console::linking(Some(60)));
+        let line = linked.lines().nth(1).unwrap();
+        assert!(
+            line.starts_with("\x1b]8;id=")
+                && line.contains("/h/tasks/t-bcdfghjkmn/output.log\x1b\\t-bcdfghjkmn\x1b]8;;\x1b\\  "),
+            "{line:?}"
+        );
+        let bare = homing_model::sanitize::line(line);
+        assert_eq!(Some(bare.as_str()), plain.lines().nth(1));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `homing __homing-wake HOME`: what the daemon runs, under a shim, to start a turn of an agent.
+//! `homing __homing-wake HOME [BUS]`: what the daemon runs, under a shim, to start a turn of an agent.
 //!
 //! Reads an order on its input, does it, and says by its exit code what came of it: 0 delivered, 75 not now, 1 a failed attempt. Its last line
 //! says how or why, and stays with the delivery. It asks no daemon: what it needs to know is in the order.
@@ -25,8 +25,14 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const OWN: [&str; 3] = [".local/bin", "bin", ".npm-global/bin"];
 
 /// How the daemon calls this.
-pub(crate) fn command(program: &Path, home: &Path) -> Vec<OsText> {
-    [program.as_os_str(), WAKE.as_ref(), home.as_os_str()].map(|word| OsText::from(word.to_owned())).to_vec()
+pub(crate) fn command(program: &Path, home: &Path, bus: Option<&str>) -> Vec<OsText> {
+    let words = [program.as_os_str(), WAKE.as_ref(), home.as_os_str()].into_iter();
+    words.chain(bus.map(AsRef::as_ref)).map(|word| OsText::from(word.to_owned())).collect()
+}
+
+/// The session bus that the environment names. The waker, whose environment is not the daemon's, has it from its command line.
+pub(crate) fn bus(surroundings: &Surroundings) -> Option<String> {
+    surroundings.text("DBUS_SESSION_BUS_ADDRESS").map(str::to_owned)
 }
 
 /// What can be known of this process's surroundings.
@@ -36,12 +42,14 @@ pub(crate) fn surroundings(home: &Path, surroundings: &Surroundings) -> wake::Su
     let path = std::iter::once(PATH.to_owned()).chain(own).collect::<Vec<_>>().join(":");
     let usual = surroundings.get("HOMING_HOME").is_none()
         && home::resolve(None, surroundings).is_ok_and(|usual| usual == home);
-    wake::Surroundings { home: home.to_owned(), names_home: !usual, user: user.map(Path::to_owned), path }
+    let user = user.map(Path::to_owned);
+    wake::Surroundings { home: home.to_owned(), names_home: !usual, user, path, bus: bus(surroundings) }
 }
 
 /// Does what the order on the input says.
 pub(crate) fn run(home: &Path) -> ExitCode {
-    let surroundings = surroundings(home, &Surroundings::of_this_process());
+    let mut surroundings = surroundings(home, &Surroundings::of_this_process());
+    surroundings.bus = std::env::args_os().nth(3).and_then(|bus| bus.into_string().ok()).or(surroundings.bus);
     let verdict = match read() {
         Ok(order) => match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(wake::wake(&order, &surroundings)),

@@ -30,7 +30,7 @@ use homing_model::session::{Agent, Foreground};
 use homing_model::{Notice, NoticeId, Pane, Route, Session};
 use serde::Deserialize;
 
-pub use desktop::is_there as has_desktop;
+pub use desktop::refusal as no_desktop;
 pub use survey::{Rung, Survey, survey};
 pub use trace::has_traces;
 
@@ -60,6 +60,8 @@ pub struct Surroundings {
     pub user: Option<PathBuf>,
     /// Where programs are looked for, unless the session says it.
     pub path: String,
+    /// The session bus, if the environment named one.
+    pub bus: Option<String>,
 }
 
 /// What came of a wake, in one line each.

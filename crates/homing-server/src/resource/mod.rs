@@ -16,6 +16,7 @@ pub(crate) mod openapi;
 pub(crate) mod output;
 pub(crate) mod output_index;
 pub(crate) mod progress;
+pub(crate) mod rerun;
 pub(crate) mod session;
 pub(crate) mod signal;
 pub(crate) mod status;

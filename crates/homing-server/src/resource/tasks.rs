@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
-use homing_engine::IdempotencyKey;
+use homing_engine::{IdempotencyKey, Submission};
 use homing_model::Spec;
 use homing_store::store::Filter;
 
@@ -54,15 +54,25 @@ pub(crate) async fn submit(call: Call) -> Answer {
     if let (Some(owner), None) = (&spec.owner, call.standing.limited_to()) {
         call.app.engine.confirm(owner).await?;
     }
-    let idempotency = match call.header(IDEMPOTENCY_KEY.name)? {
-        Some(key) if key.len() > LONGEST_KEY => {
-            return Err(Refusal::invalid(format!("`Idempotency-Key` is longer than {LONGEST_KEY} bytes")));
-        }
-        Some(key) => Some(IdempotencyKey { key: key.to_owned(), body_hash: sha256(&call.body) }),
-        None => None,
-    };
+    let idempotency = idempotency_key(&call)?
+        .map(|key| IdempotencyKey { key: key.to_owned(), body_hash: sha256(&call.body) });
     let engine = call.app.engine.clone();
     let submission = to_the_end(async move { engine.submit(spec, caller, idempotency).await }).await?;
+    submitted(&submission)
+}
+
+/// The key of a submit, if it has one.
+pub(crate) fn idempotency_key(call: &Call) -> Result<Option<&str>, Refusal> {
+    match call.header(IDEMPOTENCY_KEY.name)? {
+        Some(key) if key.len() > LONGEST_KEY => {
+            Err(Refusal::invalid(format!("`Idempotency-Key` is longer than {LONGEST_KEY} bytes")))
+        }
+        key => Ok(key),
+    }
+}
+
+/// The answer of a submit.
+pub(crate) fn submitted(submission: &Submission) -> Answer {
     let status = if submission.joined { StatusCode::OK } else { StatusCode::CREATED };
     let mut response = json_with(status, &submission.task)?;
     if let Ok(address) = HeaderValue::try_from(format!("/v1/tasks/{}", submission.task.id)) {

@@ -47,9 +47,13 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
 pub async fn followers_and_readers_see_one_log(store: Ledger) {
     let owned = EventFilter { owner: Some("user".to_owned()), ..EventFilter::default() };
     let started = EventFilter { kinds: vec![EventKind::TaskStarted], ..EventFilter::default() };
-    let mut followers =
-        [(EventFilter::default(), 1, 1000), (owned, 3, 2), (started, 7, 1000), (EventFilter::default(), 97, 64)]
-            .map(|(filter, every, page)| (filter, every, page, 0, Vec::new()));
+    let mut followers = [
+        (EventFilter::default(), 1, 1000),
+        (owned, 3, 2),
+        (started, 7, 1000),
+        (EventFilter::default(), 97, 64),
+    ]
+    .map(|(filter, every, page)| (filter, every, page, 0, Vec::new()));
     for n in 0..200 {
         create(&store, submit(n), 0).await;
         start(&store, n, 1).await;

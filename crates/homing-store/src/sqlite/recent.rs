@@ -4,7 +4,7 @@
 //! reading thread; any other from the file, which always has all of it. So a slow one holds nothing, and nobody more than these few.
 //!
 //! The writer reads what is new back from its own transaction, whose pages it has in its cache, and shows it only after the commit: an
-//! event that a crash could take back is never seen. It does so only while somebody asks, so without followers a commit costs no more.
+//! event is seen here no sooner than in the file. It does so only while somebody asks, so without followers a commit costs no more.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,12 +12,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::Event;
 use rusqlite::Connection;
+use serde_json::Value;
 
 use super::events;
 use crate::store::{Error, EventFilter, Events};
 
 /// So many events are kept, at most, and for so many commits after somebody last asked.
 const KEPT: u32 = 128;
+
+/// What a single commit may add, in bytes of text; more is read from the file, by each who wants it.
+const LARGEST: usize = 64 * 1024;
 
 /// The end of the log.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ impl Recent {
     pub(super) fn after(&self, cursor: u64, filter: &EventFilter, limit: u32) -> Option<Events> {
         self.unasked.store(0, Ordering::Relaxed);
         let end = self.end();
-        if end.newest == 0 || !(end.after..=end.newest).contains(&cursor) {
+        if limit == 0 || end.newest == 0 || !(end.after..=end.newest).contains(&cursor) {
             return None;
         }
         let later = end.events.iter().filter(|event| event.seq > cursor && filter.passes(event));
@@ -74,7 +78,8 @@ impl Recent {
     /// Shows what was gathered, once it is committed; without it, nothing is known any more.
     pub(super) fn show(&self, news: Option<Events>) {
         let mut end = self.end();
-        let Some(news) = news.filter(|news| news.cursor == news.newest) else {
+        let Some(news) = news.filter(|news| news.cursor == news.newest && size(&news.events) <= LARGEST)
+        else {
             *end = End::default();
             return;
         };
@@ -90,6 +95,20 @@ impl Recent {
 
     fn end(&self) -> MutexGuard<'_, End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How much text events hold, about.
+fn size(events: &[Event]) -> usize {
+    events.iter().map(|event| weight(&event.data)).sum()
+}
+
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 
@@ -167,5 +186,15 @@ mod tests {
         assert!(recent.after(900, &any(), 10).is_some());
         recent.show(None);
         assert_eq!(recent.after(900, &any(), 10), None);
+    }
+
+    #[test]
+    fn what_is_large_is_left_to_the_file() {
+        let recent = Recent::new();
+        recent.show(Some(Events { events: Vec::new(), ..events(1..=5) }));
+        let mut large = events(6..=6);
+        large.events[0].data = serde_json::json!({ "answer": "x".repeat(LARGEST) });
+        recent.show(Some(large));
+        assert_eq!(recent.after(5, &any(), 10), None);
     }
 }

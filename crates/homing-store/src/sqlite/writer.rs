@@ -24,7 +24,7 @@ use super::place::Place;
 use super::recent::Recent;
 use super::reserve::Reserve;
 use super::room::Room;
-use crate::store::{Error, Op};
+use crate::store::{Error, Events, Op};
 
 /// So many operations share a commit at most, so that the first of them does not wait for ever.
 const BATCH: usize = 256;
@@ -290,12 +290,24 @@ impl Writer {
             }
             self.execute("RELEASE operation")?;
         }
-        let news = self.recent.gather(&self.conn)?;
+        let news = self.news()?;
         self.execute("COMMIT")?;
         self.recent.show(news);
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.untidy = self.untidy.saturating_add(1);
         Ok(())
+    }
+
+    /// What followers will be told. That it cannot be read is their loss alone: they read the file, and are told why there.
+    fn news(&self) -> Result<Option<Events>, Error> {
+        match self.recent.gather(&self.conn) {
+            Err(error) if self.conn.is_autocommit() => Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "the newest events could not be read back");
+                Ok(None)
+            }
+            news => news,
+        }
     }
 
     fn execute(&self, sql: &str) -> Result<(), Error> {

@@ -13,8 +13,8 @@ use crate::{completion, exit_code, habit};
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "exec", "ask"]),
-    ("Look", &["list", "show", "output", "wait", "events", "status"]),
-    ("Act", &["stop", "input", "attach", "forget"]),
+    ("Look", &["list", "ui", "show", "output", "wait", "events", "status"]),
+    ("Act", &["stop", "input", "attach", "rerun", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),

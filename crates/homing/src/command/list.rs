@@ -1,5 +1,7 @@
 //! `homing list`: the tasks, live ones first.
 
+mod watch;
+
 use std::collections::BTreeMap;
 
 use clap::Args;
@@ -28,6 +30,7 @@ Examples:
   homing list --all                  everything that is kept
   homing list --status running,queued
   homing list --status failed --label ci=1 --limit 5
+  homing list --watch                redrawn as things happen, until q or Ctrl-C
   homing list --json | jq -r '.items[].id'"
 )]
 pub(crate) struct Options {
@@ -46,6 +49,9 @@ pub(crate) struct Options {
     /// At most so many [default: 20]
     #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", allow_negative_numbers = true, value_parser = wording::count)]
     limit: Option<u32>,
+    /// Stay, and draw it anew whenever something happens; q ends it
+    #[arg(long, short = 'w')]
+    watch: bool,
 }
 
 fn statuses() -> impl TypedValueParser<Value = Status> {
@@ -63,6 +69,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         limit: None,
         cursor: None,
     };
+    if options.watch {
+        return watch::run(&query, options.limit, context);
+    }
     if home::is_missing(&context.home) {
         let missing = home::missing(&context.home);
         context.console.note(&format!("homing: {}; {}", missing.detail, missing.advice));

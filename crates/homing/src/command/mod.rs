@@ -25,6 +25,7 @@ pub(crate) mod mcp;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod redeliver;
+pub(crate) mod rerun;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;

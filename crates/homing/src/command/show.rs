@@ -58,7 +58,9 @@ fn render(detail: &TaskDetail, verbose: bool, now: Timestamp, console: &Console)
         .replacen(&status, &console.tint(tint, &status), 1);
     let mut out = format!("{head}\n");
     let mut add = |name: &str, value: &str| {
-        for (index, value) in columns::wrap(value, width.saturating_sub(INDENT)).iter().enumerate() {
+        let path = task.output.path.as_deref().filter(|_| name == "output");
+        for (index, value) in columns::wrap(value, width.saturating_sub(INDENT)).into_iter().enumerate() {
+            let value = path.map_or_else(|| value.clone(), |path| console.link(path, &value));
             let name = console.tint(Tint::Dim, &format!("{:<11}", if index == 0 { name } else { "" }));
             out.push_str(&format!("  {name}  {value}\n"));
         }

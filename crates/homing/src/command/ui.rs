@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let look = ListQuery { limit: Some(1), ..ListQuery::default() };
     context.block_on(async { Ok(context.client().nameless().list(&look).await?) })?;
     // Nothing may be written over the panel while a daemon is started.
-    let revive = autostart::hook(context.home.clone(), context.console.silent());
+    let revive = autostart::hook(context.home.clone(), context.console.hushed());
     let program = entry::executable()?;
     let (home, clock) = (context.home.clone(), context.clock());
     let setup = Setup {
@@ -90,9 +90,10 @@ fn refuse(context: &Context) -> Result<(), Failure> {
         return Ok(());
     };
     let mut problem = Problem::new(Code::NotATerminal, why);
-    problem.advice = "Run `homing ui` in a terminal; `homing list` and `homing output -f ID` show the same as text, \
+    problem.advice =
+        "Run `homing ui` in a terminal; `homing list` and `homing output -f ID` show the same as text, \
                       `homing events -f` as JSON."
-        .to_owned();
+            .to_owned();
     Err(problem.into())
 }
 

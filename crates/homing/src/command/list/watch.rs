@@ -1,0 +1,215 @@
+//! `homing list --watch`: the list, drawn anew whenever something happens.
+//!
+//! A stream of events says that there is something new, and then the tasks are asked for: a burst of events costs one question. The stream
+//! begins with a cursor that no log has, so that its first record says that it is there, and no event falls between the first list and the
+//! stream. It goes on after a restart of the daemon by itself. Times are counted on here, without asking anybody.
+
+use std::io;
+use std::time::Duration;
+
+use homing_client::{Client, EventQuery, ListQuery};
+use homing_model::api::Page;
+use homing_model::{EventKind, Task};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep_until};
+
+use super::fetch;
+use crate::columns::fit;
+use crate::console::Tint;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::screen::{self, Screen};
+use crate::{autostart, exit_code, table};
+
+/// Events that come together are drawn together.
+const TOGETHER: Duration = Duration::from_millis(50);
+/// Ages are shown in seconds.
+const TICK: Duration = Duration::from_secs(1);
+/// Beyond every log: the stream begins with the word that it is there.
+const NO_CURSOR: u64 = i64::MAX as u64;
+/// What changes a list.
+const KINDS: [EventKind; 7] = [
+    EventKind::TaskQueued,
+    EventKind::TaskStarted,
+    EventKind::TaskStopping,
+    EventKind::TaskCompleted,
+    EventKind::TaskProgress,
+    EventKind::TaskForgotten,
+    EventKind::DaemonStarted,
+];
+
+/// Signals that end it, and those that it goes on after.
+struct Signals {
+    ends: [(Signal, u8); 4],
+    suspend: Signal,
+    resized: Signal,
+}
+
+impl Signals {
+    fn caught() -> io::Result<Self> {
+        let ending = |kind: SignalKind, code| Ok::<_, io::Error>((signal(kind)?, code));
+        Ok(Self {
+            // The interrupt key is the usual way out.
+            ends: [
+                ending(SignalKind::interrupt(), exit_code::DONE)?,
+                ending(SignalKind::terminate(), 143)?,
+                ending(SignalKind::hangup(), 129)?,
+                ending(SignalKind::quit(), 131)?,
+            ],
+            suspend: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+            resized: signal(SignalKind::window_change())?,
+        })
+    }
+
+    async fn ended(ends: &mut [(Signal, u8); 4]) -> u8 {
+        let [(one, first), (two, second), (three, third), (four, fourth)] = ends;
+        tokio::select! {
+            _ = one.recv() => *first,
+            _ = two.recv() => *second,
+            _ = three.recv() => *third,
+            _ = four.recv() => *fourth,
+        }
+    }
+}
+
+/// Draws until somebody has seen enough.
+pub(super) fn run(query: &ListQuery, limit: Option<u32>, context: &Context) -> Result<u8, Failure> {
+    if context.json || !context.console.drawable {
+        let what = if context.json { "`--json`" } else { "this terminal, or a pipe or a file," };
+        return Err(Failure::usage(
+            format!("{what} cannot be drawn on, as `--watch` does"),
+            "`homing events -f` prints every change as a line; `homing list` prints the tasks once.",
+        ));
+    }
+    context.block_on(Box::pin(watch(query, limit, context)))
+}
+
+async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Result<u8, Failure> {
+    // The first answer comes before anything is drawn: what is wrong is told on the screen that stays.
+    let mut page = fetch(&context.client(), query.clone(), most(limit, 1)).await?;
+    let hushed = context.console.hushed();
+    let hook = autostart::hook(context.home.clone(), hushed);
+    let client = Client::with_revive(&context.home, &context.owner(), hook);
+    let events = EventQuery { after: NO_CURSOR, owner: query.owner.clone(), kinds: KINDS.to_vec() };
+    let mut events = client.follow_events(events);
+    let cannot = |error: io::Error| Failure::writing(&error);
+    let mut signals = Signals::caught().map_err(cannot)?;
+    let mut screen = Screen::enter().map_err(cannot)?;
+    let mut keys = screen::keys();
+    let mut has_keys = true;
+    let (mut fresh_at, mut tick) = (Some(Instant::now()), Instant::now() + TICK);
+    loop {
+        let due = fresh_at;
+        let fresh = async {
+            match due {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            code = Signals::ended(&mut signals.ends) => return Ok(code),
+            key = keys.recv(), if has_keys => match key {
+                Some(b'q' | b'Q') => return Ok(exit_code::DONE),
+                Some(_) => {}
+                None => has_keys = false,
+            },
+            _ = signals.suspend.recv() => {
+                screen.suspend().map_err(cannot)?;
+                fresh_at = Some(Instant::now());
+            }
+            _ = signals.resized.recv() => {
+                screen.forget();
+                fresh_at = Some(Instant::now());
+            }
+            () = fresh => {
+                let answered = fetch(&client, query.clone(), most(limit, screen.size().1));
+                // Whoever waits for a daemon that was stopped can still leave.
+                tokio::select! {
+                    biased;
+                    code = Signals::ended(&mut signals.ends) => return Ok(code),
+                    answer = answered => {
+                        page = answer?;
+                        fresh_at = None;
+                    }
+                    () = sleep_until(tick) => fresh_at = Some(tick + TOGETHER),
+                }
+            }
+            record = events.next() => {
+                record?;
+                fresh_at = fresh_at.or_else(|| Some(Instant::now() + TOGETHER));
+            }
+            () = sleep_until(tick) => {}
+        }
+        if tick <= Instant::now() {
+            tick = Instant::now() + TICK;
+        }
+        let stopped = autostart::is_stopped(&context.home);
+        let size = screen.size();
+        screen.draw(&picture(&page, stopped, size, context)).map_err(cannot)?;
+    }
+}
+
+/// As many as fit, unless fewer are wanted.
+fn most(limit: Option<u32>, height: usize) -> u32 {
+    let room = u32::try_from(height).unwrap_or(u32::MAX).max(1);
+    limit.unwrap_or(u32::MAX).min(room)
+}
+
+/// What is to be seen: the table, and below it what else there is to know.
+fn picture(
+    page: &Page<Task>,
+    stopped: bool,
+    (width, height): (usize, usize),
+    context: &Context,
+) -> Vec<String> {
+    let console = context.console.of_width(width);
+    let room = height.saturating_sub(2);
+    let shown = page.items.get(..room.min(page.items.len())).unwrap_or_default();
+    let mut lines: Vec<String> = if page.items.is_empty() {
+        vec![fit("no tasks", width)]
+    } else {
+        table::render(shown, context.now(), &console).lines().map(str::to_owned).collect()
+    };
+    let more = page.next_cursor.is_some() || shown.len() < page.items.len();
+    let foot = match (stopped, more) {
+        (true, _) => "the daemon is stopped; tasks run on; `homing daemon start` starts it",
+        (false, true) => "there are more; q or Ctrl-C ends this",
+        (false, false) => "q or Ctrl-C ends this",
+    };
+    lines.truncate(height.saturating_sub(1));
+    lines.push(console.tint(Tint::Dim, &fit(foot, width)));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use homing_client::fake::sample_task;
+
+    use super::*;
+    use crate::columns::of;
+    use crate::console::Console;
+    use crate::surroundings::Surroundings;
+
+    #[test]
+    fn a_picture_fits_whatever_the_size() {
+        let context = Context {
+            surroundings: Surroundings::default(),
+            console: Console::plain(Some(80)),
+            home_flag: None,
+            home: "/h".into(),
+            json: false,
+        };
+        let task: Task = serde_json::from_value(sample_task("running")).unwrap();
+        let page = Page { items: vec![task; 40], next_cursor: None };
+        for width in [1, 10, 20, 40, 80, 200] {
+            for height in [1, 2, 3, 5, 24, 60] {
+                let lines = picture(&page, height == 5, (width, height), &context);
+                assert!(lines.len() <= height && !lines.is_empty(), "{height}: {}", lines.len());
+                assert!(lines.iter().all(|line| of(line) <= width), "{width}: {lines:?}");
+            }
+        }
+        let lines = picture(&page, false, (80, 24), &context);
+        assert_eq!((lines.len(), lines[23].as_str()), (24, "there are more; q or Ctrl-C ends this"));
+    }
+}

@@ -1,0 +1,109 @@
+//! `homing rerun`: the same again, as a new task.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+use homing_client::Submitted;
+use homing_model::Target;
+use homing_model::api::RerunRequest;
+use homing_model::notify::{Notify, When};
+
+use super::run::fresh_key;
+use crate::context::Context;
+use crate::exit_code::{self, Manner};
+use crate::failure::Failure;
+use crate::{circumstances, completion, variables, wording};
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The new task has the command line, folder, limits, labels, name and targets of the old one, which may
+still run, and is yours. Values of variables are not kept once a task has started: it gets the
+environment of this shell, and `--env` adds to that. Secrets that were given as values have to be
+given again; a secret that is a file is read again. What was piped into it is not kept: `homing input`
+gives it anew. Of a forgotten task only the outcome is left, so it cannot be run again.
+
+Examples:
+  homing rerun @last                             prints the new id
+  homing rerun build && homing wait @last
+  homing rerun t-4k --secret TOKEN=@token.txt
+  homing rerun $(homing list --status failed --json | jq -r '.items[].id')"
+)]
+pub(crate) struct Options {
+    /// Ids, starts of ids, names, or @last
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
+    ids: Vec<String>,
+    /// Whose the new task is [default: HOMING_OWNER, the agent session, or user]
+    #[arg(long, value_parser = wording::owner)]
+    owner: Option<String>,
+    /// Set a variable; may be repeated
+    #[arg(long, value_name = "K=V")]
+    env: Vec<OsString>,
+    /// Pass this variable on even though it is kept from tasks (agent sessions)
+    #[arg(long, value_name = "NAME")]
+    env_from: Vec<String>,
+    /// A variable that is never written to disk; @FILE is read at every start
+    #[arg(long, value_name = "K=V|K=@FILE", add = ArgValueCompleter::new(completion::secret))]
+    secret: Vec<OsString>,
+    /// Tell of its end there, always, instead of where the old one told of its own; may be repeated
+    #[arg(long, value_name = "TARGET", value_parser = circumstances::target)]
+    notify: Vec<Target>,
+}
+
+/// Runs one after the other again; one that cannot be does not keep the others.
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let owner = options.owner.clone().unwrap_or_else(|| context.owner());
+    let client = context.client_for(&owner);
+    let notify = (!options.notify.is_empty()).then(|| Notify {
+        on: When::Always,
+        targets: options.notify.clone(),
+        secret: None,
+    });
+    let request = RerunRequest {
+        owner: Some(owner),
+        env: Some(variables::environment(&options.env, &options.env_from, &context.surroundings)?),
+        secrets: variables::secrets(&options.secret)?,
+        notify,
+        session: context.session(),
+        pane: context.pane(&options.notify),
+    };
+    context.block_on(async {
+        let mut code = exit_code::DONE;
+        let mut tasks = Vec::new();
+        for id in &options.ids {
+            // Under a fresh key, so that a daemon that dies in the middle costs nothing and doubles nothing.
+            match client.rerun(id, &request, fresh_key().as_deref()).await {
+                Ok(submitted) => {
+                    tell(&submitted, context);
+                    if !context.json {
+                        context.console.line(submitted.task.id.as_str())?;
+                    }
+                    tasks.push(submitted.task);
+                }
+                Err(error) => {
+                    let problem = error.into_problem();
+                    context.report(&problem);
+                    if code == exit_code::DONE {
+                        code = exit_code::of_problem(Manner::Plain, &problem);
+                    }
+                }
+            }
+        }
+        if context.json {
+            context.console.json(&serde_json::json!({ "items": tasks }))?;
+        }
+        Ok(code)
+    })
+}
+
+/// What is not as the first time.
+fn tell(submitted: &Submitted, context: &Context) {
+    let id = &submitted.task.id;
+    if submitted.joined {
+        context.console.note(&format!("homing: joined {id}, which is live with this key"));
+    } else if submitted.task.accepts_input {
+        context.console.note(&format!(
+            "homing: what the first run got as input is not kept; `homing input {id} TEXT` gives it anew, `homing input {id} --eof` ends it"
+        ));
+    }
+}

@@ -1,0 +1,85 @@
+//! `list --watch`: right as things happen, through a crash of the daemon, and the terminal given back on every way out.
+
+use super::seat::Seat;
+
+const ENTERED: &str = "\u{1b}[?1049h";
+const LEFT: &str = "\u{1b}[?25h\u{1b}[?1049l";
+
+fn ends_in_order(seat: Seat, code: i32) {
+    let (ended, seen) = seat.ends();
+    let seen = String::from_utf8(seen).unwrap();
+    assert_eq!(ended, code, "{seen}");
+    assert!(seen.ends_with(LEFT), "the terminal is given back: {seen:?}");
+    assert_eq!(seen.matches(ENTERED).count(), 1);
+}
+
+#[test]
+fn the_list_follows_what_happens_and_a_key_ends_it() {
+    let home = super::home();
+    let mut seat = Seat::take(&home, (80, 24), &[], &["list", "--watch"]);
+    let empty = seat.sees("no tasks");
+    assert!(seat.sees(ENTERED) <= empty);
+    let id = home.submit(&["--name", "build"], "read x < gate; exit 3");
+    assert!(std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success());
+    let begun = seat.sees_after(empty, &id);
+    seat.sees_after(empty, "build: read x");
+    let _ = home.ended(&id);
+    let ended = seat.sees_after(begun, "failed");
+    home.kill(home.daemon_pid());
+    let other = home.submit(&["--name", "later"], "exec sleep 1000");
+    seat.sees_after(ended, &other);
+    seat.sees_after(ended, "running");
+    seat.press(b"q");
+    ends_in_order(seat, 0);
+}
+
+#[test]
+fn every_way_out_gives_the_terminal_back() {
+    let home = super::home();
+    let id = home.submit(&[], "exec sleep 1000");
+    for (signal, code) in [("INT", 0), ("TERM", 143), ("HUP", 129), ("QUIT", 131)] {
+        let seat = Seat::take(&home, (80, 24), &[], &["list", "--watch"]);
+        seat.sees(&id);
+        seat.signal(signal);
+        ends_in_order(seat, code);
+    }
+    let mut seat = Seat::take(&home, (80, 24), &[], &["list", "-w"]);
+    seat.sees(&id);
+    seat.press(b"\x03");
+    ends_in_order(seat, 0);
+}
+
+#[test]
+fn it_fits_the_terminal_also_after_that_was_resized() {
+    let home = super::home();
+    for _ in 0..6 {
+        let _ = home.submit(&["--name", &"n".repeat(60)], "exec sleep 1000");
+    }
+    let mut seat = Seat::take(&home, (40, 5), &[], &["list", "--watch"]);
+    let first = seat.sees("there are more");
+    let seen = String::from_utf8(seat.seen()).unwrap();
+    let frame = &seen[seen.rfind("\u{1b}[H").unwrap()..];
+    assert_eq!(frame.matches("\r\n").count(), 4, "{frame:?}");
+    seat.resize((100, 24));
+    let at = seat.sees_after(first, "q or Ctrl-C ends this");
+    let seen = seat.seen();
+    let frame = String::from_utf8_lossy(&seen[first..at]).into_owned();
+    assert!(frame.contains("AGE") && frame.contains(&"n".repeat(60)), "{frame:?}");
+    seat.press(b"q");
+    ends_in_order(seat, 0);
+}
+
+#[test]
+fn what_cannot_be_drawn_on_is_refused_with_another_way() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    for words in [&["list", "--watch"][..], &["list", "--watch", "--json"]] {
+        let refused = home.cli(words);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("homing events -f"), "{}", refused.stderr);
+        assert!(refused.stdout.is_empty());
+    }
+    let (code, seen) = Seat::take(&home, (80, 24), &[("TERM", "dumb")], &["list", "--watch"]).ends();
+    assert_eq!(code, 2);
+    assert!(!seen.contains(&0x1b), "{}", String::from_utf8_lossy(&seen));
+}

@@ -1,0 +1,76 @@
+//! The line that shows that a task goes on: only where somebody looks, and gone before anything else is printed.
+
+use super::seat::Seat;
+
+const CLEAR: &str = "\r\u{1b}[K";
+
+/// A line that waits for a gate, so that a test decides when the task goes on.
+fn gated(home: &homing_testkit::Home, line: &str) -> String {
+    let gate = home.scratch().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    line.replace("GATE", "read x < gate")
+}
+
+fn open(home: &homing_testkit::Home) {
+    std::fs::write(home.scratch().join("gate"), "go\n").unwrap();
+}
+
+#[test]
+fn a_wait_shows_the_time_and_the_progress_and_leaves_nothing_behind() {
+    let home = super::home();
+    let program = home.program().display().to_string();
+    let line = gated(&home, &format!("'{program}' progress 40 linking; GATE; exit 3"));
+    let seat = Seat::take(&home, (60, 24), &[], &["run", "--wait", "-c", &line]);
+    seat.sees("40 % linking");
+    open(&home);
+    let (code, seen) = seat.ends();
+    let seen = String::from_utf8(seen).unwrap();
+    assert_eq!(code, 3);
+    let last = seen.rfind(CLEAR).unwrap();
+    let (_, end) = seen.split_at(last + CLEAR.len());
+    assert!(end.starts_with("\u{1b}[31mhoming:") || end.starts_with("homing: t-"), "{end:?}");
+    for frame in seen.split(CLEAR).skip(1) {
+        let shown = homing_model::sanitize::line(frame.lines().next().unwrap_or_default());
+        assert!(shown.chars().count() < 60 || frame.contains("homing:"), "{shown}");
+    }
+}
+
+#[test]
+fn output_takes_its_place_and_a_question_is_left_alone() {
+    let home = super::home();
+    let line = gated(&home, "echo one; GATE; printf 'name? '; GATE; echo; echo two");
+    let seat = Seat::take(&home, (60, 24), &[], &["exec", "-c", &line]);
+    let first = seat.sees("one\r\n");
+    let turning = seat.sees_after(first, "running");
+    open(&home);
+    let asked = seat.sees_after(turning, "name? ");
+    let seen = String::from_utf8(seat.seen()).unwrap();
+    assert!(seen[..asked].ends_with(&format!("{CLEAR}name? ")), "{seen:?}");
+    open(&home);
+    let (code, seen) = seat.ends();
+    assert_eq!(code, 0);
+    assert_eq!(String::from_utf8_lossy(&seen[asked..]), "\r\ntwo\r\n", "nothing was drawn beside the question");
+}
+
+#[test]
+fn nothing_turns_where_nobody_looks() {
+    let home = super::home();
+    for variables in [&[("TERM", "dumb")][..], &[("CI", "true")]] {
+        let seat = Seat::take(&home, (60, 24), variables, &["run", "--wait", "-c", "sleep 1.2"]);
+        let (code, seen) = seat.ends();
+        assert_eq!(code, 0);
+        assert!(!seen.contains(&0x1b), "{variables:?}: {}", String::from_utf8_lossy(&seen));
+    }
+    let piped = home.cli(["run", "--wait", "-c", "sleep 1.2"]).ok();
+    assert_eq!(piped.stderr, "");
+}
+
+#[test]
+fn without_colours_the_line_has_none() {
+    let home = super::home();
+    let seat = Seat::take(&home, (60, 24), &[("NO_COLOR", "1")], &["run", "--wait", "-c", "sleep 2"]);
+    let (code, seen) = seat.ends();
+    let seen = String::from_utf8(seen).unwrap();
+    assert_eq!(code, 0);
+    assert!(seen.contains("running") && !seen.replace("\u{1b}[K", "").contains('\u{1b}'), "{seen:?}");
+}
