@@ -44,7 +44,9 @@ fn one(field: &Field, number: u64, random: &mut Random) {
     let answers = repeated(field, number, &body);
     let id = answers.first().cloned();
     field.story().submits.push(Submit { number, answers });
-    field.story().externals.insert(number, External { may_be_lost: kind < 2, ..External::default() });
+    // Where no answer came nobody knows its id: whether it was accepted or not, nothing is said of it any more.
+    let may_be_lost = kind < 2 || id.is_none();
+    field.story().externals.insert(number, External { may_be_lost, ..External::default() });
     if let Some(id) = id.filter(|_| kind > 1) {
         complete(field, number, (&id, began), &owner, random);
     }

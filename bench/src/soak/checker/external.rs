@@ -42,7 +42,10 @@ fn judge(story: &Story, book: &Book, external: &External) -> Option<String> {
             (!external.completions.iter().any(may)).then(|| format!("nobody may have said {answer:?}"))
         }
         (status, Some(first)) => Some(format!("{first:?} counted, and it is {status}")),
-        (Status::Lost, None) => (!external.may_be_lost).then(|| "it was heard of all the time".to_owned()),
+        (Status::Lost, None) => (!external.may_be_lost).then(|| {
+            let reason = book.reason.as_deref().unwrap_or("no reason");
+            format!("it was heard of all the time ({reason})")
+        }),
         (Status::Stopped, None) => {
             (!story.stopped.contains(&book.id)).then(|| "nobody stopped it".to_owned())
         }
