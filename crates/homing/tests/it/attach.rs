@@ -84,7 +84,7 @@ impl<'a> Pane<'a> {
 
 fn notes(path: &Path, count: usize) {
     let lines: String = (1..=count).map(|number| format!("line {number}\n")).collect();
-    std::fs::write(path, lines).unwrap();
+    std::fs::write(path, lines).expect("the notes are written");
 }
 
 fn vim(home: &Home) -> String {

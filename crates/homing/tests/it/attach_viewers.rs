@@ -1,4 +1,8 @@
 //! Viewers of a task's terminal by the client library: what each is given, byte by byte, and what is left behind.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
@@ -59,11 +63,12 @@ impl Viewer {
     }
 
     async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        let begun = std::time::Instant::now();
-        while !is_so(self) {
-            assert!(self.step().await, "the end came before {what}");
-            assert!(begun.elapsed() < PATIENCE, "no {what}; it shows\n{}", self.terminal.screen().contents());
-        }
+        let steps = async {
+            while !is_so(self) {
+                assert!(self.step().await, "the end came before {what}");
+            }
+        };
+        timeout(PATIENCE, steps).await.unwrap_or_else(|_| panic!("there was no {what}"));
     }
 
     async fn shows(&mut self, part: &str) {
