@@ -21,14 +21,9 @@ fn there(program: &str) -> bool {
         .is_ok_and(|done| done.status.success())
 }
 
-/// Whether both are there that a test needs; told where not.
+/// A server of tmux, if it and the program are there that a test needs.
 fn tmux(home: &Home, program: &str) -> Option<Tmux> {
-    let tmux = Tmux::new(home.scratch());
-    if tmux.is_none() || !there(program) {
-        println!("skipped: it needs tmux and {program}");
-        return None;
-    }
-    tmux
+    Tmux::new(home.scratch()).filter(|_| there(program))
 }
 
 fn line(home: &Home, words: &str) -> String {
@@ -84,7 +79,7 @@ impl<'a> Pane<'a> {
 
 fn notes(path: &Path, count: usize) {
     let lines: String = (1..=count).map(|number| format!("line {number}\n")).collect();
-    std::fs::write(path, lines).unwrap();
+    std::fs::write(path, lines).expect("the notes are written");
 }
 
 fn vim(home: &Home) -> String {

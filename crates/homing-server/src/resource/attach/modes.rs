@@ -246,6 +246,6 @@ mod tests {
         assert_eq!(after(b"\x1b[3;20r").region(), Some((3, 20)));
         assert_eq!(after(b"\x1b[3;20r\x1b[r").region(), None);
         assert_eq!(after(b"\x1b[3;20r\x1bc").region(), None);
-        assert_eq!(after(b"\x1b[?6h").origin(), true);
+        assert!(after(b"\x1b[?6h").origin());
     }
 }
