@@ -75,7 +75,7 @@ impl Agent {
                 frame.render_stateful_widget(View, below, &mut self.panel);
             })?;
             self.show_chosen();
-            if event::poll(Duration::from_millis(50))? && self.take(event::read()?, &sender)? {
+            if event::poll(Duration::from_millis(50))? && self.take(&event::read()?, &sender)? {
                 return Ok(());
             }
             while let Ok(one) = heard.try_recv() {
@@ -85,7 +85,7 @@ impl Agent {
     }
 
     /// Whether it is time to leave.
-    fn take(&mut self, event: Event, sender: &Sender<Heard>) -> io::Result<bool> {
+    fn take(&mut self, event: &Event, sender: &Sender<Heard>) -> io::Result<bool> {
         match event {
             Event::Key(key)
                 if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') =>
@@ -94,7 +94,7 @@ impl Agent {
             }
             Event::Key(key) if key.code == KeyCode::Tab => self.below = !self.below,
             Event::Key(key) if self.below => {
-                for effect in self.panel.update(Message::Key(key)) {
+                for effect in self.panel.update(Message::Key(*key)) {
                     if let Effect::Stop(id) = effect
                         && let Some(task) = self.tasks.iter_mut().find(|task| task.row.id == id)
                     {
@@ -111,7 +111,7 @@ impl Agent {
                 }
                 _ => {}
             },
-            Event::Mouse(mouse) => drop(self.panel.update(Message::Mouse(mouse))),
+            Event::Mouse(mouse) => drop(self.panel.update(Message::Mouse(*mouse))),
             _ => {}
         }
         Ok(false)

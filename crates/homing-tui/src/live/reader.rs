@@ -64,11 +64,8 @@ async fn follow(client: &Client, task: &str, changed: &Notify, out: &Out) -> Res
         next = Some(chunk.end);
         let complete = chunk.complete;
         if !chunk.bytes.is_empty() || missing > 0 {
-            let spans = match client.output_index(task, chunk.offset, SPANS).await {
-                Ok(spans) => spans,
-                // Which stream it was is not worth losing it.
-                Err(_) => Vec::new(),
-            };
+            // Which stream it was is not worth losing it.
+            let spans = client.output_index(task, chunk.offset, SPANS).await.unwrap_or_default();
             let pieces = pieces(&chunk, &spans, missing);
             out.send(News::Now(Message::Output { task: task.to_owned(), pieces })).await?;
         }

@@ -70,7 +70,8 @@ impl Pager {
     pub(crate) fn show(&mut self, line: usize) {
         (self.following, self.mark) = (false, Some(line));
         if line < self.top || line >= self.top + self.height.max(1) {
-            self.top = line.saturating_sub(self.height / 3).min(self.last());
+            // There may be more lines by now than when it was drawn: drawing brings it into range.
+            self.top = line.saturating_sub(self.height / 3);
         }
     }
 
@@ -123,6 +124,7 @@ mod tests {
         pager.show(50);
         assert_eq!(pager.top, 47);
         pager.show(99);
+        pager.settle(100, 9, 0, 80);
         assert_eq!(pager.top, 91);
     }
 }

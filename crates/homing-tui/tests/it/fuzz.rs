@@ -1,4 +1,8 @@
 //! Thousands of random resizes, keys, clicks and news: it never panics, and what has to hold holds after each.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use homing_model::{Status, Timestamp};
 use homing_tui::{Background, Detail, Effect, Link, Message, Panel, Piece, Row, Snapshot, Stream, View};

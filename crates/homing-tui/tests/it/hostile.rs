@@ -1,4 +1,8 @@
 //! What a task prints, is called or says stays in its box.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use homing_model::Status;
 use homing_tui::{Background, Detail, Message, Panel, Piece, Row, Stream};

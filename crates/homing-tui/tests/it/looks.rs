@@ -1,6 +1,10 @@
 //! What the panel looks like, as files: first the text, then the styles of each line that has any.
 //!
 //! `HOMING_UPDATE_SNAPSHOTS=1 cargo test -p homing-tui --test it` writes them anew; the difference is then for a person to judge.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use std::path::PathBuf;
 

@@ -1,4 +1,8 @@
 //! A panel with something to show, and a buffer to draw it into.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
 
 use homing_model::{Status, Timestamp};
 use homing_tui::{

@@ -1,8 +1,4 @@
 //! The panel on a real terminal: a pane of tmux, with the daemon behind it.
-#![expect(
-    clippy::unwrap_used,
-    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
-)]
 
 use homing_testkit::{Home, gate, wait_for};
 
