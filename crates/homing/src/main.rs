@@ -26,6 +26,8 @@ mod hyperlink;
 mod innermost;
 mod keyboard;
 mod leftover;
+#[cfg(test)]
+mod man;
 mod notice;
 mod printer;
 mod program;

@@ -20,7 +20,9 @@ fn the_list_follows_what_happens_and_a_key_ends_it() {
     let empty = seat.sees("no tasks");
     assert!(seat.sees(ENTERED) <= empty);
     let id = home.submit(&["--name", "build"], "read x < gate; exit 3");
-    assert!(std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success()
+    );
     let begun = seat.sees_after(empty, &id);
     seat.sees_after(empty, "build: read x");
     let _ = home.ended(&id);
