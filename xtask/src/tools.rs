@@ -34,6 +34,10 @@ const TOOLS: &[Tool] = &[
         package: "python3",
         without: "callers under a seccomp filter, odd programs as tasks",
     },
+    Tool { program: "dbus-daemon", package: "dbus-daemon", without: "notifications on a real desktop" },
+    Tool { program: "Xvfb", package: "xvfb", without: "notifications on a real desktop" },
+    Tool { program: "dunst", package: "dunst", without: "notifications on a real desktop" },
+    Tool { program: "notify-send", package: "libnotify-bin", without: "notifications on a real desktop" },
     Tool {
         program: "npm",
         package: "npm",

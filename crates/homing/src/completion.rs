@@ -33,7 +33,7 @@ pub(crate) fn answer_shell() {
 
 /// The grammar as a shell should offer it: every command, also those that the short help leaves out, and each by its name alone.
 /// A shell offers one word of those that mean the same, and it should not be the alias.
-fn grammar() -> clap::Command {
+pub(crate) fn grammar() -> clap::Command {
     let mut grammar = Cli::command();
     let names: Vec<_> = grammar.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     for name in names {
@@ -167,6 +167,23 @@ mod tests {
         assert_eq!(completed("bcd"), ["bcdfghjkmn"]);
         assert_eq!(completed("bui"), ["build"]);
         assert!(completed("x").is_empty());
+    }
+
+    #[test]
+    fn every_argument_that_is_an_id_is_completed() {
+        let grammar = grammar();
+        let mut found = 0;
+        for command in grammar.get_subcommands() {
+            let is_id = |argument: &&clap::Arg| {
+                argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "ID"))
+            };
+            for argument in command.get_arguments().filter(is_id) {
+                found += 1;
+                let completed = argument.get::<clap_complete::ArgValueCompleter>().is_some();
+                assert!(completed, "{} {}", command.get_name(), argument.get_id());
+            }
+        }
+        assert!(found >= 13, "{found}");
     }
 
     #[test]

@@ -27,6 +27,8 @@ mod innermost;
 mod keyboard;
 mod keys;
 mod leftover;
+#[cfg(test)]
+mod man;
 mod notice;
 mod printer;
 mod program;

@@ -112,7 +112,10 @@ fn text(sign: &str, id: &TaskId, task: Option<&Task>, waited: Duration) -> Strin
 
 /// Whole seconds: tenths would only flicker.
 fn whole(time: Duration) -> String {
-    show_duration(time.as_secs() * 1_000).replace(".0s", "s")
+    match time.as_secs() {
+        seconds @ 0..=59 => format!("{seconds}s"),
+        seconds => show_duration(seconds.saturating_mul(1_000)),
+    }
 }
 
 /// As much of a line as is sure not to be wrapped.

@@ -21,7 +21,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub fn refusal(surroundings: &Surroundings) -> Option<String> {
     if program::find(PROGRAM, &surroundings.path).is_none() {
         return Some(
-            "there is no `notify-send` here to show it: install libnotify, or name `inbox` or `exec:`".to_owned(),
+            "there is no `notify-send` here to show it: install libnotify, or name `inbox` or `exec:`"
+                .to_owned(),
         );
     }
     bus(surroundings).is_none().then(|| {
@@ -41,7 +42,9 @@ fn usual() -> String {
 /// The address of the bus.
 fn bus(surroundings: &Surroundings) -> Option<String> {
     let named = surroundings.bus.clone().filter(|address| may_be_there(address));
-    named.or_else(|| Some(usual()).filter(|path| Path::new(path).exists()).map(|path| format!("unix:path={path}")))
+    named.or_else(|| {
+        Some(usual()).filter(|path| Path::new(path).exists()).map(|path| format!("unix:path={path}"))
+    })
 }
 
 /// Whether one of the addresses leads somewhere. Of those that are no files it cannot be told.
@@ -90,7 +93,8 @@ mod tests {
     #[test]
     fn without_the_program_or_without_a_bus_the_refusal_says_which() {
         let folder = tempfile::tempdir().unwrap();
-        let none = Surroundings { path: folder.path().to_string_lossy().into_owned(), ..Surroundings::default() };
+        let none =
+            Surroundings { path: folder.path().to_string_lossy().into_owned(), ..Surroundings::default() };
         assert!(refusal(&none).unwrap().contains("notify-send"));
         let program = folder.path().join(PROGRAM);
         std::fs::write(&program, "#!/bin/sh\n").unwrap();

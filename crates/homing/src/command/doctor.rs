@@ -12,8 +12,11 @@ use serde::Serialize;
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{columns, exit_code};
+
+/// The columns before what a check found.
+const INDENT: usize = 18;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -174,13 +177,17 @@ fn render(check: &Check, console: &Console) -> String {
         State::Warn => ("warn", Tint::Yellow),
         State::Fail => ("fail", Tint::Red),
     };
-    let advice = check.advice.as_ref().map(|advice| format!("{:18}next: {advice}\n", "")).unwrap_or_default();
-    format!(
-        "{}  {:<10}  {}\n{advice}",
-        console.tint(tint, word),
-        check.name,
-        homing_model::sanitize::line(&check.detail)
-    )
+    let width = console.width.unwrap_or(usize::MAX).saturating_sub(INDENT);
+    let mut parts = columns::wrap(&homing_model::sanitize::line(&check.detail), width);
+    parts.extend(check.advice.iter().flat_map(|advice| columns::wrap(&format!("next: {advice}"), width)));
+    let mut out = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        out.push_str(&match index {
+            0 => format!("{}  {:<10}  {part}\n", console.tint(tint, word), check.name),
+            _ => format!("{:INDENT$}{part}\n", ""),
+        });
+    }
+    out
 }
 
 #[cfg(test)]
@@ -193,6 +200,9 @@ mod tests {
         assert_eq!(render(&Check::ok("home", "/h"), &console), "ok    home        /h\n");
         let text = render(&Check::fail("home", "not yours", "Choose another."), &console);
         assert_eq!(render(&Check::ok("filesystem", "ext4"), &console), "ok    filesystem  ext4\n");
+        let narrow =
+            render(&Check::warn("home", "far too long for it", "Make it short."), &Console::plain(Some(30)));
+        assert!(narrow.lines().all(|line| line.len() <= 30), "{narrow}");
         assert_eq!(text, "fail  home        not yours\n                  next: Choose another.\n");
     }
 }

@@ -1,11 +1,12 @@
 //! `homing progress`: a task says how far it is.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use homing_model::api::ProgressRequest;
 
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{completion, exit_code};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Called from inside a task; `list`, `show` and the events carry it.
@@ -22,7 +23,7 @@ pub(crate) struct Options {
     #[arg(value_name = "TEXT")]
     text: Vec<String>,
     /// Which task, where this is not called from inside one [default: HOMING_TASK_ID]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = ArgValueCompleter::new(completion::live_tasks))]
     task: Option<String>,
 }
 

@@ -1,11 +1,12 @@
 //! `homing redeliver`: send notices again.
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 use homing_model::api::RedeliverAnswer;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{exit_code, wording};
+use crate::{completion, exit_code, wording};
 
 #[derive(Debug, Args)]
 #[command(
@@ -19,7 +20,7 @@ Examples:
 )]
 pub(crate) struct Options {
     /// Ids of deliveries, tasks, or `dead`
-    #[arg(value_name = "ID", required = true, value_parser = wording::reference)]
+    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     ids: Vec<String>,
 }
 

@@ -10,8 +10,11 @@ use homing_model::units::show_duration;
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{columns, exit_code};
+
+/// The columns before a value.
+const INDENT: usize = 12;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -48,21 +51,23 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
                 line(&daemon.version),
                 ago(daemon.started_at)
             ),
+            None,
         ),
-        ("home", line(&daemon.home)),
+        ("home", line(&daemon.home), None),
     ];
     if let Some(info) = &answer.configuration {
-        lines.extend(configuration(info, console).into_iter().map(|text| ("config", text)));
+        lines.extend(configuration(info).into_iter().map(|(text, tint)| ("config", text, tint)));
     }
     let policy = answer.configuration.as_ref().and_then(|info| policy(&info.values));
-    lines.extend(policy.map(|text| ("notices", text)));
+    lines.extend(policy.map(|text| ("notices", text, None)));
     if let Some(why) = &daemon.degraded {
-        lines.push(("degraded", console.tint(Tint::Red, &line(why))));
+        lines.push(("degraded", line(why), Some(Tint::Red)));
     }
     let tasks = &answer.tasks;
     lines.push((
         "tasks",
         format!("{} running, {} queued, {} finished", tasks.running, tasks.queued, tasks.finished),
+        None,
     ));
     let pass = &answer.reconcile;
     let last = match pass.last_run_at {
@@ -78,34 +83,40 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
             pass.adopted,
             pass.repaired
         ),
+        None,
     ));
     for error in &pass.errors {
         let text = format!("{} {} ({})", error.task_id, line(&error.message), line(&error.code));
-        lines.push(("", console.tint(Tint::Yellow, &text)));
+        lines.push(("", text, Some(Tint::Yellow)));
     }
     let deliveries = &answer.deliveries;
     if deliveries.pending > 0 || deliveries.dead > 0 {
-        lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead)));
+        lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead), None));
     }
-    lines.extend(
-        answer.listener.as_ref().and_then(|info| listener(info, console)).map(|text| ("listener", text)),
-    );
-    lines
-        .iter()
-        .map(|(name, value)| format!("{}  {value}\n", console.tint(Tint::Dim, &format!("{name:<10}"))))
-        .collect()
+    let listener = answer.listener.as_ref().and_then(listener);
+    lines.extend(listener.map(|(text, tint)| ("listener", text, tint)));
+    let width = console.width.unwrap_or(usize::MAX).saturating_sub(INDENT);
+    let mut out = String::new();
+    for (name, value, tint) in &lines {
+        for (index, part) in columns::wrap(value, width).iter().enumerate() {
+            let name = console.tint(Tint::Dim, &format!("{:<10}", if index == 0 { name } else { "" }));
+            let part = tint.map_or_else(|| part.clone(), |tint| console.tint(tint, part));
+            out.push_str(&format!("{name}  {part}\n"));
+        }
+    }
+    out
 }
 
 /// Where the loopback listener is, if it is on or should be.
-fn listener(info: &ListenerInfo, console: &Console) -> Option<String> {
+fn listener(info: &ListenerInfo) -> Option<(String, Option<Tint>)> {
     if let Some(why) = &info.problem {
-        return Some(console.tint(Tint::Red, &line(why)));
+        return Some((line(why), Some(Tint::Red)));
     }
     let refused = match info.failed_auth {
         0 => String::new(),
         count => format!(", {count} without the token"),
     };
-    info.enabled.then(|| format!("{}; {} refused{refused}", info.addresses.join(", "), info.refused))
+    info.enabled.then(|| (format!("{}; {} refused{refused}", info.addresses.join(", "), info.refused), None))
 }
 
 /// What the operator does not let notices do, if anything.
@@ -123,10 +134,9 @@ fn policy(values: &serde_json::Value) -> Option<String> {
 }
 
 /// Where the configuration in force comes from, and what keeps the file from being it.
-fn configuration(info: &ConfigurationInfo, console: &Console) -> Vec<String> {
+fn configuration(info: &ConfigurationInfo) -> Vec<(String, Option<Tint>)> {
     let path = line(&info.path);
-    let mut texts: Vec<_> =
-        info.variables.iter().map(|said| console.tint(Tint::Yellow, &line(said))).collect();
+    let mut texts: Vec<_> = info.variables.iter().map(|said| (line(said), Some(Tint::Yellow))).collect();
     let text = match (&info.problem, info.source) {
         (Some(why), ConfigurationSource::LastGood) => {
             format!("broken, the last good one is in force: {}", line(why))
@@ -138,10 +148,12 @@ fn configuration(info: &ConfigurationInfo, console: &Console) -> Vec<String> {
         (None, ConfigurationSource::LastGood) => {
             format!("{path} was broken and is sound again; `homing daemon restart` takes it over")
         }
-        (None, ConfigurationSource::File) => return [vec![path], texts].concat(),
-        (None, ConfigurationSource::Defaults) => return [vec!["defaults".to_owned()], texts].concat(),
+        (None, ConfigurationSource::File) => return [vec![(path, None)], texts].concat(),
+        (None, ConfigurationSource::Defaults) => {
+            return [vec![("defaults".to_owned(), None)], texts].concat();
+        }
     };
-    texts.insert(0, console.tint(Tint::Yellow, &text));
+    texts.insert(0, (text, Some(Tint::Yellow)));
     texts
 }
 
@@ -212,15 +224,14 @@ mod tests {
     #[test]
     fn where_the_listener_is_is_told_while_it_is_on() {
         let mut info = ListenerInfo::default();
-        let console = Console::plain(Some(80));
-        assert_eq!(listener(&info, &console), None);
+        assert_eq!(listener(&info), None);
         info =
             ListenerInfo { enabled: true, addresses: vec!["http://127.0.0.1:8".into()], refused: 3, ..info };
-        assert_eq!(listener(&info, &console).unwrap(), "http://127.0.0.1:8; 3 refused");
+        assert_eq!(listener(&info).unwrap().0, "http://127.0.0.1:8; 3 refused");
         info.failed_auth = 2;
-        assert_eq!(listener(&info, &console).unwrap(), "http://127.0.0.1:8; 3 refused, 2 without the token");
+        assert_eq!(listener(&info).unwrap().0, "http://127.0.0.1:8; 3 refused, 2 without the token");
         info.problem = Some("no".into());
-        assert_eq!(listener(&info, &console).unwrap(), "no");
+        assert_eq!(listener(&info).unwrap().0, "no");
     }
 
     #[test]

@@ -18,7 +18,10 @@ impl Desktop {
     /// None where its programs are not installed.
     fn begin() -> Option<Self> {
         for program in ["dbus-daemon", "Xvfb", "dunst", "dunstctl", "dbus-send", "notify-send"] {
-            if !["/usr/bin", "/usr/local/bin", "/bin"].iter().any(|folder| Path::new(folder).join(program).exists()) {
+            if !["/usr/bin", "/usr/local/bin", "/bin"]
+                .iter()
+                .any(|folder| Path::new(folder).join(program).exists())
+            {
                 left_out(&format!("{program} is not here: notifications on a real desktop"));
                 return None;
             }
@@ -31,7 +34,8 @@ impl Desktop {
         let mut server = Command::new("Xvfb");
         server.args(["-displayfd", "1", "-nolisten", "tcp"]).stdout(File::create(&shown).unwrap());
         desktop.start(&mut server);
-        let number = wait_for("a display", || fs::read_to_string(&shown).ok().filter(|text| text.ends_with('\n')));
+        let number =
+            wait_for("a display", || fs::read_to_string(&shown).ok().filter(|text| text.ends_with('\n')));
         desktop.display = format!(":{}", number.trim());
         wait_for("the bus", || fs::exists(desktop.folder.path().join("bus")).unwrap().then_some(()));
         let config = desktop.folder.path().join("dunstrc");
@@ -124,8 +128,13 @@ fn a_desktop_notification_is_refused_where_nothing_can_show_it() {
         let home = super::home();
         let refused = submit(&home, bus, &["run", "--notify", "desktop", "true"]);
         assert_eq!(refused.code, 125, "{}", refused.stderr);
-        let said = ["no `notify-send` here", "no session bus here"].iter().any(|why| refused.stderr.contains(why));
-        assert!(said && refused.stderr.contains("HM0035") && refused.stderr.contains("`inbox`"), "{}", refused.stderr);
+        let said =
+            ["no `notify-send` here", "no session bus here"].iter().any(|why| refused.stderr.contains(why));
+        assert!(
+            said && refused.stderr.contains("HM0035") && refused.stderr.contains("`inbox`"),
+            "{}",
+            refused.stderr
+        );
     }
     assert_eq!(home.cli(["list", "--all", "--json"]).ok().json()["items"], json!([]));
 }

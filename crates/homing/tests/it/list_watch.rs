@@ -20,7 +20,9 @@ fn the_list_follows_what_happens_and_a_key_ends_it() {
     let empty = seat.sees("no tasks");
     assert!(seat.sees(ENTERED) <= empty);
     let id = home.submit(&["--name", "build"], "read x < gate; exit 3");
-    assert!(std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success()
+    );
     let begun = seat.sees_after(empty, &id);
     seat.sees_after(empty, "build: read x");
     let _ = home.ended(&id);
@@ -56,7 +58,7 @@ fn it_fits_the_terminal_also_after_that_was_resized() {
         let _ = home.submit(&["--name", &"n".repeat(60)], "exec sleep 1000");
     }
     let mut seat = Seat::take(&home, (40, 5), &[], &["list", "--watch"]);
-    let first = seat.sees("there are more");
+    let first = seat.sees("there are more; q or Ctrl-C ends this");
     let seen = String::from_utf8(seat.seen()).unwrap();
     let frame = &seen[seen.rfind("\u{1b}[H").unwrap()..];
     assert_eq!(frame.matches("\r\n").count(), 4, "{frame:?}");

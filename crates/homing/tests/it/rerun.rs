@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 fn post(home: &Home, id: &str, body: &Value) -> (u16, Value) {
     let headers = [("content-type", "application/json")];
-    let reply = home.http("POST", &format!("/v1/tasks/{id}/rerun"), &headers, body.to_string().as_bytes()).whole();
+    let reply =
+        home.http("POST", &format!("/v1/tasks/{id}/rerun"), &headers, body.to_string().as_bytes()).whole();
     (reply.status, reply.json())
 }
 
@@ -14,7 +15,20 @@ fn a_task_runs_again_as_it_was_with_the_environment_of_whoever_asks() {
     let home = super::home();
     let folder = home.scratch().join("below");
     std::fs::create_dir(&folder).unwrap();
-    let options = ["--name", "n", "--label", "a=b", "--timeout", "1h", "--notify-on", "failure", "--cwd", "below", "--env", "WHO=first"];
+    let options = [
+        "--name",
+        "n",
+        "--label",
+        "a=b",
+        "--timeout",
+        "1h",
+        "--notify-on",
+        "failure",
+        "--cwd",
+        "below",
+        "--env",
+        "WHO=first",
+    ];
     let first = home.submit(&options, "echo $WHO in $PWD; pwd; exit 5");
     let _ = home.ended(&first);
     let second = home.cli(["rerun", &first, "--env", "WHO=second", "--owner", "another"]).ok();
@@ -24,7 +38,10 @@ fn a_task_runs_again_as_it_was_with_the_environment_of_whoever_asks() {
     for field in ["command", "cwd", "name", "labels", "timeout_ms", "notify", "kind"] {
         assert_eq!(one[field], two[field], "{field}");
     }
-    assert_eq!((&two["owner"], &two["status"], &two["outcome"]["exit_code"]), (&json!("another"), &json!("failed"), &json!(5)));
+    assert_eq!(
+        (&two["owner"], &two["status"], &two["outcome"]["exit_code"]),
+        (&json!("another"), &json!("failed"), &json!(5))
+    );
     let folder = folder.canonicalize().unwrap().display().to_string();
     assert_eq!(String::from_utf8(home.output(&id)).unwrap(), format!("second in {folder}\n{folder}\n"));
     let inbox = home.cli(["inbox", "--owner", "another", "--json"]).ok().json();
@@ -37,7 +54,8 @@ fn a_live_task_runs_again_beside_itself_and_several_at_once_are_several() {
     let live = home.submit(&[], "echo ran >> runs; exec sleep 1000");
     let _ = home.until_status(&live, "running");
     let again = home.cli(["rerun", &live, &live, "--json"]).ok().json();
-    let ids: Vec<_> = again["items"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> =
+        again["items"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
     assert!(ids.len() == 2 && ids[0] != ids[1] && !ids.contains(&live.as_str()), "{again}");
     for id in &ids {
         let _ = home.until_status(id, "running");
@@ -56,7 +74,11 @@ fn secrets_have_to_be_given_again_and_nothing_else_gets_into_the_command_line() 
     let _ = home.ended(&first);
     let refused = home.cli(["rerun", &first]);
     assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("HM0330") && refused.stderr.contains("--secret NAME=VALUE"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("HM0330") && refused.stderr.contains("--secret NAME=VALUE"),
+        "{}",
+        refused.stderr
+    );
     let again = home.cli(["rerun", &first, "--secret", "TOKEN=another1"]).ok().text();
     let task = home.ended(&again);
     assert_eq!(home.output(&again), b"ANOTHER1 ANOTHER1\n");
@@ -106,7 +128,10 @@ fn over_http_a_key_makes_it_one_and_a_task_reaches_only_its_own() {
     let (status, problem) = post(&home, &first, &json!({ "argv": ["evil"] }));
     assert_eq!((status, problem["code"].as_str()), (422, Some("HM0003")), "{problem}");
     let program = home.program().display().to_string();
-    let inside = home.submit(&[], &format!("'{program}' rerun {first} 2>&1; '{program}' rerun $('{program}' run -- true)"));
+    let inside = home.submit(
+        &[],
+        &format!("'{program}' rerun {first} 2>&1; '{program}' rerun $('{program}' run -- true)"),
+    );
     let _ = home.ended(&inside);
     let said = String::from_utf8(home.output(&inside)).unwrap();
     assert!(said.contains("HM0053") && said.lines().last().unwrap().starts_with("t-"), "{said}");

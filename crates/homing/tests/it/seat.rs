@@ -23,7 +23,8 @@ pub(crate) struct Seat {
 impl Seat {
     /// Runs a command line at a terminal of this size, with these variables, all of it on the terminal.
     pub(crate) fn take(home: &Home, size: (u16, u16), variables: &[(&str, &str)], words: &[&str]) -> Self {
-        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        let keys =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&keys).and_then(|()| unlockpt(&keys)).expect("a terminal");
         let name = ptsname(&keys, Vec::new()).expect("a terminal").into_string().expect("a terminal");
         let terminal = File::options().read(true).write(true).open(name).expect("a terminal");
@@ -31,7 +32,9 @@ impl Seat {
         let before = tcgetattr(&terminal).expect("a terminal");
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(home.program()).args(words).current_dir(home.scratch());
-        for unwanted in ["CI", "NO_COLOR", "HOMING_OWNER", "HOMING_TASK_ID", "TMUX", "TERM_PROGRAM", "VTE_VERSION"] {
+        for unwanted in
+            ["CI", "NO_COLOR", "HOMING_OWNER", "HOMING_TASK_ID", "TMUX", "TERM_PROGRAM", "VTE_VERSION"]
+        {
             command.env_remove(unwanted);
         }
         command.env("HOMING_HOME", home.path()).env("TERM", "xterm").env("LC_ALL", "C.UTF-8");
@@ -66,11 +69,6 @@ impl Seat {
     /// All that was written so far.
     pub(crate) fn seen(&self) -> Vec<u8> {
         self.screen.lock().expect("a terminal").clone()
-    }
-
-    /// How much was written so far.
-    pub(crate) fn length(&self) -> usize {
-        self.screen.lock().expect("a terminal").len()
     }
 
     /// Waits until this was written after so many bytes; answers where it ends.

@@ -49,7 +49,11 @@ fn output_takes_its_place_and_a_question_is_left_alone() {
     open(&home);
     let (code, seen) = seat.ends();
     assert_eq!(code, 0);
-    assert_eq!(String::from_utf8_lossy(&seen[asked..]), "\r\ntwo\r\n", "nothing was drawn beside the question");
+    assert_eq!(
+        String::from_utf8_lossy(&seen[asked..]),
+        "\r\ntwo\r\n",
+        "nothing was drawn beside the question"
+    );
 }
 
 #[test]

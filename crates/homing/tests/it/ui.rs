@@ -153,7 +153,7 @@ fn where_nothing_can_be_drawn_it_is_said_what_shows_the_same() {
     let home = super::home();
     let told = home.cli(["ui"]);
     assert_eq!((told.code, told.stdout.len()), (1, 0));
-    assert!(told.stderr.contains("HM0310") && told.stderr.contains("homing list"), "{}", told.stderr);
+    assert!(told.stderr.contains("HM0292") && told.stderr.contains("homing list"), "{}", told.stderr);
     let told = home.cli(["ui", "--json"]);
     assert!(told.code != 0 && told.stderr.contains("homing list --json"), "{}", told.stderr);
     assert!(home.find_daemon().is_none(), "nothing was started for that");

@@ -75,9 +75,13 @@ impl Signals {
 /// Draws until somebody has seen enough.
 pub(super) fn run(query: &ListQuery, limit: Option<u32>, context: &Context) -> Result<u8, Failure> {
     if context.json || !context.console.drawable {
-        let what = if context.json { "`--json`" } else { "this terminal, or a pipe or a file," };
+        let why = if context.json {
+            "`--json` is for programs"
+        } else {
+            "stdout is no terminal that can be drawn on"
+        };
         return Err(Failure::usage(
-            format!("{what} cannot be drawn on, as `--watch` does"),
+            format!("`--watch` draws a picture, and {why}"),
             "`homing events -f` prints every change as a line; `homing list` prints the tasks once.",
         ));
     }
