@@ -2,7 +2,7 @@
 //! what breaks it.
 
 mod external;
-mod telling;
+pub(super) mod telling;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,18 +173,25 @@ fn judge(story: &Story, book: &Book, run: Option<&Run>) -> Result<bool, String> 
     Ok(true)
 }
 
-/// Who reads the events sees the log from the first to the last of his, each once, in order.
+/// Who reads the events sees the log from the first of his to its end, each once, in order.
 fn streams_have_no_gap(story: &Story) -> Vec<String> {
     let mut found = Vec::new();
     for (reader, seen) in story.streams.iter().enumerate() {
-        let (Some(first), Some(last)) = (seen.first(), seen.last()) else { continue };
-        let log = story.log.iter().filter(|id| (first..=last).contains(id));
+        let Some(first) = seen.first() else {
+            let events = story.log.len();
+            found.extend((events > 0).then(|| format!("reader {reader} saw none of {events} events")));
+            continue;
+        };
+        let log = story.log.iter().filter(|id| *id >= first);
         if let Some((at, (got, want))) =
             seen.iter().zip(log.clone()).enumerate().find(|(_, (got, want))| got != want)
         {
             found.push(format!("reader {reader} saw {got} in place {at}, where the log has {want}"));
-        } else if log.count() != seen.len() {
-            found.push(format!("reader {reader} saw {} events, and the log has others", seen.len()));
+        } else if log.clone().count() != seen.len() {
+            let (seen, has) = (seen.len(), log.count());
+            found.push(format!(
+                "reader {reader} saw {seen} events, and the log has {has} from there to its end"
+            ));
         }
     }
     found
@@ -310,7 +317,7 @@ fn every_byte(story: &Story) -> Vec<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::story::{Delivery, Notice, Plan, Receipt, Sighting, Submit, Telling};
+    use super::super::story::{Delivery, Mark, Notice, Plan, Receipt, Sighting, Submit, Telling};
     use super::*;
 
     const HOOK: &str = "http://127.0.0.1:1";
@@ -360,7 +367,7 @@ pub(super) mod tests {
             books: vec![book],
             runs: BTreeMap::from([(1, vec![Run { attempt: 1, pid: 50, began: 10, ended: Some((20, 3)) }])]),
             sightings: vec![vec![seen(Status::Queued), seen(Status::Running), seen(Status::Failed)]],
-            streams: vec![vec![2, 4, 5], vec![]],
+            streams: vec![vec![2, 4, 5, 9], vec![1, 2, 4, 5, 9]],
             log: vec![1, 2, 4, 5, 9],
             deliveries: vec![row(HOOK), row("exec")],
             receipts: vec![receipt.clone(), receipt],
@@ -480,10 +487,16 @@ pub(super) mod tests {
 
     #[test]
     fn h4_a_gap_a_repetition_and_a_wrong_order_are_noticed() {
-        breaks("H4", |story| story.streams[0] = vec![2, 5]);
-        breaks("H4", |story| story.streams[0] = vec![2, 4, 4, 5]);
-        breaks("H4", |story| story.streams[0] = vec![4, 2, 5]);
-        breaks("H4", |story| story.streams[0] = vec![2, 3, 4]);
+        breaks("H4", |story| story.streams[0] = vec![2, 5, 9]);
+        breaks("H4", |story| story.streams[0] = vec![2, 4, 4, 5, 9]);
+        breaks("H4", |story| story.streams[0] = vec![4, 2, 5, 9]);
+        breaks("H4", |story| story.streams[0] = vec![2, 3, 4, 5, 9]);
+    }
+
+    #[test]
+    fn h4_a_missed_end_of_the_log_and_a_reader_who_saw_nothing_are_noticed() {
+        breaks("H4", |story| story.streams[0] = vec![2, 4, 5]);
+        breaks("H4", |story| story.streams[1] = Vec::new());
     }
 
     #[test]
@@ -537,7 +550,7 @@ pub(super) mod tests {
             owner: "ann".into(),
             life: None,
             at: 1,
-            marked: None,
+            mark: Mark::Shim,
             by: Vec::new(),
         });
         assert_eq!(check(&heard), Vec::<String>::new());

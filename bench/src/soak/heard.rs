@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::field::Field;
 use super::load::SESSIONS;
-use super::story::{Notice, Telling, nanos};
+use super::story::{Mark, Notice, Telling, nanos};
 
 /// All of it; and the numbers of tool calls whose answer nobody heard.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(crate) fn all(field: &Field, ends: &BTreeMap<&str, &str>) -> Result<Heard> {
                     owner: session.replacen('-', ":", 1),
                     life: None,
                     at,
-                    marked: None,
+                    mark: Mark::Shim,
                     by,
                 };
                 heard.tellings.extend(notices(&text).map(|notice| Telling { notice, ..one.clone() }));
@@ -51,7 +51,7 @@ pub(crate) fn all(field: &Field, ends: &BTreeMap<&str, &str>) -> Result<Heard> {
                 match ended(&text).and_then(|task| ends.get(task.as_str()).copied()) {
                     Some(notice) => {
                         let one = telling(field, session, life, at, &entry.path());
-                        heard.tellings.push(Telling { notice: notice.to_owned(), ..one });
+                        heard.tellings.push(Telling { notice: notice.to_owned(), mark: Mark::Before, ..one });
                     }
                     None => heard.unheard.push(number),
                 }
@@ -67,14 +67,15 @@ fn telling(field: &Field, session: &str, life: &str, at: u64, file: &Path) -> Te
     let mut end = file.as_os_str().to_owned();
     end.push(".end");
     let end = std::fs::read_to_string(end).unwrap_or_default();
-    // 0, and 2 of a waiter that wakes: it ended by itself.
-    let marked = end.trim().split_once(' ').filter(|(code, _)| matches!(*code, "0" | "2"));
+    // Whoever ended by itself had time to mark it, whatever its code; above 128 it was killed.
+    let ended = end.trim().split_once(' ').filter(|(code, _)| code.parse().is_ok_and(|code: u32| code < 128));
+    let ended = ended.and_then(|(_, at)| at.parse().ok());
     Telling {
         notice: String::new(),
         owner: field.sessions.owner(session.parse().unwrap_or(u64::MAX)).to_owned(),
         life: life.parse().ok(),
         at,
-        marked: marked.and_then(|(_, at)| at.parse().ok()),
+        mark: ended.map_or(Mark::Killed, Mark::Until),
         by: Vec::new(),
     }
 }

@@ -1,6 +1,7 @@
 //! Who looks on: observers of states, readers of events, takers of the inbox, and those who ask for an end or for another try.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::sync::atomic::Ordering;
 
 use homing_model::Status;
@@ -9,7 +10,10 @@ use serde_json::{Value, json};
 
 use super::field::Field;
 use super::load::OWNERS;
-use super::story::Sighting;
+use super::story::{Asked, Sighting, now};
+
+/// What bodies are.
+const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
 
 /// What one observer saw; the same twice in a row is noted once.
 #[derive(Debug, Default)]
@@ -164,9 +168,18 @@ pub(crate) fn redeliver(field: &Field) {
         if text("target").starts_with("wake:claude:s") {
             continue;
         }
-        if text("target").starts_with("wake:") {
-            field.story().again.insert(text("notice_id").to_owned());
+        let at = now();
+        let answer =
+            field.home.try_http("POST", &format!("/v1/deliveries/{}/redeliver", text("id")), JSON, b"{}");
+        // Without an answer it may have been done, by the daemon that was killed meanwhile; not where nobody was there to be asked.
+        let may_be_done = answer.map_or_else(|error| !is_unreached(&error), |answer| answer.status < 300);
+        if may_be_done && text("target").starts_with("wake:") {
+            field.story().again.entry(text("notice_id").to_owned()).or_default().push(Asked { at });
         }
-        let _ = field.ask("POST", &format!("/v1/deliveries/{}/redeliver", text("id")), Some(&json!({})));
     }
+}
+
+/// Whether there was nobody to connect to.
+fn is_unreached(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

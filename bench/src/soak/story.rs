@@ -31,8 +31,8 @@ pub(crate) struct Story {
     pub(crate) tellings: Vec<Telling>,
     /// When each life of a session called homing, and was answered: life, beginning and end.
     pub(crate) calls: Vec<Call>,
-    /// Notices that somebody asked to be sent again.
-    pub(crate) again: BTreeSet<String>,
+    /// When somebody asked for a wake with a notice to be sent again, by the notice.
+    pub(crate) again: BTreeMap<String, Vec<Asked>>,
     /// What was done to external tasks, by number.
     pub(crate) externals: BTreeMap<u64, External>,
     /// Tasks of which somebody asked the end.
@@ -160,8 +160,31 @@ pub(crate) struct Killed {
     pub(crate) tasks: BTreeSet<u32>,
     /// Every shim that was killed, or had a child killed, and its children.
     pub(crate) touched: BTreeSet<u32>,
-    /// When the daemon was killed, in the time of [`now`].
-    pub(crate) daemon_at: Vec<u64>,
+    /// When no daemon answered, because it was killed.
+    pub(crate) away: Vec<Away>,
+}
+
+impl Killed {
+    /// Whether a daemon was away at any moment of these.
+    pub(crate) fn was_away(&self, from: u64, to: u64) -> bool {
+        self.away.iter().any(|away| away.from <= to && away.until.is_none_or(|until| until >= from))
+    }
+}
+
+/// A daemon was killed. Times are those of [`now`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Away {
+    /// Just before the signal.
+    pub(crate) from: u64,
+    /// When the next one was seen to answer; none if nobody did.
+    pub(crate) until: Option<u64>,
+}
+
+/// A request to send something again that was answered, or whose daemon was killed while it was asked: it may have been done all the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// When it was asked for.
+    pub(crate) at: u64,
 }
 
 /// A notice, as the log has it.
@@ -189,10 +212,23 @@ pub(crate) struct Telling {
     pub(crate) life: Option<u64>,
     /// When it was said.
     pub(crate) at: u64,
-    /// When whoever said it had ended as it should, and so had said in the ledger that it was told; none if it was killed before.
-    pub(crate) marked: Option<u64>,
+    /// When the ledger has it that this was told.
+    pub(crate) mark: Mark,
     /// Processes on whose way it came.
     pub(crate) by: Vec<u32>,
+}
+
+/// When the ledger has it that something was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Before it was said: the answer of a tool call.
+    Before,
+    /// Between the word and this moment, at which whoever said it had ended by itself: a hook, a waiter.
+    Until(u64),
+    /// Perhaps never: whoever said it was killed first.
+    Killed,
+    /// Once the shim of the program that woke the session has told how that ended.
+    Shim,
 }
 
 /// A call of homing in the name of a session.

@@ -1,14 +1,15 @@
 //! Whom the soak kills.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use homing_shim::process;
-use homing_testkit::{Home, Random, freeze, thaw};
+use homing_testkit::{Home, Random, drift, freeze, thaw};
 
 use super::field::Field;
-use super::story::now;
+use super::story::{Away, now};
 
 /// When the killing ends.
 #[derive(Debug, Clone, Copy)]
@@ -60,18 +61,21 @@ pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
         let hit = match random.below(12) {
             0..=5 => {
                 let daemon = home.find_daemon().map(|found| found.pid);
-                note(field, daemon);
-                one(home, daemon, &mut tally.daemon)
+                let from = now();
+                let hit = one(home, daemon, &mut tally.daemon);
+                note(field, daemon, from);
+                hit
             }
             6 | 7 => one(home, keeper(home), &mut tally.keeper),
             8 => {
                 let keeper = keeper(home);
                 let daemon = home.find_daemon().map(|found| found.pid);
                 let both = keeper.is_some() && daemon.is_some();
-                note(field, daemon);
+                let from = now();
                 for pid in [keeper, daemon].into_iter().flatten() {
                     home.kill(pid);
                 }
+                note(field, daemon, from);
                 tally.both += u64::from(both);
                 both
             }
@@ -88,9 +92,39 @@ pub(crate) fn kill(field: &Field, until: Until, seed: u64) -> Result<Tally> {
     }
 }
 
-/// Notes the moment at which a daemon is killed.
-fn note(field: &Field, daemon: Option<u32>) {
-    field.story().killed.daemon_at.extend(daemon.map(|_| now()));
+/// Notes that a daemon is away since then. Only once it is gone, so that whoever answers from now on is the next.
+fn note(field: &Field, daemon: Option<u32>, from: u64) {
+    let Some(daemon) = daemon else { return };
+    while process::stat(daemon).is_some_and(|found| !found.zombie && is_daemon(daemon)) {
+        drift(Duration::from_millis(1));
+    }
+    field.story().killed.away.push(Away { from, until: None });
+}
+
+/// Whether this is still a daemon, and not somebody who was given its number.
+fn is_daemon(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline"))
+        .is_ok_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"__homing-daemon"))
+}
+
+/// Looks for the next daemon after each kill, until nobody kills any more and the last one was found.
+pub(crate) fn watch(field: &Field, killing: &AtomicBool) {
+    loop {
+        let open = field.story().killed.away.iter().filter(|away| away.until.is_none()).count();
+        if open == 0 && !killing.load(Ordering::Acquire) {
+            return;
+        }
+        if open > 0 {
+            let known = field.story().killed.away.len();
+            if field.ask("GET", "/v1/status", None).is_some() {
+                let (mut story, at) = (field.story(), now());
+                // Who was killed while this was asked is not among those.
+                let before = story.killed.away.iter_mut().take(known);
+                before.filter(|away| away.until.is_none()).for_each(|away| away.until = Some(at));
+            }
+        }
+        drift(Duration::from_millis(3));
+    }
 }
 
 /// Not a shim that it has just forked, which has its name for a moment.

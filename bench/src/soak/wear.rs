@@ -69,7 +69,7 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
 /// Everybody at once, until it is time; then everything settles.
 fn wear(field: &Field, until: Until, seed: u64) -> Result<Tally> {
     let seed_of = |actor: u64| seed.wrapping_mul(1_000).wrapping_add(actor);
-    let externals = &AtomicU64::new(0);
+    let (externals, killing) = (&AtomicU64::new(0), &AtomicBool::new(true));
     std::thread::scope(|scope| {
         for number in 0..SUBMITTERS {
             scope.spawn(move || load::submit(field, seed_of(number)));
@@ -92,7 +92,9 @@ fn wear(field: &Field, until: Until, seed: u64) -> Result<Tally> {
         let following: Vec<_> = (0..FOLLOWERS)
             .map(|number| scope.spawn(move || readers::follow(field, seed_of(40 + number))))
             .collect();
+        scope.spawn(move || victim::watch(field, killing));
         let tally = victim::kill(field, until, seed);
+        killing.store(false, Ordering::Release);
         field.over.store(true, Ordering::Relaxed);
         let mut sightings: Vec<_> = looking.into_iter().filter_map(|thread| thread.join().ok()).collect();
         let settled = books::settle(field).and_then(|()| books::mark_last_event(field));
@@ -122,7 +124,7 @@ fn figures(story: &Story) -> String {
     format!(
         "{} submits, {} tasks {ends:?}\n{} deliveries {states:?}; {} requests with {} ids at the receivers; {} notices taken by commands\n\
          {} inbox entries acknowledged, {} perhaps, {} left; {} events, read by {} readers; {} states seen by {} observers\n\
-         {} notices of {} kinds; {} tellings to sessions ({} by being woken), {} of them once more because somebody died; {} external tasks, {} completions of them",
+         {} notices of {} kinds; {} tellings to sessions ({} by being woken), {}; {} external tasks, {} completions of them",
         story.submits.len(),
         story.books.len(),
         story.deliveries.len(),
@@ -140,13 +142,7 @@ fn figures(story: &Story) -> String {
         story.notices.values().map(|notice| &notice.about).collect::<std::collections::BTreeSet<_>>().len(),
         story.tellings.len(),
         story.tellings.iter().filter(|telling| telling.life.is_none()).count(),
-        story.tellings.len()
-            - story
-                .tellings
-                .iter()
-                .map(|telling| (&telling.owner, &telling.notice))
-                .collect::<std::collections::BTreeSet<_>>()
-                .len(),
+        checker::telling::doubles(story),
         story.externals.len(),
         story.externals.values().map(|external| external.completions.len()).sum::<usize>(),
     )

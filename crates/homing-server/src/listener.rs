@@ -7,9 +7,9 @@
 //! judges every request.
 //!
 //! Whether it is open: the configuration or somebody's order says so, and whoever turns it off outweighs the configuration until that changes
-//! or the daemon is started anew.
+//! or somebody turns it on. That is remembered in the home, with a digest of what it outweighs: no crash opens what was turned off.
 //!
-//! What can crash where: nothing here is worth keeping but the port and the token, and both files are replaced whole. On cancel (the daemon
+//! What can crash where: nothing here is worth keeping but the order, the port and the token, and both files are replaced whole. On cancel (the daemon
 //! leaves) it takes no more connections, and those that are there end as those of the socket do.
 
 use std::future::poll_fn;
@@ -35,7 +35,7 @@ use crate::connection::{self, Admission, is_shortage};
 use crate::gate::{Counts, Gate};
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
-use crate::remembered::Remembered;
+use crate::remembered::{Remembered, digest};
 use crate::token::{self, Token};
 
 /// Connections served at once; more wait in the kernel's queue. Each that says nothing is closed after a while.
@@ -101,8 +101,6 @@ pub(crate) struct Service {
     /// The configuration that was looked at last.
     config: config::Listener,
     remembered: Remembered,
-    /// Somebody turned it off, whatever the configuration says.
-    turned_off: bool,
     token: Option<Arc<Token>>,
     counts: Arc<Counts>,
     connections: JoinSet<()>,
@@ -120,7 +118,6 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
         webhooks,
         orders,
         sockets: Vec::new(),
-        turned_off: false,
         token: None,
         counts: Arc::default(),
         connections: JoinSet::new(),
@@ -132,6 +129,9 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
 impl Service {
     /// Serves until the daemon leaves, and its connections have ended.
     pub(crate) async fn run(mut self, router: TowerToHyperService<Router>, mut leaving: Leaving) {
+        if !self.remembered.is_off(&self.config) {
+            self.remember(Remembered { off: None, ..self.remembered.clone() });
+        }
         self.open_if_wanted();
         let mut looked = self.engine.looked();
         let told = leaving.clone();
@@ -173,8 +173,8 @@ impl Service {
             Order::On { port, answer } => (answer, self.turn_on(port)),
             Order::Off { answer } => {
                 self.close();
-                self.turned_off = true;
-                self.remember(Remembered { on: false, ..self.remembered });
+                let off = Some(digest(&self.config));
+                self.remember(Remembered { on: false, off, ..self.remembered.clone() });
                 (answer, Ok(()))
             }
             Order::Look { answer } => (answer, Ok(())),
@@ -186,7 +186,7 @@ impl Service {
 
     /// Whether it should be open, as far as is known.
     fn is_wanted(&self) -> bool {
-        self.remembered.on || (self.config.enabled && !self.turned_off)
+        self.remembered.on || (self.config.enabled && !self.remembered.is_off(&self.config))
     }
 
     fn open_if_wanted(&mut self) {
@@ -211,7 +211,8 @@ impl Service {
         let config = self.engine.config().listener.clone();
         if config != self.config {
             self.config = config;
-            self.turned_off = false;
+            // Should it be as it was one day, that is a new word of whoever writes it.
+            self.remember(Remembered { off: None, ..self.remembered.clone() });
             self.close();
         }
         self.open_if_wanted();
@@ -231,8 +232,7 @@ impl Service {
         if self.sockets.is_empty() || self.port() != Some(port) {
             self.open(port).map_err(|why| Refusal::new(Code::ListenerFailed, why))?;
         }
-        self.turned_off = false;
-        self.remember(Remembered { on: true, ..self.remembered });
+        self.remember(Remembered { on: true, off: None, ..self.remembered.clone() });
         Ok(())
     }
 
@@ -251,7 +251,7 @@ impl Service {
             webhooks.listening(own);
         }
         if self.config.port == 0 {
-            self.remember(Remembered { port: self.port(), ..self.remembered });
+            self.remember(Remembered { port: self.port(), ..self.remembered.clone() });
         }
         tracing::info!(port = self.port(), "the listener is open");
         if let Some(address) = self.config.elsewhere() {
@@ -283,8 +283,8 @@ impl Service {
 
     fn remember(&mut self, what: Remembered) {
         self.remembered = what;
-        if let Err(error) = what.write(self.engine.home()) {
-            tracing::warn!(%error, "the listener's port could not be remembered");
+        if let Err(error) = self.remembered.write(self.engine.home()) {
+            tracing::warn!(%error, "what the listener is to remember could not be written");
         }
     }
 

@@ -15,6 +15,7 @@ mod completion;
 mod configuration;
 mod console;
 mod context;
+mod draft;
 mod entry;
 mod exit_code;
 mod failure;

@@ -1,26 +1,39 @@
 //! Sessions that a target names outright (`wake:claude:SESSION`) and that nobody has ever heard of: most likely a slip of the finger.
 //!
-//! The submit is not refused: a session may begin later, or on files that are not ours to read. Whoever typed it is told.
+//! The submit is not refused: a session may begin later, or on files that are not ours to read. Whoever typed it is told, after the id that
+//! the submit was for: what is looked at for it may be many files, and a daemon that has other things to do.
 
-use homing_client::{Client, ListQuery};
+use std::time::Duration;
+
+use homing_client::{Client, ListQuery, Submitted};
 use homing_deliver::wake as agents;
 use homing_model::route::Address;
 use homing_model::{Agent, Session, Spec, Target, Task};
 
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
 use crate::context::Context;
 use crate::wake;
 
-/// What is to be said of those that the targets of a task name.
-pub(crate) async fn notes(spec: &Spec, task: &Task, client: &Client, context: &Context) -> Vec<String> {
-    let mut notes = Vec::new();
-    for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
-        if let Some(session) = named(target)
-            && !is_known(&session, spec, task, client, context).await
-        {
-            notes.push(note(&session));
-        }
+/// How long is looked for them all. What is not found out by then is not said.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Tells of those that the targets of a new task name. What it says comes after whatever was printed before it was asked.
+pub(crate) async fn tell(spec: &Spec, submitted: &Submitted, client: &Client, context: &Context) {
+    if submitted.joined {
+        return;
     }
-    notes
+    let look = async {
+        for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
+            if let Some(session) = named(target)
+                && !is_known(&session, spec, &submitted.task, client, context).await
+            {
+                context.console.note(&note(&session));
+            }
+        }
+    };
+    let _ = timeout(PATIENCE, look).await;
 }
 
 /// The session that a target names, of an agent that keeps files of its own.
@@ -45,7 +58,8 @@ async fn is_known(session: &Session, spec: &Spec, task: &Task, client: &Client, 
     };
     let folder = context.surroundings.text(variable).map(str::to_owned);
     let surroundings = wake::surroundings(&context.home, &context.surroundings);
-    if agents::has_traces(&Session { folder, ..session.clone() }, &surroundings).unwrap_or(true) {
+    let sought = Session { folder, ..session.clone() };
+    if has_traces(move || agents::has_traces(&sought, &surroundings)).await {
         return true;
     }
     let client = client.nameless();
@@ -53,6 +67,17 @@ async fn is_known(session: &Session, spec: &Spec, task: &Task, client: &Client, 
     let is_open = client.session_of(&owner).await.map_or(true, |info| info.pid.is_some() || info.waiter);
     let theirs = ListQuery { owner: Some(owner), limit: Some(2), ..ListQuery::default() };
     is_open || client.list(&theirs).await.map_or(true, |page| page.items.iter().any(|one| one.id != task.id))
+}
+
+/// Whether the agent's files tell of a session, or may. Looked for beside the runtime, by a thread that the end of this process does not wait for.
+async fn has_traces(look: impl FnOnce() -> Option<bool> + Send + 'static) -> bool {
+    let (answer, answered) = oneshot::channel();
+    let looking = std::thread::Builder::new().name("traces".to_owned());
+    let looking = looking.spawn(move || {
+        // Nobody may wait for it any more.
+        let _ = answer.send(look());
+    });
+    looking.is_err() || answered.await.ok().flatten().unwrap_or(true)
 }
 
 fn note(session: &Session) -> String {
@@ -81,6 +106,19 @@ mod tests {
         for target in ["wake", "inbox", "desktop", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:1#s"] {
             assert_eq!(owner(target), None, "{target}");
         }
+    }
+
+    #[test]
+    fn files_that_take_too_long_to_look_through_hold_up_nobody() {
+        let (held, gate) = std::sync::mpsc::channel::<()>();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let looked = runtime.block_on(async {
+            let look = has_traces(move || gate.recv().ok().map(|()| true));
+            timeout(Duration::from_millis(1), look).await.ok()
+        });
+        drop(runtime);
+        assert_eq!(looked, None, "and the thread is still at it");
+        drop(held);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod claude;
 mod codex;
 mod desktop;
 mod opencode;
-mod plain;
+pub mod plain;
 mod program;
 mod survey;
 mod tmux;

@@ -11,7 +11,10 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 /// Opens a file to read, if it is a plain one. Never waits for a writer.
-pub(super) fn open(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// If it cannot be opened, or is something else.
+pub fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     if file.metadata()?.is_file() {
@@ -21,7 +24,10 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// All of a small file; nothing if there is more in it.
-pub(super) fn small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+///
+/// # Errors
+/// If it cannot be read, is no plain file, or has more in it.
+pub fn small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = open(path)?.take(most + 1).read_to_end(&mut text)?;
     if u64::try_from(read).unwrap_or(u64::MAX) > most {

@@ -15,7 +15,7 @@ use crate::circumstances::Circumstances;
 use crate::context::Context;
 use crate::failure::{Failure, heard, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
-use crate::{completion, exit_code, symbol, wording};
+use crate::{completion, exit_code, stranger, symbol, wording};
 
 /// Between two looks at what the agent is at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -69,9 +69,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let interrupts = foreground::interrupts()?;
         let submitted = submit(&spec, &client, context).await?;
         if !options.wait && !options.follow {
-            return told(&submitted, context);
+            let code = told(&submitted, context)?;
+            stranger::tell(&spec, &submitted, &client, context).await;
+            return Ok(code);
         }
-        let id = submitted.task.id;
+        let id = submitted.task.id.clone();
         context.console.note(&format!("homing: {id}"));
         let foreground = Foreground {
             context,
@@ -85,8 +87,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             printer: None,
             heard: true,
         };
+        let attend = async {
+            tokio::join!(foreground.attend(), stranger::tell(&spec, &submitted, &client, context)).0
+        };
         let attended = tokio::select! {
-            attended = foreground.attend() => attended?,
+            attended = attend => attended?,
             error = narrate(&client, &id, context), if options.follow => return Err(error),
         };
         answer(attended, &client, context).await

@@ -15,6 +15,7 @@ use crate::foreground::{self, Foreground, OnInterrupt};
 use crate::keyboard::Keyboard;
 use crate::printer::{Printer, Sink};
 use crate::pump::is_piped;
+use crate::stranger;
 use crate::submission::Submission;
 
 #[derive(Debug, Args)]
@@ -64,7 +65,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let foreground = Foreground {
             context,
             client: &client,
-            task: submitted.task.id,
+            task: submitted.task.id.clone(),
             interrupts,
             on_interrupt: OnInterrupt::Forward,
             background_after: options.bg_after,
@@ -74,7 +75,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             printer: Some(Printer::new(context.console, sink, mine && keys)),
             heard: true,
         };
-        conclude(foreground.attend().await?, &client, context, false).await
+        let (attended, ()) =
+            tokio::join!(foreground.attend(), stranger::tell(&spec, &submitted, &client, context));
+        conclude(attended?, &client, context, false).await
     })
 }
 

@@ -69,10 +69,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         } else {
             unless_closed(context.console.line(submitted.task.id.as_str()))?;
         }
-        if options.submission.pumps() && !submitted.joined {
-            pump::stdin(&client, &submitted.task.id, true).await?;
-        }
-        Ok(exit_code::DONE)
+        let pump = async {
+            if options.submission.pumps() && !submitted.joined {
+                pump::stdin(&client, &submitted.task.id, true).await?;
+            }
+            Ok::<_, Failure>(exit_code::DONE)
+        };
+        tokio::join!(pump, stranger::tell(&spec, &submitted, &client, context)).0
     })
 }
 
@@ -100,7 +103,8 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
         heard: read,
     };
-    conclude(attended.attend().await?, client, context, !options.follow).await
+    let (attended, ()) = tokio::join!(attended.attend(), stranger::tell(spec, &submitted, client, context));
+    conclude(attended?, client, context, !options.follow).await
 }
 
 /// An idempotency key that nobody had before.
@@ -120,11 +124,6 @@ pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> R
         context.console.note(&joined(spec, &submitted.task));
     } else if let Some(less) = told_less(spec, &submitted.task) {
         context.console.note(&less);
-    }
-    if !submitted.joined {
-        for note in stranger::notes(spec, &submitted.task, client, context).await {
-            context.console.note(&note);
-        }
     }
     Ok(submitted)
 }

@@ -365,6 +365,28 @@ fn what_a_project_had_is_restored_from_the_home_and_from_where_earlier_releases_
 }
 
 #[test]
+fn a_project_that_was_moved_loses_what_was_made_for_homing_and_nothing_else() {
+    let home = super::home();
+    let (project, moved) = (user(&home).join("project"), user(&home).join("moved"));
+    put(&project.join("src/main.rs"), "fn main() {}\n");
+    put(&project.join(".gemini/notes.md"), "theirs\n");
+    put(&project.join(".codex/config.toml"), "model = \"x\"\n");
+    let before = tree(&project);
+    for agent in AGENTS {
+        let _ = install_in(&home, &project, &[agent, "--project"]).ok();
+    }
+    fs::rename(&project, &moved).expect("moved");
+    for agent in AGENTS {
+        let _ = install_in(&home, &moved, &[agent, "--project", "--uninstall"]).ok();
+    }
+    assert_eq!(tree(&moved), before);
+    assert!(
+        ![".claude", ".agents", ".opencode"].iter().any(|name| moved.join(name).exists()),
+        "empty folders"
+    );
+}
+
+#[test]
 fn a_server_of_ours_is_known_by_what_it_says_where_the_backup_is_gone() {
     let home = super::home();
     let path = user(&home).join(".claude.json");

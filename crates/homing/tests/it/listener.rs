@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -86,8 +86,47 @@ fn what_was_turned_on_stays_on_and_what_was_turned_off_stays_off() {
     assert_eq!(home.get("/v1/listener").json()["enabled"], false);
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+/// Both loopback addresses of a port, held.
+type Held = (TcpListener, Option<TcpListener>);
+
+/// Holds a port; none if another program has it at either address.
+fn hold(port: u16) -> Option<Held> {
+    let four = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+    let port = four.local_addr().unwrap().port();
+    match TcpListener::bind((Ipv6Addr::LOCALHOST, port)) {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
+        // Or a machine without IPv6.
+        six => Some((four, six.ok())),
+    }
+}
+
+/// A port that is free at both addresses, at least just now; and none of these.
+fn free_port(but: &[u16]) -> u16 {
+    for _ in 0..100 {
+        let held = hold(0).map(|(four, _six)| four.local_addr().unwrap().port());
+        if let Some(port) = held.filter(|port| !but.contains(port)) {
+            return port;
+        }
+    }
+    panic!("no port is free");
+}
+
+/// Has the listener go to a free port, by these means; to another where somebody else was faster.
+fn settle(home: &Home, but: &[u16], go: impl Fn(u16)) -> u16 {
+    for _ in 0..10 {
+        let port = free_port(but);
+        go(port);
+        let found = wait_for("the port, or why not", || {
+            let listener = home.cli(["status", "--json"]).ok().json()["listener"].clone();
+            let there = listener["port"].as_u64() == Some(port.into());
+            let problem = listener["problem"].as_str().is_some_and(|why| why.contains(&port.to_string()));
+            (there || problem).then_some(there)
+        });
+        if found {
+            return port;
+        }
+    }
+    panic!("no port stays free");
 }
 
 /// Has the daemon read its configuration again.
@@ -103,39 +142,94 @@ fn two_passes(home: &Home) {
     wait_for("two passes", || (passes() >= before + 2).then_some(()));
 }
 
+/// A quick look around, and a listener that is on; at this port, if one is named.
+fn named(port: Option<u16>) -> String {
+    let port = port.map_or_else(String::new, |port| format!("port = {port}\n"));
+    format!("[reconcile]\ninterval = \"100ms\"\n[listener]\nenabled = true\n{port}")
+}
+
 #[test]
 fn a_port_holds_for_as_long_as_the_configuration_names_it() {
-    let named =
-        |port: &str| format!("[reconcile]\ninterval = \"100ms\"\n[listener]\nenabled = true\n{port}\n");
-    let (first, second) = (free_port(), free_port());
-    let home = configured(&named(&format!("port = {first}")));
+    // Nobody listens yet: what is drawn later was never drawn before.
+    let home = configured("");
     let _ = home.daemon_pid();
-    assert_eq!(port(&home), first);
-    configure(&home, &named(&format!("port = {second}")));
-    home.does(["daemon", "restart"]);
-    assert_eq!(port(&home), second, "also by the next daemon");
+    let restarted = |port| {
+        configure(&home, &named(Some(port)));
+        home.does(["daemon", "restart"]);
+    };
+    let first = settle(&home, &[], restarted);
+    let second = settle(&home, &[first], restarted);
     let other = home.post("/v1/listener", &serde_json::json!({ "port": first }));
     assert_eq!(other.status, 422, "{}", other.json());
     assert!(other.json()["detail"].as_str().unwrap().contains(&second.to_string()), "{}", other.json());
-    configure(&home, &named(&format!("port = {first}")));
+    let third = settle(&home, &[first, second], |port| {
+        configure(&home, &named(Some(port)));
+        reload(&home);
+    });
+    configure(&home, &named(None));
     reload(&home);
-    wait_for("the other port", || (port(&home) == first).then_some(()));
-    configure(&home, &named(""));
-    reload(&home);
-    let drawn = wait_for("any port", || Some(port(&home)).filter(|port| ![first, second].contains(port)));
+    let drawn = wait_for("any port", || Some(port(&home)).filter(|port| *port != third));
     home.does(["daemon", "restart"]);
     assert_eq!(port(&home), drawn, "one that was drawn is kept");
 }
 
 #[test]
-fn whoever_turns_it_off_outweighs_the_configuration_until_that_changes_or_the_next_start() {
-    let home = configured("[reconcile]\ninterval = \"100ms\"\n[listener]\nenabled = true\n");
+fn once_no_port_is_named_any_more_the_one_that_was_drawn_before_is_waited_for() {
+    let home = configured(&named(None));
+    let _ = home.daemon_pid();
+    let drawn = port(&home);
+    let _named = settle(&home, &[drawn], |port| {
+        configure(&home, &named(Some(port)));
+        reload(&home);
+    });
+    let held = wait_for("the port that was drawn", || hold(drawn));
+    configure(&home, &named(None));
+    reload(&home);
+    let problem = wait_for("why it is not open", || {
+        home.get("/v1/listener").json()["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains(&drawn.to_string()), "{problem}");
+    two_passes(&home);
+    assert_eq!(home.get("/v1/listener").json()["enabled"], false, "it is not exchanged for another");
+    drop(held);
+    assert_eq!(port(&home), drawn);
+}
+
+#[test]
+fn whoever_turns_it_off_outweighs_the_configuration_until_that_changes() {
+    let home = configured(&named(None));
+    let _ = home.daemon_pid();
+    let before = port(&home);
+    let is_open = || home.get("/v1/listener").json()["enabled"].as_bool().unwrap();
+    home.does(["mcp", "--http", "--off"]);
+    two_passes(&home);
+    assert!(!is_open(), "no look around turns it on again");
+    home.does(["daemon", "restart"]);
+    two_passes(&home);
+    assert!(!is_open(), "nor does a restart");
+    let killed = home.kill_daemon();
+    let _ = home.next_daemon(killed);
+    two_passes(&home);
+    assert!(!is_open(), "nor does a crash");
+    let _ = settle(&home, &[before], |port| {
+        configure(&home, &named(Some(port)));
+        reload(&home);
+    });
+    home.does(["mcp", "--http", "--off"]);
+    configure(&home, &named(None));
+    home.does(["daemon", "restart"]);
+    assert_eq!(port(&home), before, "a change while no daemon looked counts as well");
+}
+
+#[test]
+fn what_was_turned_off_and_on_again_stays_on_through_a_crash() {
+    let home = configured(&named(None));
     let _ = home.daemon_pid();
     let before = port(&home);
     home.does(["mcp", "--http", "--off"]);
-    two_passes(&home);
-    assert_eq!(home.get("/v1/listener").json()["enabled"], false, "no look around turns it on again");
-    home.does(["daemon", "restart"]);
+    assert_eq!(home.http("POST", "/v1/listener", &[], b"").whole().json()["enabled"], true);
+    let killed = home.kill_daemon();
+    let _ = home.next_daemon(killed);
     assert_eq!(port(&home), before);
 }
 

@@ -253,6 +253,20 @@ fn whoever_names_a_session_as_its_owner_can_have_it_woken() {
 }
 
 #[test]
+fn the_id_is_there_before_it_is_looked_whether_a_session_is_known() {
+    let home = super::home();
+    let both = home.scratch().join("both");
+    for command in [&["run"][..], &["run", "--wait"]] {
+        let file = fs::File::create(&both).unwrap();
+        let mut submitting = home.command();
+        submitting.env("HOME", home.scratch()).args(command).args(["--notify", "wake:claude:TYPO", "true"]);
+        assert!(submitting.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap().success());
+        let said = fs::read_to_string(&both).unwrap();
+        assert!(said.starts_with("t-") && said.contains("no session `claude:TYPO`"), "{said}");
+    }
+}
+
+#[test]
 fn a_session_that_nobody_has_heard_of_is_told_to_whoever_names_it() {
     let home = super::home();
     let user = home.scratch().join("user");

@@ -7,11 +7,13 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use homing_deliver::wake::plain;
 use homing_model::{Agent, Timestamp, sanitize, slip};
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use crate::context::Context;
+use crate::draft;
 use crate::exit_code;
 use crate::failure::Failure;
 
@@ -19,6 +21,8 @@ use crate::failure::Failure;
 const NAME: &str = "hook-misuse.json";
 /// So many bytes of a word are kept.
 const LONGEST: usize = 100;
+/// A file that is larger is not ours.
+const LARGEST: u64 = 16 << 10;
 /// One that is older was mended, or does not matter: a week.
 const OLD_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
@@ -42,7 +46,7 @@ impl Misuse {
 
 /// What is kept, unless it is old.
 pub(crate) fn last(home: &Path, now: Timestamp) -> Option<Misuse> {
-    let kept: Misuse = serde_json::from_slice(&std::fs::read(place(home)).ok()?).ok()?;
+    let kept: Misuse = serde_json::from_slice(&plain::small(&place(home), LARGEST).ok()?).ok()?;
     (now.as_millis().saturating_sub(kept.at.as_millis()) < OLD_MS).then_some(kept)
 }
 
@@ -53,7 +57,9 @@ pub(crate) fn place(home: &Path) -> PathBuf {
 
 /// Hooks were written anew: what was wrong with them before is over.
 pub(crate) fn forget(home: &Path) {
-    let _ = std::fs::remove_file(place(home));
+    let place = place(home);
+    draft::sweep(&place);
+    let _ = std::fs::remove_file(place);
 }
 
 /// The agent of that name.
@@ -99,13 +105,8 @@ fn explained(agent: &str, event: &str) -> Failure {
 fn keep(agent: &str, event: &str, context: &Context) {
     let short = |text: &str| sanitize::line(text).chars().take(LONGEST).collect();
     let misuse = Misuse { at: context.now(), agent: short(agent), event: short(event) };
-    let fresh = context.home.join(format!("{NAME}.{}", std::process::id()));
-    let kept = serde_json::to_vec(&misuse)
-        .map_err(io::Error::from)
-        .and_then(|text| std::fs::write(&fresh, text))
-        .and_then(|()| std::fs::rename(&fresh, place(&context.home)));
-    if kept.is_err() {
-        let _ = std::fs::remove_file(&fresh);
+    if let Ok(text) = serde_json::to_vec(&misuse) {
+        let _ = draft::replace(&place(&context.home), &text, 0o600);
     }
 }
 
@@ -143,5 +144,14 @@ mod tests {
         assert_eq!(last(home.path(), Timestamp::from_millis(1_000 + OLD_MS)), None);
         forget(home.path());
         assert!(!place(home.path()).exists());
+    }
+
+    #[test]
+    fn a_pipe_of_that_name_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, place(home.path()), rustix::fs::FileType::Fifo, mode, 0)
+            .unwrap();
+        assert_eq!(last(home.path(), Timestamp::from_millis(0)), None);
     }
 }

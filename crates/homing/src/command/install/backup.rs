@@ -1,7 +1,8 @@
 //! How a file was before anything of ours was in it, kept until that is taken out again.
 //!
 //! For the user it lies beside the file, where they find it. For a project it lies in the home, by the file's path: what is in a project's
-//! folder gets committed. Earlier releases kept it beside the file there too, and that is still understood.
+//! folder gets committed. It says first which file it is of, for whoever has moved that folder. Earlier releases kept it beside the file there
+//! too, and without that line, and both are still understood.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,6 +26,8 @@ pub(super) enum Before {
     Text(String),
 }
 
+/// How a backup in the home says of which file it is, in its first line.
+const OF: &str = "homing: how this file was before `homing install`: ";
 const ABSENT: &str = "homing: there was no such file; missing folders: ";
 
 /// Where backups are kept.
@@ -61,6 +64,8 @@ impl Shelf {
             (kept, _) => kept,
         };
         let Some(text) = kept else { return Ok(None) };
+        let said = text.strip_prefix(OF).and_then(|rest| rest.split_once('\n'));
+        let text = said.map(|(_, text)| text.to_owned()).unwrap_or(text);
         let absent = text.strip_prefix(ABSENT).and_then(|count| count.trim().parse().ok());
         Ok(Some(absent.map_or(Before::Text(text), Before::Absent)))
     }
@@ -71,11 +76,15 @@ impl Shelf {
             Before::Absent(folders) => &format!("{ABSENT}{folders}\n"),
             Before::Text(text) => text,
         };
+        let mut kept = String::new();
         if let Self::Home(home) = self {
+            // On one line, whatever is in the path.
+            kept = format!("{OF}{:?}\n", real(path));
             DirBuilder::new().recursive(true).mode(0o700).create(home.join(FOLDER))?;
         }
         let place = self.place(path);
-        write(&place, text, false)?;
+        kept.push_str(text);
+        write(&place, &kept, false)?;
         match fs::metadata(path) {
             Ok(meta) => fs::set_permissions(&place, meta.permissions()),
             Err(_) => Ok(()),
@@ -118,6 +127,22 @@ mod tests {
             assert_eq!(shelf.load(&path).unwrap(), None);
         }
         assert!(!folder.path().join("home").join(FOLDER).exists(), "nor is an empty folder left");
+    }
+
+    #[test]
+    fn a_backup_in_the_home_says_of_which_file_it_is_and_one_of_an_earlier_release_need_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("two\nlines").join(".mcp.json");
+        let shelf = Shelf::Home(folder.path().join("home"));
+        let before = Before::Text("{}\n".into());
+        shelf.keep(&before, &path).unwrap();
+        let kept = fs::read_to_string(shelf.place(&path)).unwrap();
+        let first = kept.lines().next().unwrap();
+        assert!(first.contains(r"two\nlines/.mcp.json"), "{first}");
+        for text in ["{}\n".to_owned(), kept] {
+            fs::write(shelf.place(&path), text).unwrap();
+            assert_eq!(shelf.load(&path).unwrap().as_ref(), Some(&before));
+        }
     }
 
     #[test]

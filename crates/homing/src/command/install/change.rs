@@ -126,13 +126,13 @@ fn install_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, Pro
 /// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
 pub(super) fn uninstall(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
     let was_here = was_here(wiring)?;
-    wiring.edits.iter().rev().map(|edit| uninstall_one(edit, &wiring.shelf, was_here)).collect()
+    wiring.edits.iter().rev().map(|edit| uninstall_one(edit, wiring, was_here)).collect()
 }
 
-fn uninstall_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, Problem> {
+fn uninstall_one(edit: &Edit, wiring: &Wiring, was_here: bool) -> Result<Change, Problem> {
     let path = edit.path();
     let from = text_of(path)?;
-    let before = load(shelf, path)?;
+    let before = load(&wiring.shelf, path)?;
     let whose = edit.whose(before.as_ref(), from.as_deref(), was_here);
     let mut change = Change {
         path: path.to_owned(),
@@ -165,8 +165,11 @@ fn uninstall_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, P
             change.folders = *folders;
             None
         }
-        // A file of ours whose backup is gone.
-        None if matches!(edit, Edit::Own(_)) && left != *text => None,
+        // We wrote into it, its backup is gone (the folder was moved, or the home is another), and nothing of anybody's is left.
+        None if left != *text && edit.is_blank(&left) => {
+            change.folders = wiring.folders_of(path);
+            None
+        }
         _ => Some(left),
     };
     change.restored = match &before {

@@ -36,6 +36,17 @@ pub(super) struct Wiring {
     pub(super) note: &'static str,
     /// Where it is kept how the files were.
     pub(super) shelf: Shelf,
+    /// The folder of the project that it is for, if it is for one.
+    project: Option<PathBuf>,
+}
+
+impl Wiring {
+    /// How many folders above a file homing may have made where nothing tells any more: in a project all of them, since an empty folder is
+    /// nobody's there; those of an agent's user stay.
+    pub(super) fn folders_of(&self, path: &Path) -> usize {
+        let inside = self.project.as_deref().and_then(|project| path.strip_prefix(project).ok());
+        inside.map_or(0, |inside| inside.components().count().saturating_sub(1))
+    }
 }
 
 /// For whom.
@@ -134,7 +145,8 @@ pub(super) fn wiring(agent: Agent, scope: Scope, context: &Context) -> Result<Wi
         Scope::User => Shelf::Beside,
         Scope::Project => Shelf::Home(context.home.clone()),
     };
-    Ok(Wiring { edits, note, shelf })
+    let project = (scope == Scope::Project).then_some(here);
+    Ok(Wiring { edits, note, shelf, project })
 }
 
 /// What is done for an agent, and what the user has to know.
