@@ -13,7 +13,7 @@ use crate::{completion, exit_code, habit};
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "exec", "ask"]),
-    ("Look", &["list", "show", "output", "wait", "events", "status"]),
+    ("Look", &["list", "show", "output", "ui", "wait", "events", "status"]),
     ("Act", &["stop", "input", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
