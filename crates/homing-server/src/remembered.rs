@@ -78,7 +78,7 @@ mod tests {
         for other in [
             config::Listener { enabled: false, ..config.clone() },
             config::Listener { port: 4711, ..config.clone() },
-            config::Listener { dangerously_bind: Some("0.0.0.0".into()), ..config.clone() },
+            config::Listener { dangerously_bind: Some("0.0.0.0".into()), ..config },
         ] {
             assert!(!off.is_off(&other), "{other:?}");
         }

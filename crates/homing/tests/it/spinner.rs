@@ -7,12 +7,12 @@ const CLEAR: &str = "\r\u{1b}[K";
 /// A line that waits for a gate, so that a test decides when the task goes on.
 fn gated(home: &homing_testkit::Home, line: &str) -> String {
     let gate = home.scratch().join("gate");
-    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo is there").success());
     line.replace("GATE", "read x < gate")
 }
 
 fn open(home: &homing_testkit::Home) {
-    std::fs::write(home.scratch().join("gate"), "go\n").unwrap();
+    std::fs::write(home.scratch().join("gate"), "go\n").expect("somebody reads");
 }
 
 #[test]
