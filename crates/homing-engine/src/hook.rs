@@ -28,8 +28,9 @@ use crate::submit;
 const NOTICES: &str = "notices.json";
 /// A hook that takes longer is ended, and the attempt has failed.
 const TIME_LIMIT_MS: u64 = 60_000;
-/// The same of a wake, which may be a whole turn of an agent. What makes it leaves before.
-const TURN_LIMIT_MS: u64 = 70 * 60_000;
+/// The same of a wake, which may be a whole turn of an agent, or have said something that a session at work keeps: as long as that may tell it, the
+/// entry is nobody else's to tell. What makes it leaves before.
+const TURN_LIMIT_MS: u64 = wake::LONGEST_MS.unsigned_abs() + 10 * 60_000;
 /// So much of what it prints is kept for diagnosis.
 const MOST_OUTPUT: u64 = 1 << 20;
 /// So much of the task's command is in the environment, in bytes: with a longer one than the kernel takes nothing could be started.
@@ -142,8 +143,8 @@ fn way(claims: &[Claimed], settings: wake::Settings) -> String {
     let was_headless = matches!(route, Some(Route::Session(session)) if session.headless);
     let route =
         route.and_then(|route| serde_json::to_string(route).ok()).unwrap_or_else(|| "null".to_owned());
-    // One that was put off may have been said as well, and be taken up since.
-    let tried = claims.iter().filter(|claim| (claim.attempts > 0 || claim.busy > 0) && !claim.again);
+    // Also one that was put off: it may have been said all the same, and be taken up since.
+    let tried = claims.iter().filter(|claim| claim.said && !claim.again);
     let tried: Vec<_> = tried.map(|claim| claim.notice_id.as_str()).collect();
     let tried = serde_json::json!(tried);
     format!(",\"route\":{route},\"runs\":{},\"tried\":{tried}", settings.runs(was_headless))
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_wake_is_told_what_may_have_been_told_before_and_was_not_asked_for_again() {
-        let claim = |n: u64, attempts: u32, busy: u32, again: bool| Claimed {
+        let claim = |n: u64, said: bool, again: bool| Claimed {
             id: DeliveryId::from_entropy(n),
             fence: 1,
             notice_id: NoticeId::from_entropy(n),
@@ -207,14 +208,15 @@ mod tests {
             route: None,
             secret: None,
             network: false,
-            attempts,
-            busy,
+            attempts: 0,
+            busy: 0,
             again,
+            said,
             created_at: Timestamp::from_millis(0),
             notice: "{}".into(),
         };
         let claims =
-            [claim(1, 0, 0, false), claim(2, 1, 0, false), claim(3, 1, 0, true), claim(4, 0, 1, false)];
+            [claim(1, false, false), claim(2, true, false), claim(3, true, true), claim(4, true, false)];
         let way = way(&claims, wake::Settings::default());
         let [second, fourth] = [2, 4].map(NoticeId::from_entropy);
         let expected = format!(r#","route":null,"runs":false,"tried":["{second}","{fourth}"]"#);

@@ -66,6 +66,8 @@ pub struct Claimed {
     pub busy: u32,
     /// Somebody asked for it again, and so gets it though it was told before.
     pub again: bool,
+    /// A command was given it since it was last asked for, and may have told it, whatever came of that.
+    pub said: bool,
     /// When it was made.
     pub created_at: Timestamp,
     /// The notice as JSON: the same bytes at every attempt.

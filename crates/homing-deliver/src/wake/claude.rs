@@ -3,26 +3,27 @@
 //! A running Claude Code says in `sessions/PID.json` of its folder which session it is in, whether it is idle, and where its socket is
 //! (since 2.1.224). It can change its session at any time, so the file is read anew for every wake, and the process behind the socket must be
 //! the one that wrote it. The socket answers nothing: what counts is that our notice is in the session's transcript. A session that is at work, or
-//! waits for its user, keeps the message until it has time: as long as that lasts it is waited for, and nothing is spent. One more turn
-//! (`claude -p --resume`) is taken only where no live process has the session: two of them would write into one transcript.
+//! waits for its user, keeps the message until it has time: as long as the process has both it is waited for, and nothing is spent. Were it given
+//! up before, its entry in the inbox would be told by the hooks at the end of the turn, and the message right after. One more turn
+//! (`claude -p --resume`) is taken only where no live process has the session: two of them would write into one transcript. There our notice in the
+//! transcript is no evidence, since one more turn that failed leaves it there as well; what the session said after it is.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::{Notice, Session, turn};
+use homing_model::{Notice, Session, turn, wake};
 use homing_shim::process;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::plain;
 use super::program::{self, Running};
-use super::transcript::Transcript;
+use super::transcript::{Told, Transcript};
 use super::{Order, Readiness, Surroundings, Verdict};
+use super::{plain, socket};
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".claude";
@@ -32,6 +33,8 @@ const EVIDENCE: Duration = Duration::from_secs(15);
 const LARGEST_SETTINGS: u64 = 1 << 20;
 /// A write that takes longer meets nobody who reads.
 const WRITE: Duration = Duration::from_secs(5);
+/// A message that Claude Code keeps is waited for as long as anybody is woken at all.
+const KEEPS: Duration = Duration::from_millis(wake::LONGEST_MS.unsigned_abs());
 /// A turn that takes longer is left to itself.
 const TURN: Duration = Duration::from_secs(60 * 60);
 /// A file that says more is none of these.
@@ -54,6 +57,10 @@ struct Entry {
 impl Entry {
     fn is_idle(&self) -> bool {
         self.status.as_deref() == Some("idle")
+    }
+
+    fn is_of_same_process(&self, other: &Self) -> bool {
+        (self.pid, &self.proc_start) == (other.pid, &other.proc_start)
     }
 }
 
@@ -129,18 +136,23 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
     let Some(mut transcript) = Transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
-    let news = match untold(&mut transcript, order) {
+    // A turn that failed was run where nobody had the session open: who has it open since is to hear of it.
+    let news = match untold(&mut transcript, order, |told| told != Told::Failed) {
         Ok(news) => news,
         Err(error) => return unreadable(&error),
     };
     let Some(notice) = news.first() else { return told_before() };
     let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
-    if let Err(error) = speak(socket, entry.pid, &message) {
-        return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid));
+    match speak(socket, entry.pid, &message) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Verdict::NotNow(format!("process {} is there, and serves its socket no more", entry.pid));
+        }
+        Err(error) => return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid)),
     }
-    let now = || open_in(folder, &session.id).filter(|now| now.pid == entry.pid);
-    match arrives(&mut transcript, notice.id.as_str(), patience, now) {
+    let now = || open_in(folder, &session.id).filter(|now| now.is_of_same_process(entry));
+    match arrives(&mut transcript, notice.id.as_str(), patience, KEEPS, now) {
         Ok(Arrival::Taken) => {
             Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid))
         }
@@ -177,9 +189,10 @@ fn arrives(
     transcript: &mut Transcript,
     words: &str,
     patience: Duration,
+    limit: Duration,
     mut now: impl FnMut() -> Option<Entry>,
 ) -> io::Result<Arrival> {
-    let end = Instant::now() + TURN;
+    let end = Instant::now() + limit;
     let mut had_time = true;
     while !transcript.has(words, patience)? {
         match now() {
@@ -195,10 +208,16 @@ fn arrives(
     Ok(Arrival::Taken)
 }
 
-/// What the session was not told yet. Claude Code may keep a message for longer than an attempt waits: what came of the one before is seen only now.
-fn untold(transcript: &mut Transcript, order: &Order) -> io::Result<Vec<Notice>> {
+/// What the session was not told yet, where that `counts`. Claude Code may keep a message for longer than an attempt waits: what came of the one before
+/// is seen only now.
+fn untold(
+    transcript: &mut Transcript,
+    order: &Order,
+    counts: impl Fn(Told) -> bool,
+) -> io::Result<Vec<Notice>> {
     let told = transcript.told(&order.tried)?;
-    Ok(order.notices.iter().filter(|notice| !told.contains(&notice.id)).cloned().collect())
+    let knows = |notice: &&Notice| told.iter().any(|(id, told)| *id == notice.id && counts(*told));
+    Ok(order.notices.iter().filter(|notice| !knows(notice)).cloned().collect())
 }
 
 fn told_before() -> Verdict {
@@ -210,7 +229,7 @@ fn unreadable(error: &io::Error) -> Verdict {
 }
 
 fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
-    let mut stream = UnixStream::connect(socket)?;
+    let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(WRITE))?;
     let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
     let other = |what: &str| io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} is behind it"));
@@ -220,13 +239,19 @@ fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
     if u32::try_from(peer.pid.as_raw_nonzero().get()).ok() != Some(pid) {
         return Err(other("another process"));
     }
-    stream.write_all(format!("{message}\n").as_bytes())?;
+    // What was begun may have been said; only a connect that had no place has said nothing.
+    let begun = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "nobody reads it"),
+        _ => error,
+    };
+    stream.write_all(format!("{message}\n").as_bytes()).map_err(begun)?;
     stream.shutdown(std::net::Shutdown::Write)
 }
 
 /// One more turn of a session that nobody has open.
 fn resume(folder: &Path, session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
-    let found = Transcript::find(folder, &session.id).map(|mut transcript| untold(&mut transcript, order));
+    let found = Transcript::find(folder, &session.id)
+        .map(|mut transcript| untold(&mut transcript, order, |told| told == Told::Answered));
     let news = match found.transpose() {
         Ok(news) => news.unwrap_or_else(|| order.notices.clone()),
         Err(error) => return unreadable(&error),
@@ -351,7 +376,14 @@ mod tests {
         assert!(matches!(send(&order), Verdict::Failed(_)));
         let heard_now = heard().unwrap();
         assert!(heard_now.contains("n-3333333333") && !heard_now.contains("n-2222222222"), "{heard_now}");
-        // Nor does a session that was left get another turn for it.
+        // Nor does a session that was left get another turn for it, if it had one: it went on since.
+        let path = folder.path().join("projects/-w/s1.jsonl");
+        let late = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(
+            &path,
+            format!("{late}{{\"type\":\"assistant\",\"message\":{{\"model\":\"claude\"}}}}\n"),
+        )
+        .unwrap();
         let first = Order {
             notices: vec![order.notices[0].clone()],
             tried: order.tried.clone(),
@@ -379,7 +411,7 @@ mod tests {
             std::fs::write(&path, "").unwrap();
             let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
             let mut course = course.iter();
-            let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, || {
+            let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, KEEPS, || {
                 let status = match *course.next()? {
                     "says" => {
                         std::fs::write(&path, "n-2222222222").unwrap();
@@ -397,6 +429,60 @@ mod tests {
         assert_eq!(arrival(&["busy", "idle", "idle"]), Arrival::HeldBack);
         assert_eq!(arrival(&["idle"]), Arrival::HeldBack);
         assert_eq!(arrival(&["busy"]), Arrival::Left);
+    }
+
+    #[test]
+    fn a_message_that_is_kept_is_waited_for_as_long_as_anybody_is_woken() {
+        // Whoever gives up before lets the hooks tell what Claude Code is about to tell.
+        assert!(KEEPS.as_millis() >= u128::from(wake::LONGEST_MS.unsigned_abs()));
+        let (folder, _listener, entry, _) = silent();
+        let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+        let at_work = || Some(Entry { status: Some("busy".into()), ..silent().2 });
+        let mut arrival = |now: &mut dyn FnMut() -> Option<Entry>| {
+            arrives(&mut transcript, "n-2", Duration::ZERO, Duration::ZERO, now).unwrap()
+        };
+        assert_eq!(arrival(&mut { at_work }), Arrival::Kept);
+        // Another process by the same number has not got it.
+        let other = Entry { proc_start: Some("1".into()), ..silent().2 };
+        assert!(!other.is_of_same_process(&entry) && entry.is_of_same_process(&silent().2));
+    }
+
+    #[test]
+    fn one_more_turn_that_failed_was_none_though_it_left_our_words_in_the_transcript() {
+        let (folder, listener, entry, session) = silent();
+        listener.set_nonblocking(true).unwrap();
+        let path = folder.path().join("projects/-w/s1.jsonl");
+        let mut order = order();
+        order.tried = vec![order.notices[0].id.clone()];
+        let text = turn::compose(&order.notices, 0).text;
+        let ours = json!({ "type": "user", "sessionId": "s1", "message": { "content": text } });
+        let error = json!({ "type": "assistant", "sessionId": "s1", "isApiErrorMessage": true, "message": { "model": "<synthetic>" } });
+        let nobody = Surroundings::default();
+        for left in [format!("{ours}\n"), format!("{ours}\n{error}\n")] {
+            std::fs::write(&path, left).unwrap();
+            let verdict = resume(folder.path(), &session, &order, &nobody);
+            assert!(
+                matches!(&verdict, Verdict::Failed(why) if why.contains("not where")),
+                "it is to be run: {verdict:?}"
+            );
+        }
+        // Whoever opens the session after that is told as well.
+        let _ = send(&entry, folder.path(), &session, &order, Duration::from_millis(20));
+        assert!(listener.accept().is_ok());
+        let answer = json!({ "type": "assistant", "sessionId": "s1", "message": { "model": "claude" } });
+        std::fs::write(&path, format!("{ours}\n{error}\n{ours}\n{answer}\n")).unwrap();
+        assert!(matches!(resume(folder.path(), &session, &order, &nobody), Verdict::Delivered(_)));
+    }
+
+    #[test]
+    fn a_process_that_serves_its_socket_no_more_is_not_waited_for_and_costs_no_attempt() {
+        let (folder, _listener, entry, session) = silent();
+        let path = folder.path().join("hangs.sock");
+        let (_hangs, waiting) = socket::clogged(&path);
+        assert!(!waiting.is_empty());
+        let entry = Entry { messaging_socket_path: Some(path), ..entry };
+        let verdict = send(&entry, folder.path(), &session, &order(), Duration::from_millis(20));
+        assert!(matches!(&verdict, Verdict::NotNow(why) if why.contains("no more")), "{verdict:?}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod desktop;
 mod opencode;
 pub mod plain;
 mod program;
+mod socket;
 mod survey;
 mod tmux;
 mod trace;

@@ -1,7 +1,7 @@
 //! Traces that a session has left with its agent: whether there ever was one, as far as files tell.
 
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use homing_model::{Agent, Session};
 
@@ -24,11 +24,16 @@ pub fn has_traces(session: &Session, surroundings: &Surroundings) -> Option<bool
         }
         Agent::Codex => {
             let folder = surroundings.folder_of(session, codex::FOLDER)?;
-            let ending = format!("-{id}.jsonl");
+            let ending = ending(id);
             let mut left = MOST;
-            let found = ["sessions", "archived_sessions"]
-                .iter()
-                .any(|below| is_below(&folder.join(below), &ending, DEPTH, &mut left));
+            let found = ["sessions", "archived_sessions"].iter().any(|below| {
+                let mut found = false;
+                visit(&folder.join(below), &ending, DEPTH, &mut left, &mut |_| {
+                    found = true;
+                    false
+                });
+                found
+            });
             (found || left > 0).then_some(found)
         }
         Agent::Opencode | Agent::Gemini => None,
@@ -39,24 +44,51 @@ fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
     std::fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
-/// Whether a file with this ending is in a folder, or in one so many folders below it.
-fn is_below(folder: &Path, ending: &str, depth: usize, left: &mut usize) -> bool {
+/// How the file of a thread of Codex is called, at its end.
+fn ending(thread: &str) -> String {
+    format!("-{thread}.jsonl")
+}
+
+/// The files of a thread of Codex below its folder of sessions, as many as can be looked for.
+pub(super) fn of_thread(sessions: &Path, thread: &str) -> Vec<PathBuf> {
+    let (mut found, mut left) = (Vec::new(), MOST);
+    visit(sessions, &ending(thread), DEPTH, &mut left, &mut |path| {
+        found.push(path);
+        true
+    });
+    found
+}
+
+/// Shows the files with this ending that are in a folder, or in one so many folders below it, until `see` has seen enough. Folders that are kept
+/// elsewhere, and linked, count.
+fn visit(
+    folder: &Path,
+    ending: &str,
+    depth: usize,
+    left: &mut usize,
+    see: &mut impl FnMut(PathBuf) -> bool,
+) -> bool {
     for entry in entries(folder) {
         if *left == 0 {
             return false;
         }
         *left -= 1;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let found = if is_folder {
-            depth > 1 && is_below(&entry.path(), ending, depth - 1, left)
-        } else {
-            entry.file_name().to_str().is_some_and(|name| name.ends_with(ending))
+        let named = entry.file_name().to_str().is_some_and(|name| name.ends_with(ending));
+        let is_folder = match entry.file_type() {
+            Ok(kind) if kind.is_symlink() && !named => entry.path().is_dir(),
+            Ok(kind) => kind.is_dir(),
+            Err(_) => false,
         };
-        if found {
-            return true;
+        let goes_on = match (is_folder, named) {
+            (true, _) => depth <= 1 || visit(&entry.path(), ending, depth - 1, left, see),
+            (false, true) => see(entry.path()),
+            (false, false) => true,
+        };
+        if !goes_on {
+            return false;
         }
     }
-    false
+    true
 }
 
 #[cfg(test)]

@@ -304,6 +304,29 @@ pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: L
     assert_eq!((row.attempts, row.history[0].result.as_str()), (1, "at work"), "in the waker's own words");
 }
 
+/// Said and put off, then held for whoever had taken the entry, which begins the pauses anew: that it may have been told is known all the same.
+pub async fn p6_what_a_wake_may_have_told_stays_so_until_it_is_asked_for_again(store: Ledger) {
+    ended_for(&store, 1, &["wake", "inbox"], 1).await;
+    let said = async |millis: i64| {
+        let claims = store.claim(WAKE.into(), 9, at(millis + 1), at(millis)).await.expect("claimed");
+        claims.iter().map(|claim| (claim.said, claim.busy)).collect::<Vec<_>>()
+    };
+    assert_eq!(said(1).await, [(false, 0)], "nobody was given it");
+    assert_eq!(hand_over_to(&store, WAKE, 100, 75, 3).await, Some(1));
+    let later = 100_000;
+    assert_eq!(said(later).await, [(true, 1)]);
+    let taken = store.take(OWNER.into(), 9, at(later + 20), at(later + 10)).await.expect("taken");
+    assert_eq!(taken.len(), 1);
+    assert!(store.admit(WAKE.into(), TERMS, 9, at(later + 10)).await.expect("judged"));
+    assert_eq!(said(later + 10).await, [], "it waits for whoever has the entry");
+    assert_eq!(said(later + 30).await, [(true, 0)], "its pauses begin anew, and what was said was said");
+    assert_eq!(hand_over_to(&store, WAKE, 101, 3, later + 40).await, Some(1));
+    assert_eq!(said(later + HOUR).await, [(true, 0)], "a failed attempt may have told it too");
+    let row = deliveries(&store).await.pop().expect("a delivery");
+    store.redeliver(Redeliver::Delivery(row.id), Vec::new(), at(later + HOUR + 1)).await.expect("taken");
+    assert_eq!(said(later + HOUR + 2).await, [(false, 0)], "whoever asks for it again is told again");
+}
+
 /// Two tasks of one owner, from two sessions: each wake goes its own way, by the newest that is known of it.
 pub async fn p5_each_wake_goes_the_way_of_the_session_that_submitted(store: Ledger) {
     for (n, session, pid) in [(1, "s1", 7), (2, "s2", 8), (3, "s1", 9)] {

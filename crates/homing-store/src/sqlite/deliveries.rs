@@ -29,7 +29,7 @@ pub(super) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown, route, network, again \
+        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown, route, network, again, said \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND "
     };
@@ -177,6 +177,7 @@ fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
         created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
         busy: row.get(11).map_err(text)?,
         again: row.get(15).map_err(text)?,
+        said: row.get(16).map_err(text)?,
         notice: notice(row.get::<_, Option<String>>(10).map_err(text)?)?,
     })
 }
@@ -452,7 +453,7 @@ pub(super) fn redeliver(
         .collect::<rusqlite::Result<Vec<(i64, _, _)>>>()?;
     // The fence moves on: an attempt that is still under way settles nothing.
     let mut begin = conn.prepare_cached(
-        "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
+        "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, said = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
          held_until = CASE WHEN state = 'pending' AND held_until = ?3 THEN held_until END, \
          again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
     )?;

@@ -24,7 +24,7 @@ pub(super) fn hand_over(
         return Ok(None);
     }
     let mut give = conn.prepare_cached(
-        "UPDATE deliveries SET hook = ?3, held_until = ?4 WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
+        "UPDATE deliveries SET hook = ?3, held_until = ?4, said = 1 WHERE id = ?1 AND fence = ?2 AND state = 'pending'",
     )?;
     let mut ours = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND fence = ?2 AND state = 'pending')",

@@ -168,6 +168,7 @@ CREATE UNIQUE INDEX inbox_notice ON inbox (id);
 CREATE INDEX inbox_seq ON inbox (seq);
 
 -- again: 1 somebody asked for it again, 2 while a command has it. earlier: how many of the attempts were made before that.
+-- said: a command was given it and may have told it, whatever came of that; only to ask for it again takes that back.
 CREATE TABLE deliveries (
   seq        INTEGER PRIMARY KEY AUTOINCREMENT,
   id         TEXT NOT NULL UNIQUE,
@@ -185,6 +186,7 @@ CREATE TABLE deliveries (
   attempts   INTEGER NOT NULL DEFAULT 0,
   earlier    INTEGER NOT NULL DEFAULT 0,
   busy       INTEGER NOT NULL DEFAULT 0,
+  said       INTEGER NOT NULL DEFAULT 0,
   fence      INTEGER NOT NULL DEFAULT 0,
   next_at    INTEGER NOT NULL,
   held_until INTEGER,
