@@ -42,7 +42,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if options.off {
         context.block_on(async { Ok(context.client().turn_listener_off().await?) })?;
-        context.console.note("homing: nobody is served over HTTP any more, unless `[listener]` in config.toml says so: that counts again from the next start of the daemon");
+        context.console.note("homing: nobody is served over HTTP any more, until it is turned on again, or `[listener]` in config.toml is changed to say so");
         return Ok(exit_code::DONE);
     }
     if options.http {
