@@ -1,13 +1,14 @@
 //! H8: what a session hears is its own, and it hears it once.
 //!
 //! Twice is excused by a fact, and by nothing else: whoever told it was killed before it could mark it; no daemon answered between the word
-//! and its mark, or none answered in time; the agent's process ended before the session called again; or somebody asked for it again. A
-//! telling is held against every one before it, and each must be excused.
+//! and its mark, or none answered in time; the agent's process ended before the session called again; or somebody asked for it again; or a tool
+//! call that waits and the waiter in the background both saw the end come, and neither could know of the other (docs/guarantees.md). A telling
+//! is held against every one before it, and each must be excused.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::super::story::{Mark, Story, Telling};
+use super::super::story::{Call, Mark, Story, Telling};
 
 /// A hook gives a daemon so long to take its word; beyond it the mark may be missing.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -23,6 +24,8 @@ enum Reason {
     Slow,
     /// The agent's process that heard it is gone, and had not called again.
     AgentGone,
+    /// A tool call and a waiter of the same process both waited for it.
+    Together,
     /// Somebody asked for it.
     Asked,
 }
@@ -34,6 +37,7 @@ impl Reason {
             Self::DaemonAway => "no daemon for its mark",
             Self::Slow => "a mark that took too long",
             Self::AgentGone => "its agent gone",
+            Self::Together => "a tool and a waiter at once",
             Self::Asked => "asked for again",
         }
     }
@@ -118,13 +122,28 @@ fn is_touched(story: &Story, telling: &Telling) -> bool {
     telling.by.iter().any(|pid| story.killed.touched.contains(pid))
 }
 
+/// Whether one is the answer to a tool call that was under way when the other was said, in the same process.
+fn are_together(story: &Story, first: &Telling, second: &Telling) -> bool {
+    let (tool, other) = match (first.mark, second.mark) {
+        (Mark::Before, Mark::Until(_)) => (first, second),
+        (Mark::Until(_), Mark::Before) => (second, first),
+        _ => return false,
+    };
+    let is_its = |call: &&Call| Some(call.life) == tool.life && (call.began..=call.ended).contains(&tool.at);
+    let call = story.calls.iter().filter(is_its).min_by_key(|call| call.began);
+    tool.life == other.life && call.is_some_and(|call| (call.began..=call.ended).contains(&other.at))
+}
+
 /// Why it could be told again after `first`, if there was a reason.
 fn excuse(story: &Story, first: &Telling, second: &Telling) -> Option<Reason> {
+    if are_together(story, first, second) {
+        return Some(Reason::Together);
+    }
     let told = match first.mark {
         // A wake: its word counts when its shim has told how it ended.
-        Mark::Shim => {
-            return is_touched(story, first).then_some(Reason::TellerKilled);
-        }
+        Mark::Shim if is_touched(story, first) => return Some(Reason::TellerKilled),
+        Mark::Shim if story.killed.was_away(first.at, second.at) => return Some(Reason::DaemonAway),
+        Mark::Shim => return None,
         Mark::Killed => return Some(Reason::TellerKilled),
         Mark::Until(marked) if story.killed.was_away(first.at, marked) => return Some(Reason::DaemonAway),
         Mark::Until(marked) if marked.saturating_sub(first.at) > PATIENCE_NS => return Some(Reason::Slow),
@@ -142,7 +161,7 @@ fn excuse(story: &Story, first: &Telling, second: &Telling) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::story::{Asked, Away, Call};
+    use super::super::super::story::{Asked, Away};
     use super::super::check;
     use super::super::tests::{breaks, sound};
     use super::*;
@@ -223,6 +242,19 @@ mod tests {
             story.tellings.push(told(None, 30 * SECOND));
             asked(story, 15 * SECOND);
         });
+    }
+
+    #[test]
+    fn h8_a_tool_call_excuses_a_waiter_while_it_is_under_way_and_no_longer() {
+        let doctored = |story: &mut Story, waiter_at: u64, ended: u64| {
+            let tool = Telling { mark: Mark::Before, ..told(Some(1), 10 * SECOND) };
+            story.tellings = vec![tool, told(Some(1), waiter_at)];
+            story.calls = vec![Call { life: 1, began: 5 * SECOND, ended }];
+        };
+        breaks("H8", |story| doctored(story, 12 * SECOND, 11 * SECOND));
+        let mut story = sound();
+        doctored(&mut story, 12 * SECOND, 13 * SECOND);
+        assert!(doubles(&story).to_string().contains("a tool and a waiter at once 1"));
     }
 
     #[test]

@@ -69,36 +69,77 @@ async fn settle(pane: &Pane, path: &str, line: &str) {
     sleep(PASTE).await;
 }
 
+/// Whether the program that submitted is in the foreground and gets what is typed; if not, why.
+fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String> {
+    let Some((pid, takes_keys)) = look(pane, path) else {
+        return Err(format!("there is no pane {} now", pane.id));
+    };
+    match leader(pid) {
+        Some(found) if found.pid == expected.pid && found.start == expected.start => {}
+        Some(found) => {
+            return Err(format!(
+                "`{}` is in the foreground of pane {}, and no longer the `{}` that submitted",
+                found.name, pane.id, expected.name
+            ));
+        }
+        None => return Err(format!("nothing is in the foreground of pane {}", pane.id)),
+    }
+    if takes_keys { Ok(()) } else { Err(format!("somebody scrolls in pane {}", pane.id)) }
+}
+
 pub(super) async fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
     let path = &surroundings.path;
     let Some(expected) = &pane.program else {
         return Verdict::Failed(format!("what ran in pane {} was not recorded", pane.id));
     };
-    let Some((pid, takes_keys)) = look(pane, path) else {
-        return Verdict::NotNow(format!("there is no pane {} now", pane.id));
-    };
-    match leader(pid) {
-        Some(found) if found.pid == expected.pid && found.start == expected.start => {}
-        Some(found) => {
-            return Verdict::NotNow(format!(
-                "`{}` is in the foreground of pane {}, and no longer the `{}` that submitted",
-                found.name, pane.id, expected.name
-            ));
-        }
-        None => return Verdict::NotNow(format!("nothing is in the foreground of pane {}", pane.id)),
+    if let Err(why) = listens(pane, expected, path) {
+        return Verdict::NotNow(why);
     }
-    if !takes_keys {
-        return Verdict::NotNow(format!("somebody scrolls in pane {}", pane.id));
-    }
-    let line = turn::line(notices);
+    let line = harmless(&turn::line(notices));
     let typed = tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
     let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
     settle(pane, path, &line).await;
+    // Meanwhile it may have gone, or somebody has begun to scroll: then Enter would go to somebody else.
+    if let Err(why) = listens(pane, expected, path) {
+        return Verdict::NotNow(format!("{why}, since the line was typed"));
+    }
     // By itself, so that what reads a paste as one thing sees the end of it first.
     match tmux(pane, path, &["send-keys", "-t", &pane.id, "Enter"]) {
-        Some(ran) if ran.succeeded() => {
+        Some(ran) if ran.succeeded() => {}
+        Some(_) | None => return Verdict::Failed("tmux did not take the Enter key".to_owned()),
+    }
+    match foreground(pane, path) {
+        Some(found) if found.pid == expected.pid && found.start == expected.start => {
             Verdict::Delivered(format!("typed into pane {}, where `{}` still runs", pane.id, expected.name))
         }
-        Some(_) | None => Verdict::Failed("tmux did not take the Enter key".to_owned()),
+        Some(_) | None => Verdict::NotNow(format!("`{}` left pane {} just then", expected.name, pane.id)),
+    }
+}
+
+/// The line without anything that means something to a shell: should one take it after all, it finds no command of that name.
+fn harmless(line: &str) -> String {
+    let tame = |character| match character {
+        '`' | '"' => '\'',
+        ';' => ',',
+        '(' => '[',
+        ')' => ']',
+        '$' | '\\' | '&' | '|' | '<' | '>' | '#' | '!' | '*' | '?' | '{' | '}' | '~' => '_',
+        other => other,
+    };
+    line.chars().map(tame).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_that_takes_the_line_runs_nothing_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let foreign = r#"x" ; touch a; $(touch b) `touch c` | touch d && touch e > f ) # !! {g,h}"#;
+        let line = harmless(&format!("{} Task t-1 \"{foreign}\" matches `touch i`; see", turn::MARK));
+        let ran = Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output().unwrap();
+        assert!(!ran.status.success(), "{line}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
     }
 }

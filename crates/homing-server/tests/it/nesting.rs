@@ -31,6 +31,7 @@ const EXPECTED: &[(&str, &str)] = &[
     ("input", "HM0053"),
     ("attach", "HM0053"),
     ("resize", "HM0053"),
+    ("rerun", "HM0053"),
     ("progress", "HM0053"),
     ("complete", "HM0053"),
     ("heartbeat", "HM0053"),

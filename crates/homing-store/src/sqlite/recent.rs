@@ -125,7 +125,7 @@ mod tests {
             at: Timestamp::from_millis(0),
             task_id: None,
             owner: Some(if seq % 2 == 0 { "even" } else { "odd" }.to_owned()),
-            data: serde_json::Value::Null,
+            data: Value::Null,
         };
         let newest = *seqs.end();
         Events { events: seqs.map(event).collect(), cursor: newest, trimmed_to: 0, newest }
