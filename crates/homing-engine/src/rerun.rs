@@ -129,10 +129,10 @@ mod tests {
     use super::*;
     use crate::live::tests::record;
 
-    fn ran(spec: Spec, values: &[(&str, &str)]) -> Record {
+    fn ran(spec: &Spec, values: &[(&str, &str)]) -> Record {
         let values: Values = values.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let mut masks = Masks::new(7, &values, |name| spec.secrets.contains_key(name));
-        let (mut stored, volatile_secrets) = launch::storable(&spec);
+        let (mut stored, volatile_secrets) = launch::storable(spec);
         masks.cover_spec(&mut stored);
         Record { spec: stored, masks, volatile_secrets, ..record(Status::Failed) }
     }
@@ -157,7 +157,7 @@ mod tests {
         };
         let env = Values::from([("PWD".into(), "/elsewhere".into()), ("A".into(), "1".into())]);
         let request = RerunRequest { owner: Some("bob".into()), env: Some(env), ..RerunRequest::default() };
-        let again = again(&ran(spec.clone(), &[]), request, &Values::new()).unwrap();
+        let again = again(&ran(&spec, &[]), request, &Values::new()).unwrap();
         assert_eq!((again.argv, again.cwd, again.labels), (spec.argv, spec.cwd, spec.labels));
         assert_eq!((again.timeout_ms, again.owner.as_deref(), again.polled), (Some(5), Some("bob"), false));
         let env = again.env.unwrap();
@@ -169,7 +169,7 @@ mod tests {
     fn a_secret_is_given_anew_or_the_task_is_not_run() {
         let secrets = BTreeMap::from([("TOKEN".into(), Secret::Value("hunter22".into()))]);
         let spec = Spec { shell: Some("curl -H hunter22".into()), secrets, ..Spec::default() };
-        let record = ran(spec, &[("TOKEN", "hunter22")]);
+        let record = ran(&spec, &[("TOKEN", "hunter22")]);
         let refused = again(&record, RerunRequest::default(), &Values::new());
         assert!(matches!(refused, Err(Error::SecretsGone { names, .. }) if names == ["TOKEN"]));
         let secrets = BTreeMap::from([("TOKEN".into(), Secret::Value("another1".into()))]);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_value_that_only_has_the_same_name_does_not_get_into_the_command_line() {
         let spec = Spec { argv: vec!["deploy".into(), "production".into()], ..Spec::default() };
-        let record = ran(spec.clone(), &[("DB_PASSWORD", "production")]);
+        let record = ran(&spec, &[("DB_PASSWORD", "production")]);
         assert_ne!(record.spec.argv, spec.argv, "taken for a secret");
         let with = |value: &str| {
             let env = Values::from([("DB_PASSWORD".into(), value.into())]);

@@ -7,7 +7,7 @@ const LEFT: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
 fn ends_in_order(seat: Seat, code: i32) {
     let (ended, seen) = seat.ends();
-    let seen = String::from_utf8(seen).unwrap();
+    let seen = String::from_utf8(seen).expect("text");
     assert_eq!(ended, code, "{seen}");
     assert!(seen.ends_with(LEFT), "the terminal is given back: {seen:?}");
     assert_eq!(seen.matches(ENTERED).count(), 1);

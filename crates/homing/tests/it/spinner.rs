@@ -9,14 +9,18 @@ const CLEAR: &str = "\r\u{1b}[K";
 fn gated(home: &homing_testkit::Home, line: &str) -> String {
     for gate in ["gate1", "gate2"] {
         assert!(
-            std::process::Command::new("mkfifo").arg(home.scratch().join(gate)).status().unwrap().success()
+            std::process::Command::new("mkfifo")
+                .arg(home.scratch().join(gate))
+                .status()
+                .expect("a gate")
+                .success()
         );
     }
     line.replace("GATE1", "read x < gate1").replace("GATE2", "read x < gate2")
 }
 
 fn open(home: &homing_testkit::Home, gate: &str) {
-    std::fs::write(home.scratch().join(gate), "go\n").unwrap();
+    std::fs::write(home.scratch().join(gate), "go\n").expect("a gate");
 }
 
 #[test]
