@@ -157,7 +157,7 @@ mod tests {
         };
         let env = Values::from([("PWD".into(), "/elsewhere".into()), ("A".into(), "1".into())]);
         let request = RerunRequest { owner: Some("bob".into()), env: Some(env), ..RerunRequest::default() };
-        let again = again(&ran(&spec.clone(), &[]), request, &Values::new()).unwrap();
+        let again = again(&ran(&spec, &[]), request, &Values::new()).unwrap();
         assert_eq!((again.argv, again.cwd, again.labels), (spec.argv, spec.cwd, spec.labels));
         assert_eq!((again.timeout_ms, again.owner.as_deref(), again.polled), (Some(5), Some("bob"), false));
         let env = again.env.unwrap();
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_value_that_only_has_the_same_name_does_not_get_into_the_command_line() {
         let spec = Spec { argv: vec!["deploy".into(), "production".into()], ..Spec::default() };
-        let record = ran(&spec.clone(), &[("DB_PASSWORD", "production")]);
+        let record = ran(&spec, &[("DB_PASSWORD", "production")]);
         assert_ne!(record.spec.argv, spec.argv, "taken for a secret");
         let with = |value: &str| {
             let env = Values::from([("DB_PASSWORD".into(), value.into())]);

@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn every_argument_that_is_an_id_is_completed() {
-        let grammar = grammar();
+        let mut grammar = grammar();
+        grammar.build();
         let mut found = 0;
         for command in grammar.get_subcommands() {
             let is_id = |argument: &&clap::Arg| {

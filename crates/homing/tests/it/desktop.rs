@@ -26,22 +26,22 @@ impl Desktop {
                 return None;
             }
         }
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a desktop");
         let mut desktop = Self { folder, display: String::new(), programs: Vec::new() };
         let bus = format!("--address={}", desktop.bus());
         desktop.start(Command::new("dbus-daemon").args(["--session", "--nofork", "--nopidfile", &bus]));
         let shown = desktop.folder.path().join("display");
         let mut server = Command::new("Xvfb");
-        server
-            .args(["-displayfd", "1", "-nolisten", "tcp"])
-            .stdout(File::create(&shown).expect("a file for its number"));
+        server.args(["-displayfd", "1", "-nolisten", "tcp"]).stdout(File::create(&shown).expect("a desktop"));
         desktop.start(&mut server);
         let number =
             wait_for("a display", || fs::read_to_string(&shown).ok().filter(|text| text.ends_with('\n')));
         desktop.display = format!(":{}", number.trim());
-        wait_for("the bus", || desktop.folder.path().join("bus").exists().then_some(()));
+        wait_for("the bus", || {
+            fs::exists(desktop.folder.path().join("bus")).expect("a desktop").then_some(())
+        });
         let config = desktop.folder.path().join("dunstrc");
-        fs::write(&config, "").expect("a configuration");
+        fs::write(&config, "").expect("a desktop");
         let mut dunst = desktop.around(Command::new("dunst"));
         dunst.arg("-conf").arg(&config).stdout(Stdio::null());
         desktop.start(&mut dunst);
@@ -63,17 +63,15 @@ impl Desktop {
     }
 
     fn start(&mut self, command: &mut Command) {
-        self.programs
-            .push(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is installed"));
+        self.programs.push(command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a desktop"));
     }
 
     /// What was shown, from the newest on.
     fn history(&self) -> Value {
-        let closed =
-            self.around(Command::new("dunstctl")).arg("close-all").status().expect("it is installed");
+        let closed = self.around(Command::new("dunstctl")).arg("close-all").status().expect("a desktop");
         assert!(closed.success());
-        let history = self.around(Command::new("dunstctl")).arg("history").output().expect("it is installed");
-        let history: Value = serde_json::from_slice(&history.stdout).expect("JSON");
+        let history = self.around(Command::new("dunstctl")).arg("history").output().expect("a desktop");
+        let history: Value = serde_json::from_slice(&history.stdout).expect("a desktop");
         history["data"][0].clone()
     }
 }

@@ -19,12 +19,12 @@ fn the_list_follows_what_happens_and_a_key_ends_it() {
     let mut seat = Seat::take(&home, (80, 24), &[], &["list", "--watch"]);
     let empty = seat.sees("no tasks");
     assert!(seat.sees(ENTERED) <= empty);
+    let gate = home.scratch().join("gate");
+    assert!(std::process::Command::new("mkfifo").arg(&gate).status().unwrap().success());
     let id = home.submit(&["--name", "build"], "read x < gate; exit 3");
-    assert!(
-        std::process::Command::new("mkfifo").arg(home.scratch().join("gate")).status().unwrap().success()
-    );
     let begun = seat.sees_after(empty, &id);
     seat.sees_after(empty, "build: read x");
+    std::fs::write(gate, "go\n").unwrap();
     let _ = home.ended(&id);
     let ended = seat.sees_after(begun, "failed");
     home.kill(home.daemon_pid());
@@ -62,7 +62,7 @@ fn it_fits_the_terminal_also_after_that_was_resized() {
     let seen = String::from_utf8(seat.seen()).unwrap();
     let frame = &seen[seen.rfind("\u{1b}[H").unwrap()..];
     assert_eq!(frame.matches("\r\n").count(), 4, "{frame:?}");
-    seat.resize((100, 24));
+    seat.resize((120, 24));
     let at = seat.sees_after(first, "q or Ctrl-C ends this");
     let seen = seat.seen();
     let frame = String::from_utf8_lossy(&seen[first..at]).into_owned();

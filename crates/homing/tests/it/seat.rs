@@ -106,6 +106,14 @@ impl Seat {
     }
 }
 
+/// A test that fails leaves nobody behind: who watches a home starts its daemon again.
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn resize(terminal: &impl std::os::fd::AsFd, (columns, rows): (u16, u16)) {
     let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(terminal, size).expect("a terminal");

@@ -4,25 +4,33 @@ use super::seat::Seat;
 
 const CLEAR: &str = "\r\u{1b}[K";
 
-/// A line that waits for a gate, so that a test decides when the task goes on.
+/// A line that waits for gates, each opened once, so that a test decides when the task goes on. A second reader of one gate could find its first
+/// writer still there, and go through.
 fn gated(home: &homing_testkit::Home, line: &str) -> String {
-    let gate = home.scratch().join("gate");
-    assert!(std::process::Command::new("mkfifo").arg(&gate).status().expect("mkfifo is there").success());
-    line.replace("GATE", "read x < gate")
+    for gate in ["gate1", "gate2"] {
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(home.scratch().join(gate))
+                .status()
+                .expect("a gate")
+                .success()
+        );
+    }
+    line.replace("GATE1", "read x < gate1").replace("GATE2", "read x < gate2")
 }
 
-fn open(home: &homing_testkit::Home) {
-    std::fs::write(home.scratch().join("gate"), "go\n").expect("somebody reads");
+fn open(home: &homing_testkit::Home, gate: &str) {
+    std::fs::write(home.scratch().join(gate), "go\n").expect("a gate");
 }
 
 #[test]
 fn a_wait_shows_the_time_and_the_progress_and_leaves_nothing_behind() {
     let home = super::home();
     let program = home.program().display().to_string();
-    let line = gated(&home, &format!("'{program}' progress 40 linking; GATE; exit 3"));
+    let line = gated(&home, &format!("'{program}' progress 40 linking; GATE1; exit 3"));
     let seat = Seat::take(&home, (60, 24), &[], &["run", "--wait", "-c", &line]);
     seat.sees("40 % linking");
-    open(&home);
+    open(&home, "gate1");
     let (code, seen) = seat.ends();
     let seen = String::from_utf8(seen).unwrap();
     assert_eq!(code, 3);
@@ -38,15 +46,15 @@ fn a_wait_shows_the_time_and_the_progress_and_leaves_nothing_behind() {
 #[test]
 fn output_takes_its_place_and_a_question_is_left_alone() {
     let home = super::home();
-    let line = gated(&home, "echo one; GATE; printf 'name? '; GATE; echo; echo two");
+    let line = gated(&home, "echo one; GATE1; printf 'name? '; GATE2; echo; echo two");
     let seat = Seat::take(&home, (60, 24), &[], &["exec", "-c", &line]);
     let first = seat.sees("one\r\n");
     let turning = seat.sees_after(first, "running");
-    open(&home);
+    open(&home, "gate1");
     let asked = seat.sees_after(turning, "name? ");
     let seen = String::from_utf8(seat.seen()).unwrap();
     assert!(seen[..asked].ends_with(&format!("{CLEAR}name? ")), "{seen:?}");
-    open(&home);
+    open(&home, "gate2");
     let (code, seen) = seat.ends();
     assert_eq!(code, 0);
     assert_eq!(
