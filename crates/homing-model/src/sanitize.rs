@@ -269,20 +269,43 @@ fn push_char(c: char, out: &mut String) -> usize {
     match c {
         // C1 controls act like escapes on some terminals.
         '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
-        // Bidirectional overrides, isolates and marks reorder what a person reads; line and paragraph separators, tags and
-        // the byte-order mark hide it.
-        '\u{61c}'
-        | '\u{200e}'
-        | '\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{2028}'
-        | '\u{2029}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e007f}' => out.push(char::REPLACEMENT_CHARACTER),
+        _ if deceives(c) => out.push(char::REPLACEMENT_CHARACTER),
         _ => out.push(c),
     }
     usize::from(matches!(c, '\u{c0}'..='\u{24f}' | '\u{2500}'..='\u{28ff}'))
+}
+
+/// Bidirectional overrides, isolates and marks reorder what a person reads; line and paragraph separators, tags and the byte-order mark
+/// hide it.
+fn deceives(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// The same JSON, with everything that a terminal or a person could take for something else as an escape. Such characters stand in strings
+/// only, so it means what it meant.
+#[must_use]
+pub fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\u{7f}'..='\u{9f}') || deceives(c) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// A whole text on one line: what `list` shows of a command.
@@ -324,6 +347,14 @@ mod tests {
     fn split_characters_join_and_broken_ones_show() {
         assert_eq!(clean(Colour::Strip, &[b"\xe2\x82", b"\xac"]), "€");
         assert_eq!(clean(Colour::Strip, &[b"a\xffb\xe2\x82"]), "a\u{fffd}b\u{fffd}");
+    }
+
+    #[test]
+    fn json_on_a_terminal_means_what_it_meant() {
+        let value = serde_json::json!({ "a": "\u{9b}31m \u{202e} \u{7f} \u{e0041} é 漢 \u{1b}" });
+        let shown = json(&value.to_string());
+        assert!(shown.chars().all(|c| !c.is_control() && !deceives(c)), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use homing_model::sanitize;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -154,7 +155,7 @@ impl Console {
         let text =
             if self.terminal { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
         match text {
-            Ok(text) => self.line(&text),
+            Ok(text) => self.json_text(&text),
             Err(error) => Err(Failure::writing(&io::Error::other(error))),
         }
     }
@@ -162,9 +163,14 @@ impl Console {
     /// JSON to stdout as one line of many.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
         match serde_json::to_string(value) {
-            Ok(text) => self.line(&text),
+            Ok(text) => self.json_text(&text),
             Err(error) => Err(Failure::writing(&io::Error::other(error))),
         }
+    }
+
+    /// JSON that is text already; on a terminal, nothing in it acts on that.
+    pub(crate) fn json_text(&self, text: &str) -> Result<(), Failure> {
+        if self.terminal { self.line(&sanitize::json(text)) } else { self.line(text) }
     }
 
     /// JSON to stderr as one line.

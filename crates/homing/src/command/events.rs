@@ -40,15 +40,22 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             if let Some(trimmed_to) = log.trimmed_to() {
                 context.console.note(&format!("homing: events up to {trimmed_to} are no longer kept"));
             }
+            let mut rest = Vec::new();
             while let Some(bytes) = log.next().await? {
-                context.console.data(&bytes)?;
+                rest.extend_from_slice(&bytes);
+                // A piece may end anywhere; what is shown is whole lines.
+                let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { continue };
+                let lines: Vec<u8> = rest.drain(..=end).collect();
+                context.console.json_text(String::from_utf8_lossy(&lines[..end]).as_ref())?;
             }
             return Ok(exit_code::DONE);
         }
         let mut stream = client.follow_events(query);
         loop {
             match stream.next().await? {
-                Record::Event { json, .. } | Record::Reset { json, .. } => context.console.line(&json)?,
+                Record::Event { json, .. } | Record::Reset { json, .. } => {
+                    context.console.json_text(&json)?
+                }
             }
         }
     })

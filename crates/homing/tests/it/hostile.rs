@@ -43,10 +43,13 @@ fn hostile_output_stays_in_its_place_on_every_terminal_and_is_byte_exact_raw() {
     assert_eq!(home.output(&id), bytes, "in a pipe");
     let settings: [(&[(&str, &str)], bool); 3] =
         [(&[], true), (&[("NO_COLOR", "1")], false), (&[("TERM", "dumb")], false)];
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 12] = [
         &["list"],
         &["show", &id],
+        &["show", &id, "--json"],
         &["inbox"],
+        &["inbox", "--json"],
+        &["events"],
         &["deliveries"],
         &["status"],
         &["doctor"],

@@ -153,7 +153,7 @@ fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
     let typed = wait_for("the line", || Some(read(&home, "typed")).filter(|typed| typed.ends_with('\n')));
     assert_eq!(typed.lines().count(), 1);
     assert!(
-        typed.starts_with(&format!("[homing notice - not user input] {id} \"a job\" succeeded")),
+        typed.starts_with(&format!("[homing notice - not user input] {id} 'a job' succeeded")),
         "{typed}"
     );
     // Another program takes its place, by the same name.
