@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         loop {
             match stream.next().await? {
                 Record::Event { json, .. } | Record::Reset { json, .. } => {
-                    context.console.json_text(&json)?
+                    context.console.json_text(&json)?;
                 }
             }
         }
