@@ -92,8 +92,9 @@ fn the_panel_shows_start_output_and_end_and_is_right_again_after_the_daemon_was_
 #[test]
 fn a_task_is_looked_at_stopped_and_acknowledged_by_keys() {
     let home = super::home();
-    let Some(pane) = Pane::open(&home, "--filter wanted") else { return };
     let foreign = home.submit(&["--name", "else"], "true");
+    let _ = home.ended(&foreign);
+    let Some(pane) = Pane::open(&home, "--filter wanted") else { return };
     let id = home.submit(&["--name", "wanted"], "echo out; echo err >&2; exec sleep 600");
     pane.shows(&[&id, "● running"]);
     assert!(!pane.screen().contains(&foreign), "what the filter leaves out");
