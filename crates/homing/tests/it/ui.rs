@@ -13,6 +13,8 @@ struct Pane {
 impl Pane {
     /// None where there is no tmux. What the shell says afterwards shows how the terminal was left.
     fn open(home: &Home, options: &str) -> Option<Self> {
+        // A daemon that is being started by two at once is another story.
+        let _ = home.cli(["daemon", "start"]);
         let tmux = Tmux::new(home.scratch())?;
         let line = format!(
             "unset HOMING_TASK_ID HOMING_OWNER; HOMING_HOME='{}' LC_ALL=C.UTF-8 '{}' ui {options}; echo \"left with $?\"; stty -a; exec cat",
