@@ -13,6 +13,7 @@ mod idle;
 mod latency;
 mod listing;
 mod notices;
+mod page;
 mod panel;
 mod peers;
 mod pipeline;
@@ -76,7 +77,7 @@ fn main() -> Result<()> {
         ["race", rest @ ..] => race::main(rest),
         [program, only @ ..] => measure(program.as_ref(), only),
         [] => anyhow::bail!(
-            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|agents|adopt|panel]…"
+            "usage: homing-bench PATH-OF-HOMING [throughput|submit|latency|idle|list|output|notices|agents|adopt|panel|page]…"
         ),
     }
 }
@@ -120,6 +121,9 @@ fn measure(program: &std::path::Path, only: &[&str]) -> Result<()> {
     }
     if wanted("panel") {
         panel::measure(&bench, &runtime, &mut report)?;
+    }
+    if wanted("page") {
+        page::measure(&bench, &mut report)?;
     }
     report.print();
     Ok(())

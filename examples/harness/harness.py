@@ -63,7 +63,7 @@ class Daemon:
     def events(self):
         """Server-sent events, from the oldest that is kept. After a break it goes on behind the last one that was seen: none is missed
         and none comes twice. A break that outlives the log brings `reset`, with the tasks as they are."""
-        after = None
+        after = coming = None
         while True:
             start = {"last-event-id": after} if after else {}
             begin = "" if after else "&from=oldest"
@@ -72,8 +72,9 @@ class Daemon:
                     for line in stream:
                         field, _, value = line.decode().rstrip("\n").partition(": ")
                         if field == "id":
-                            after = value
-                        elif field == "data" and value:
+                            coming = value
+                        elif field == "data" and line.endswith(b"\n"):
+                            after = coming  # not before the event is here
                             yield json.loads(value)
             except (OSError, http.client.HTTPException):
                 time.sleep(0.1)

@@ -82,6 +82,7 @@ class Daemon {
    */
   async *events(): AsyncGenerator<Event> {
     let after = "";
+    let coming = "";
     for (;;) {
       const begin = after ? "" : "&from=oldest";
       const start = after ? { "last-event-id": after } : {};
@@ -92,8 +93,11 @@ class Daemon {
           const lines = (rest + piece).split("\n");
           rest = lines.pop() ?? "";
           for (const line of lines) {
-            if (line.startsWith("id: ")) after = line.slice(4);
-            else if (line.startsWith("data: ")) yield JSON.parse(line.slice(6));
+            if (line.startsWith("id: ")) coming = line.slice(4);
+            else if (line.startsWith("data: ")) {
+              after = coming; // not before the event is here
+              yield JSON.parse(line.slice(6));
+            }
           }
         }
       } catch {

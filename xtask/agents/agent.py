@@ -58,7 +58,12 @@ class Agent:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        if failure:
+            try:
+                print(f"   kept in {self.lab.keep(self.model.requests)}", flush=True)
+            except Exception as error:  # The failure itself matters more.
+                print(f"   nothing could be kept: {error}", flush=True)
         self.lab.close()
         self.model.close()
 

@@ -111,6 +111,25 @@ class Lab:
         self.tmux("set-option", "-t", name, "remain-on-exit", "on", check=False)
         return Terminal(self, name)
 
+    # -- what is kept of a check that failed --------------------------------------------------------------------------------------
+
+    def keep(self, requests):
+        """Keeps what whoever looks for the cause needs: screens, what the model was told and when, homing's view, and files that agents wrote."""
+        kept = AGENTS / "failures" / self.folder.name
+        kept.mkdir(parents=True, exist_ok=True)
+        for name in self.tmux("list-sessions", "-F", "#{session_name}", check=False).stdout.split():
+            (kept / f"screen-{name}.txt").write_text(Terminal(self, name).screen())
+        told = [f"=== {each.at:.3f} {each.api} {each.session}\n{each.told}\n" for each in requests]
+        (kept / "model.txt").write_text("\n".join(told))
+        for words in (["list", "--all"], ["deliveries"], ["status"], ["inbox"]):
+            (kept / f"homing-{words[0]}.json").write_text(self.homing(*words, "--json", check=False).stdout)
+        for path in self.folder.glob("**/*"):
+            if path.suffix in (".jsonl", ".log", ".json") and path.is_file() and path.stat().st_size < 4 << 20:
+                place = kept / "files" / path.relative_to(self.folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
+        return kept
+
     # -- the end ----------------------------------------------------------------------------------------------------------------
 
     def close(self):

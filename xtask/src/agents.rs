@@ -2,9 +2,10 @@
 //!
 //! Opt-in, because it downloads more than a gigabyte and takes minutes. The programs come from npm, at the versions that are pinned here, into
 //! `target/agents`; a run installs what is missing and nothing else. Then `xtask/agents/run.py` tries each in a home of its own, with an empty
-//! environment, a dummy key and, where the kernel lets us, a network that is loopback alone.
+//! environment, a dummy key and, where the kernel lets us, a network that is loopback alone. What is tried is a copy of the program: a build that
+//! somebody makes meanwhile changes nothing under a run, and one run nothing under another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result};
@@ -28,12 +29,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let folder = step::target()?.join("agents");
     step::timed("agents", || install(&folder))?;
     step::timed("homing", || step::run(&mut step::cargo(&["build", "--package", "homing"])))?;
+    let tried = copy(&folder)?;
     step::announce("checks");
     let mut checks = alone();
     checks.args(["python3", "-B"]).arg(step::root().join("xtask/agents/run.py")).args(arguments);
-    checks.env("HOMING_LAB_AGENTS", &folder).env("HOMING_LAB_BINARY", step::target()?.join("debug/homing"));
+    checks.env("HOMING_LAB_AGENTS", &folder).env("HOMING_LAB_BINARY", tried.join("homing"));
     let status = step::status(&mut checks)?;
+    std::fs::remove_dir_all(&tried).context("the copy of homing could not be removed")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A folder with a copy of homing, for this run alone.
+fn copy(folder: &Path) -> Result<PathBuf> {
+    let tried = folder.join(format!("tried-{}", std::process::id()));
+    std::fs::create_dir_all(&tried).with_context(|| format!("{} could not be made", tried.display()))?;
+    std::fs::copy(step::target()?.join("debug/homing"), tried.join("homing"))
+        .context("homing could not be copied")?;
+    Ok(tried)
 }
 
 /// Installs what is pinned, unless just that is there.

@@ -43,7 +43,7 @@ fn hand_over(arguments: &[&str], rest: &[String]) -> Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `cargo xtask bench [throughput|submit|latency|idle|list|output|notices|agents|adopt]…`.
+/// `cargo xtask bench [throughput|submit|latency|idle|list|output|notices|agents|adopt|panel|page]…`.
 pub(crate) fn run(rest: &[String]) -> Result<ExitCode> {
     hand_over(&[], rest)
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::step;
 
 /// The files that `documents` writes.
-const FILES: &[&str] = &["openapi.json", "errors.md"];
+const FILES: &[&str] = &["openapi.json", "api.md", "errors.md", "config.md", "config.default.toml"];
 
 /// Writes them into `docs/`, and the lists of tests in `guarantees.md`, which its own test checks.
 pub(crate) fn run(_arguments: &[String]) -> Result<ExitCode> {
@@ -20,10 +20,10 @@ pub(crate) fn run(_arguments: &[String]) -> Result<ExitCode> {
         crate::guarantees::write()?;
         write(&docs)?;
         // Its own test compares them otherwise, so there is nothing to do for `check`.
-        let manual = ["test", "-q", "-p", "homing", "--bin", "homing", "man::"];
+        let manual = ["test", "-q", "-p", "homing", "--bin", "homing", "--", "man::", "reference::"];
         step::run(step::cargo(&manual).env("HOMING_WRITE_MAN", "1"))
     })?;
-    for file in FILES.iter().chain(&["guarantees.md", "man/"]) {
+    for file in FILES.iter().chain(&["guarantees.md", "cli.md", "man/"]) {
         println!("   docs/{file}");
     }
     Ok(ExitCode::SUCCESS)

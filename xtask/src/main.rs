@@ -7,8 +7,12 @@
 
 mod agents;
 mod bench;
+mod deny;
+mod dist;
 mod generate;
 mod guarantees;
+mod packages;
+mod record;
 mod step;
 mod test;
 mod tools;
@@ -28,13 +32,18 @@ struct Task {
 const TASKS: &[Task] = &[
     Task {
         name: "test",
-        about: "formatting, lints, generated files, a short soak and sweep, all tests",
+        about: "formatting, lints, dependencies, generated files, a short soak and sweep, all tests",
         run: test::run,
     },
     Task {
         name: "generate",
-        about: "write what docs/ says of the code: openapi.json, errors.md, the lists in guarantees.md",
+        about: "write what docs/ says of the code: openapi.json, api.md, errors.md, cli.md, man/, the lists in guarantees.md",
         run: generate::run,
+    },
+    Task {
+        name: "record",
+        about: "run the samples of the book and write down what they print: README.md, docs/, docs/session.svg",
+        run: record::run,
     },
     Task { name: "bench", about: "figures against baselines in the same run, as one table", run: bench::run },
     Task {
@@ -42,6 +51,17 @@ const TASKS: &[Task] = &[
         about: "random `kill -9`, 500 times, as many as asked or for `--minutes N`, then a check of the history; \
                 `--webhooks 200` and `--events 10000` do one thing only",
         run: bench::soak,
+    },
+    Task {
+        name: "deny",
+        about: "licences, bans and sources of all dependencies, by deny.toml",
+        run: deny::run,
+    },
+    Task {
+        name: "dist",
+        about: "a Debian package, a tarball and their checksums in target/dist/out, tried; `--binary PATH` packs that \
+                program, `--check-reproducible` builds twice and compares",
+        run: dist::run,
     },
     Task { name: "race", about: "stop against the natural end, a thousand times", run: bench::race },
     Task {

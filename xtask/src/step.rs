@@ -56,7 +56,12 @@ pub(crate) fn status(command: &mut Command) -> Result<ExitStatus> {
 }
 
 /// A command as one would type it.
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a variable of the environment has a value.
+pub(crate) fn is_set(variable: &str) -> bool {
+    std::env::vars_os().any(|(name, value)| name == variable && !value.is_empty())
 }

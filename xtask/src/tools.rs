@@ -34,6 +34,12 @@ const TOOLS: &[Tool] = &[
         package: "python3",
         without: "callers under a seccomp filter, odd programs as tasks",
     },
+    Tool {
+        program: "systemd-analyze",
+        package: "systemd",
+        without: "the service, under a real service manager",
+    },
+    Tool { program: "curl", package: "curl", without: "the samples of the book that call the API" },
     Tool { program: "dbus-daemon", package: "dbus-daemon", without: "notifications on a real desktop" },
     Tool { program: "Xvfb", package: "xvfb", without: "notifications on a real desktop" },
     Tool { program: "dunst", package: "dunst", without: "notifications on a real desktop" },
@@ -41,8 +47,9 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "npm",
         package: "npm",
-        without: "webhooks by the published verifier for Node, MCP by its conformance suite",
+        without: "webhooks by the published verifier for Node, MCP by its conformance suite, the page in a browser",
     },
+    Tool { program: "chromium", package: "chromium", without: "the page in a browser" },
 ];
 
 /// Makes sure of everything that can be made sure of.
@@ -96,7 +103,8 @@ fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file())
 }
 
-fn is_root() -> bool {
+/// Whether we are root.
+pub(crate) fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 

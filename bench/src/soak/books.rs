@@ -168,6 +168,12 @@ fn delivery(row: &Value) -> Delivery {
         target: if target.starts_with("exec:") { "exec".to_owned() } else { target },
         state: text(&row["state"]),
         attempts: row["history"].as_array().map_or(0, Vec::len),
+        results: row["history"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|tried| format!("{}: {}", text(&tried["at"]), text(&tried["result"])))
+            .collect(),
         reason: text(&row["reason"]),
     }
 }

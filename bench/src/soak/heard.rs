@@ -1,14 +1,17 @@
 //! What the sessions of a soak heard, from the files that their calls left.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde_json::Value;
 
 use super::field::Field;
 use super::load::SESSIONS;
-use super::story::{Mark, Notice, Telling, nanos};
+use super::story::{Came, Mark, Notice, Telling, nanos};
+
+/// In nanoseconds.
+const MS: u64 = 1_000_000;
 
 /// All of it; and the numbers of tool calls whose answer nobody heard.
 #[derive(Debug, Default)]
@@ -37,6 +40,7 @@ pub(crate) fn all(field: &Field, ends: &BTreeMap<&str, &str>) -> Result<Heard> {
                     owner: session.replacen('-', ":", 1),
                     life: None,
                     at,
+                    came: Came::HandedOver,
                     mark: Mark::Shim,
                     by,
                 };
@@ -44,14 +48,27 @@ pub(crate) fn all(field: &Field, ends: &BTreeMap<&str, &str>) -> Result<Heard> {
             }
             ["hook" | "waiter", session, life, _] => {
                 let one = telling(field, session, life, at, &entry.path());
-                heard.tellings.extend(notices(&text).map(|notice| Telling { notice, ..one.clone() }));
+                let diary = Diary::read(&entry.path());
+                heard
+                    .tellings
+                    .extend(notices(&text).map(|notice| diary.adds(Telling { notice, ..one.clone() })));
             }
             [mcp, session, life, _] if mcp.starts_with("mcp-") => {
                 let number = mcp.trim_start_matches("mcp-").parse().unwrap_or(SESSIONS);
                 match ended(&text).and_then(|task| ends.get(task.as_str()).copied()) {
                     Some(notice) => {
                         let one = telling(field, session, life, at, &entry.path());
-                        heard.tellings.push(Telling { notice: notice.to_owned(), mark: Mark::Before, ..one });
+                        // What it says is written down just before it is asked.
+                        let said = std::fs::metadata(beside(&entry.path(), ".said"))
+                            .and_then(|meta| meta.modified());
+                        let came = said
+                            .map_or(Came::Unknown, |said| Came::Answered { began: nanos(said), own: true });
+                        heard.tellings.push(Telling {
+                            notice: notice.to_owned(),
+                            came,
+                            mark: Mark::Before,
+                            ..one
+                        });
                     }
                     None => heard.unheard.push(number),
                 }
@@ -64,9 +81,7 @@ pub(crate) fn all(field: &Field, ends: &BTreeMap<&str, &str>) -> Result<Heard> {
 }
 
 fn telling(field: &Field, session: &str, life: &str, at: u64, file: &Path) -> Telling {
-    let mut end = file.as_os_str().to_owned();
-    end.push(".end");
-    let end = std::fs::read_to_string(end).unwrap_or_default();
+    let end = std::fs::read_to_string(beside(file, ".end")).unwrap_or_default();
     // Whoever ended by itself had time to mark it, whatever its code; above 128 it was killed.
     let ended = end.trim().split_once(' ').filter(|(code, _)| code.parse().is_ok_and(|code: u32| code < 128));
     let ended = ended.and_then(|(_, at)| at.parse().ok());
@@ -75,8 +90,50 @@ fn telling(field: &Field, session: &str, life: &str, at: u64, file: &Path) -> Te
         owner: field.sessions.owner(session.parse().unwrap_or(u64::MAX)).to_owned(),
         life: life.parse().ok(),
         at,
-        mark: ended.map_or(Mark::Killed, Mark::Until),
+        came: Came::Unknown,
+        mark: ended.map_or(Mark::Killed, Mark::Unheard),
         by: Vec::new(),
+    }
+}
+
+/// A file that belongs to another.
+fn beside(file: &Path, kind: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(kind);
+    name.into()
+}
+
+/// What a hook noted of itself: its step, when, and the notices that it was about.
+#[derive(Debug, Default)]
+struct Diary(Vec<(String, u64, Vec<String>)>);
+
+impl Diary {
+    fn read(file: &Path) -> Self {
+        let text = std::fs::read_to_string(beside(file, ".diary")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let ids = |line: &Value| {
+            let ids = line["ids"].as_array().into_iter().flatten();
+            ids.filter_map(|id| id.as_str().map(str::to_owned)).collect()
+        };
+        Self(
+            lines
+                .filter_map(|line| {
+                    Some((line["step"].as_str()?.to_owned(), line["at_ms"].as_u64()?, ids(&line)))
+                })
+                .collect(),
+        )
+    }
+
+    /// Puts in what it says of a telling. Its clock shows milliseconds: what is to be late is taken as late.
+    fn adds(&self, telling: Telling) -> Telling {
+        let took = self.0.iter().position(|(step, _, ids)| step == "took" && ids.contains(&telling.notice));
+        let Some(took) = took else { return telling };
+        let given = (self.0[took].1 + 1) * MS;
+        let asked =
+            self.0[..took].iter().rev().find(|(step, ..)| step == "asks").map_or(given, |asks| asks.1 * MS);
+        let marked =
+            self.0[took..].iter().find(|(step, ..)| step == "marked").map(|marked| (marked.1 + 1) * MS);
+        Telling { came: Came::Taken { asked, given }, mark: marked.map_or(telling.mark, Mark::By), ..telling }
     }
 }
 

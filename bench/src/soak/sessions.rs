@@ -172,7 +172,7 @@ impl<'a> Life<'a> {
         let input = json!({ "session_id": self.known.id, "hook_event_name": event, "source": "resume" });
         let (homing, agent) = (self.homing(), self.known.agent);
         let line = format!(
-            "( {homing} hook {agent} {event} > {file} <<< '{input}'; echo $? $(date +%s%N) > {file}.end )"
+            "( HOMING_HOOK_DIARY={file}.diary {homing} hook {agent} {event} > {file} <<< '{input}'; echo $? $(date +%s%N) > {file}.end )"
         );
         self.calls(&line, is_killed);
     }
@@ -183,7 +183,7 @@ impl<'a> Life<'a> {
         let input = json!({ "session_id": self.known.id });
         let (homing, agent) = (self.homing(), self.known.agent);
         let _ = self.has(&format!(
-            "( {homing} hook {agent} rewake 2> {file} > /dev/null <<< '{input}'; echo $? $(date +%s%N) > {file}.end ) &"
+            "( HOMING_HOOK_DIARY={file}.diary {homing} hook {agent} rewake 2> {file} > /dev/null <<< '{input}'; echo $? $(date +%s%N) > {file}.end ) &"
         ));
     }
 

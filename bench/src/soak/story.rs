@@ -119,6 +119,8 @@ pub(crate) struct Delivery {
     pub(crate) state: String,
     /// In its history.
     pub(crate) attempts: usize,
+    /// What each of them came to.
+    pub(crate) results: Vec<String>,
     /// Why it waits or was given up.
     pub(crate) reason: String,
 }
@@ -212,6 +214,8 @@ pub(crate) struct Telling {
     pub(crate) life: Option<u64>,
     /// When it was said.
     pub(crate) at: u64,
+    /// When whoever said it had it in hand.
+    pub(crate) came: Came,
     /// When the ledger has it that this was told.
     pub(crate) mark: Mark,
     /// Processes on whose way it came.
@@ -223,12 +227,37 @@ pub(crate) struct Telling {
 pub(crate) enum Mark {
     /// Before it was said: the answer of a tool call.
     Before,
-    /// Between the word and this moment, at which whoever said it had ended by itself: a hook, a waiter.
-    Until(u64),
+    /// After it was said, and by this moment: a hook, a waiter, which heard that it is so.
+    By(u64),
+    /// Perhaps never: whoever said it had ended by itself at this moment, and had not heard that it is so.
+    Unheard(u64),
     /// Perhaps never: whoever said it was killed first.
     Killed,
     /// Once the shim of the program that woke the session has told how that ended.
     Shim,
+}
+
+/// How something came to whoever said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// A hook took it from the inbox: when it asked, and when it had it.
+    Taken {
+        /// The lease began after this,
+        asked: u64,
+        /// and before this.
+        given: u64,
+    },
+    /// A tool call that began then was answered with it.
+    Answered {
+        /// When the call was made.
+        began: u64,
+        /// Whether the call made the task itself, so that nobody can have had its end before.
+        own: bool,
+    },
+    /// A wake was given it.
+    HandedOver,
+    /// Not known: whoever said it kept no diary.
+    Unknown,
 }
 
 /// A call of homing in the name of a session.

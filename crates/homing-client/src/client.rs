@@ -48,8 +48,10 @@ pub(crate) type Sender = SendRequest<Full<Bytes>>;
 /// How often in a row a repeatable request may find the daemon gone before that is an error.
 pub(crate) const ATTEMPTS: u32 = 12;
 
-/// How often in a row a daemon that was just revived may be gone again.
-const REVIVALS: u32 = 5;
+/// Longer each time, about five seconds in all: enough for a restart, and no storm while it lasts.
+pub(crate) fn pause_after(attempt: u32) -> Duration {
+    Duration::from_millis(10) * 2_u32.pow(attempt.min(6))
+}
 
 /// A client of one home. Clones share their connections.
 #[derive(Clone)]
@@ -152,7 +154,7 @@ impl Client {
         let mut attempt = 1;
         loop {
             match self.send(call).await {
-                Err(error) if self.worth_another(&error, attempt) => self.pause(attempt).await,
+                Err(error) if self.worth_another(&error, attempt) => self.breathe(attempt).await,
                 result => return result,
             }
             attempt += 1;
@@ -203,12 +205,15 @@ impl Client {
 
     /// Whether a repeatable request should be tried again after this error.
     pub(crate) fn worth_another(&self, error: &Error, attempt: u32) -> bool {
-        error.is_disconnect() && attempt < ATTEMPTS && self.inner.connected_before.load(Ordering::Relaxed)
+        // A server in this process breaks off because the process leaves: the next one is elsewhere, and whoever asked us has to ask that.
+        let may_come_back = !matches!(self.inner.way, Way::Within(_));
+        let was_there = self.inner.connected_before.load(Ordering::Relaxed);
+        error.is_disconnect() && attempt < ATTEMPTS && was_there && may_come_back
     }
 
-    /// Longer each time, about five seconds in all: enough for a restart, and no storm while it lasts.
-    pub(crate) async fn pause(&self, attempt: u32) {
-        sleep(Duration::from_millis(10) * 2_u32.pow(attempt.min(6))).await;
+    /// Rests before another attempt.
+    pub(crate) async fn breathe(&self, attempt: u32) {
+        sleep(pause_after(attempt)).await;
     }
 
     async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
@@ -265,10 +270,19 @@ impl Client {
             // It was there a moment ago: from now on its absence is a restart.
             self.inner.connected_before.store(true, Ordering::Relaxed);
             match socket::connect(home).await {
-                Err(error) if error.is_nobody_there() && attempt < REVIVALS => attempt += 1,
+                Err(error) if error.is_nobody_there() && attempt < ATTEMPTS => {
+                    // The last one no longer listens, and its keeper has not seen it go yet: it is asked again in a moment.
+                    self.breathe(attempt).await;
+                    attempt += 1;
+                }
                 result => return result,
             }
         }
+    }
+
+    /// Whether nobody listens at the moment, and somebody is waited for.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.inner.reviving.try_lock().is_err()
     }
 
     fn take_idle(&self) -> Option<Sender> {
@@ -339,6 +353,19 @@ mod tests {
         for _ in 0..3 {
             client.send(&Call::get(Target::new("/healthz"))).await.unwrap();
         }
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_server_in_this_process_that_breaks_off_is_not_asked_again() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let connect: Connect = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            tokio::io::duplex(1024).0
+        });
+        let error = Client::within(connect, "user").persist(&Call::get(Target::new("/v1/wait"))).await;
+        assert!(error.is_err_and(|error| error.is_disconnect()));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
     }
 

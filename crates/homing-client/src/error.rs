@@ -60,6 +60,13 @@ const IN_A_SANDBOX: &str = "A sandbox around this command forbids it, and starti
      tools, which it runs itself. If there is no sandbox: the home must be yours (`homing doctor`).";
 
 impl Error {
+    /// Whether the daemon is an older one, which this client may meet until it is restarted, and does not know a parameter.
+    pub(crate) fn is_about(&self, parameter: &str) -> bool {
+        let unknown = format!("`{parameter}` is not a parameter");
+        let names = |problem: &Problem| problem.detail.starts_with(&unknown);
+        matches!(self, Self::Problem(problem) if self.code() == Some(Code::InvalidRequest) && names(problem))
+    }
+
     /// Whether the daemon went away, so that asking again may help.
     #[must_use]
     pub fn is_disconnect(&self) -> bool {

@@ -7,9 +7,10 @@ use homing_model::{Event, EventKind, Problem};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use crate::call::Call;
-use crate::client::{ATTEMPTS, Client, Sender};
+use crate::client::{ATTEMPTS, Client, Sender, pause_after};
 use crate::error::Error;
 use crate::query::Target;
 use crate::sse::Parser;
@@ -104,6 +105,7 @@ impl Client {
             ready: VecDeque::new(),
             open: None,
             failures: 0,
+            not_before: None,
             standing: watch::Sender::new(false),
         }
     }
@@ -141,8 +143,20 @@ pub struct EventStream {
     ready: VecDeque<Record>,
     open: Option<Connection>,
     failures: u32,
+    /// When it may connect again. Kept here and not in whoever waits, so that a wait that is cancelled does not begin anew, and is not skipped either.
+    not_before: Option<Instant>,
     /// Whether it is connected.
     standing: watch::Sender<bool>,
+}
+
+/// What came of reading.
+enum Read {
+    /// Something, or nothing that matters.
+    More,
+    /// The daemon ended the stream.
+    End,
+    /// With this.
+    Problem(Box<Problem>),
 }
 
 #[derive(Debug)]
@@ -159,9 +173,20 @@ impl EventStream {
         self.standing.subscribe()
     }
 
+    /// Gives up the connection. The next one is made after a pause that grows with the failures in a row.
     fn close(&mut self) {
         self.open = None;
-        self.standing.send_replace(false);
+        self.not_before = Some(Instant::now() + pause_after(self.failures));
+        // Only a change is told: whoever waits for one is not woken by each attempt.
+        self.standing.send_if_modified(|standing| std::mem::replace(standing, false));
+    }
+
+    /// Waits until the pause is over, if there is one.
+    async fn rest(&mut self) {
+        if let Some(until) = self.not_before {
+            sleep_until(until).await;
+            self.not_before = None;
+        }
     }
 
     /// The next event. Cancelling it loses nothing.
@@ -173,23 +198,26 @@ impl EventStream {
             if let Some(record) = self.ready.pop_front() {
                 return Ok(record);
             }
+            self.rest().await;
             match self.read().await {
-                Ok(None) => self.failures = 0,
-                Ok(Some(problem)) => {
+                Ok(Read::More) => self.failures = 0,
+                Ok(Read::End) => {
+                    self.failures = 0;
                     self.close();
+                }
+                Ok(Read::Problem(problem)) => {
                     self.failures = if self.ready.is_empty() { self.failures + 1 } else { 0 };
+                    self.close();
                     if self.failures >= ATTEMPTS {
                         return Err(Error::Problem(problem));
                     }
-                    self.client.pause(self.failures).await;
                 }
                 Err(error) => {
-                    self.close();
                     self.failures += 1;
+                    self.close();
                     if !self.client.worth_another(&error, self.failures) {
                         return Err(error);
                     }
-                    self.client.pause(self.failures).await;
                 }
             }
         }
@@ -197,7 +225,7 @@ impl EventStream {
 
     /// Reads one chunk, connecting first if need be. An end of the stream is a reason to connect again; so is a problem, with which the
     /// daemon ended it.
-    async fn read(&mut self) -> Result<Option<Box<Problem>>, Error> {
+    async fn read(&mut self) -> Result<Read, Error> {
         let connection = match &mut self.open {
             Some(connection) => connection,
             closed @ None => {
@@ -210,16 +238,12 @@ impl EventStream {
                 })
             }
         };
-        let Some(chunk) = next_data(&mut connection.body).await? else {
-            self.close();
-            self.client.pause(0).await;
-            return Ok(None);
-        };
+        let Some(chunk) = next_data(&mut connection.body).await? else { return Ok(Read::End) };
         for message in connection.parser.push(&chunk) {
             if message.name == "problem" {
                 let problem = serde_json::from_str(&message.data)
                     .map_err(|source| Error::Json { what: "GET /v1/events".to_owned(), source })?;
-                return Ok(Some(problem));
+                return Ok(Read::Problem(problem));
             }
             let seq = message.id.parse().map_err(|_| Error::Protocol {
                 what: "GET /v1/events".to_owned(),
@@ -231,7 +255,7 @@ impl EventStream {
                 _ => Record::Event { seq, json: message.data },
             });
         }
-        Ok(None)
+        Ok(Read::More)
     }
 }
 
@@ -273,6 +297,47 @@ mod tests {
         assert_eq!(seen, ["1a", "4b", "6c", "9reset", "10d"]);
         assert!(*standing.borrow_and_update());
         assert_eq!(fake.requests().last().map(|last| last.target.clone()), Some("/v1/events?after=9".into()));
+    }
+
+    /// As the panel does it: what tells of the connection is waited for at the same time, and wins whenever it has news.
+    async fn asked_beside_the_standing(stream: &mut EventStream) -> Result<Record, Error> {
+        let mut standing = stream.standing();
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = standing.changed() => {}
+                record = stream.next() => return record,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pauses_between_attempts_are_kept_by_whoever_waits_for_something_else_as_well() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake = Fake::serve(home.path(), |_| Reply::cut());
+        let client = Client::new(home.path(), "u");
+        // It was there before: its absence is a restart.
+        let _ = client.healthy().await;
+        let begun = Instant::now();
+        let mut stream = client.follow_events(EventQuery::default());
+        assert!(asked_beside_the_standing(&mut stream).await.is_err());
+        let in_all = (1..ATTEMPTS).map(pause_after).sum::<std::time::Duration>();
+        assert!(begun.elapsed() >= in_all, "{:?} of {in_all:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_is_cancelled_goes_on_where_it_was() {
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::serve(home.path(), |_| Reply::stream(["id: 1\ndata: a\n\n"]));
+        let mut stream = Client::new(home.path(), "u").follow_events(EventQuery::default());
+        stream.failures = 6;
+        stream.close();
+        let (begun, bit) = (Instant::now(), pause_after(6) / 64);
+        while begun.elapsed() < pause_after(6) - bit {
+            assert!(tokio::time::timeout(bit, stream.next()).await.is_err(), "after {:?}", begun.elapsed());
+        }
+        assert!(fake.requests().is_empty(), "nobody is asked before the pause is over");
+        assert_eq!(stream.next().await.unwrap(), Record::Event { seq: 1, json: "a".into() });
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! What a task reads.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use bytes::Bytes;
 use homing_model::api::InputAnswer;
 
@@ -9,12 +11,32 @@ use crate::error::Error;
 use crate::query::Target;
 
 impl Client {
-    /// Writes bytes to a task's input, and closes it if `eof`. Never repeated once it may have been heard.
+    /// Writes bytes to a task's input, and closes it if `eof`. Through restarts of the daemon, and once: what the task took before is not sent again.
     ///
     /// # Errors
     /// If the task takes no input or does not read it, or nobody answered.
     pub async fn input(&self, reference: &str, bytes: Bytes, eof: bool) -> Result<InputAnswer, Error> {
-        let target = Target::task(reference, "/input").maybe("eof", eof.then_some(true));
-        self.send(&Call::post(target).bytes(bytes)).await?.json()
+        self.piece(Target::task(reference, "/input").maybe("eof", eof.then_some(true)), bytes).await
+    }
+
+    /// The same with keys, in the form that a terminal usually sends: a program that asked for another one gets that.
+    ///
+    /// # Errors
+    /// As [`input`](Self::input).
+    pub async fn press(&self, reference: &str, keys: Bytes, eof: bool) -> Result<InputAnswer, Error> {
+        let target = Target::task(reference, "/input").maybe("eof", eof.then_some(true)).with("keys", "true");
+        self.piece(target, keys).await
+    }
+
+    async fn piece(&self, target: Target, bytes: Bytes) -> Result<InputAnswer, Error> {
+        let plain = target.clone();
+        // What a hash table is seeded with: another number each time.
+        let piece = RandomState::new().build_hasher().finish();
+        let call = Call::post(target.with("piece", piece.to_string())).bytes(bytes.clone());
+        match self.persist(&call).await {
+            // A daemon of before, which is never asked twice.
+            Err(error) if error.is_about("piece") => self.send(&Call::post(plain).bytes(bytes)).await?.json(),
+            answered => answered?.json(),
+        }
     }
 }

@@ -22,6 +22,7 @@ mod inbox;
 mod input;
 mod listener;
 mod output;
+mod pause;
 mod query;
 mod session;
 mod socket;

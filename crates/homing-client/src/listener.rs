@@ -1,6 +1,6 @@
 //! The loopback listener and its token, as the daemon has them.
 
-use homing_model::api::{ListenerInfo, ListenerRequest, RotateAnswer};
+use homing_model::api::{ListenerInfo, ListenerRequest, PageAnswer, RotateAnswer};
 
 use crate::call::Call;
 use crate::client::Client;
@@ -31,6 +31,14 @@ impl Client {
     /// If this caller may not, or nobody answered.
     pub async fn turn_listener_off(&self) -> Result<ListenerInfo, Error> {
         self.send(&Call::delete(Target::new("/v1/listener"))).await?.json()
+    }
+
+    /// Turns the listener on and has an address made that signs a browser in, once and within a minute.
+    ///
+    /// # Errors
+    /// If the listener cannot be opened, this caller may not, or nobody answered.
+    pub async fn page(&self) -> Result<PageAnswer, Error> {
+        self.send(&Call::post(Target::new("/v1/page"))).await?.json()
     }
 
     /// Has another token made; whoever came in by the old one is cut.

@@ -1,6 +1,6 @@
 //! The daemon itself: how it is, tidying up, stopping it.
 
-use homing_model::api::{GcAnswer, StatusAnswer};
+use homing_model::api::{GcAnswer, ReloadAnswer, StatusAnswer};
 
 use crate::call::Call;
 use crate::client::Client;
@@ -30,6 +30,14 @@ impl Client {
     /// If the store failed, or nobody answered.
     pub async fn gc(&self) -> Result<GcAnswer, Error> {
         self.send(&Call::post(Target::new("/v1/gc"))).await?.json()
+    }
+
+    /// Has it read its configuration again.
+    ///
+    /// # Errors
+    /// If the file is broken, which changes nothing, or nobody answered.
+    pub async fn reload_configuration(&self) -> Result<ReloadAnswer, Error> {
+        self.send(&Call::post(Target::new("/v1/config/reload"))).await?.json()
     }
 
     /// Asks the daemon to end, and to stay ended; tasks run on. It has not ended yet when this returns.

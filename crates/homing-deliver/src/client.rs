@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::endpoint::{self, Endpoint};
-use crate::exchange::{Answer, Phase, Progress, request, talk};
+use crate::exchange::{Answer, MOST_BODY, Phase, Progress, request, talk};
 use crate::guard::{self, Policy};
 use crate::resolver::{self, Resolver};
 use crate::tls::{self, Roots, Tls};
@@ -112,6 +112,7 @@ pub struct Client {
     resolver: Arc<dyn Resolver>,
     tls: Arc<Tls>,
     deadline: Duration,
+    most_body: usize,
 }
 
 impl Client {
@@ -123,6 +124,7 @@ impl Client {
             resolver: Arc::new(resolver::System::default()),
             tls: Arc::new(Tls::default()),
             deadline: DEADLINE,
+            most_body: MOST_BODY,
         }
     }
 
@@ -154,6 +156,13 @@ impl Client {
         self
     }
 
+    /// The same where more of an answer is wanted, or less.
+    #[must_use]
+    pub(crate) const fn with_most_body(mut self, most: usize) -> Self {
+        self.most_body = most;
+        self
+    }
+
     /// Sends one request and reads its answer, all within the deadline.
     ///
     /// # Errors
@@ -170,10 +179,10 @@ impl Client {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, Error> {
-        let mut progress = Progress { phase: Phase::Resolve, answer: None };
+        let mut progress = Progress { phase: Phase::Resolve, answer: None, most: self.most_body };
         let request = request(method, to, headers, body);
         let done = timeout(self.deadline, self.exchange(to, request, &mut progress)).await;
-        let Progress { phase, answer } = progress;
+        let Progress { phase, answer, .. } = progress;
         match (done, answer) {
             (Ok(Err(error)), _) => Err(error),
             (Ok(Ok(())), Some(answer)) => Ok(answer),

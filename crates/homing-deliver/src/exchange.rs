@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::endpoint::Endpoint;
 
-/// So much of a body is read, and no more.
-const MOST_BODY: usize = 16 * 1024;
+/// So much of a body is read, and no more, where nobody wants more.
+pub(crate) const MOST_BODY: usize = 16 * 1024;
 
 /// So much of a head is taken, in fields and in bytes.
 const MOST_HEADERS: usize = 64;
@@ -62,6 +62,8 @@ pub(crate) struct Progress {
     pub(crate) phase: Phase,
     /// As much of it as there is.
     pub(crate) answer: Option<Answer>,
+    /// So much of its body is read.
+    pub(crate) most: usize,
 }
 
 /// A request to this endpoint.
@@ -94,7 +96,7 @@ pub(crate) async fn talk(
     let exchange = async {
         let response = sender.send_request(request).await?;
         progress.phase = Phase::Body;
-        read(response, &mut progress.answer).await;
+        read(response, &mut progress.answer, progress.most).await;
         Ok(())
     };
     // The connection moves only while it is polled, and is dropped with this future: nothing goes on after the deadline.
@@ -107,15 +109,15 @@ pub(crate) async fn talk(
 }
 
 /// Reads as much as is kept. A body that breaks off has ended: the status was said, and nothing more can come.
-async fn read(response: Response<Incoming>, answer: &mut Option<Answer>) {
+async fn read(response: Response<Incoming>, answer: &mut Option<Answer>, most: usize) {
     let (head, mut incoming) = response.into_parts();
     let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let retry_after = retry_after.map(str::to_owned);
     let body = &mut answer.insert(Answer { status: head.status, retry_after, body: Vec::new() }).body;
-    while body.len() < MOST_BODY {
+    while body.len() < most {
         let Some(Ok(frame)) = incoming.frame().await else { break };
         if let Some(data) = frame.data_ref() {
-            body.extend_from_slice(&data[..data.len().min(MOST_BODY - body.len())]);
+            body.extend_from_slice(&data[..data.len().min(most - body.len())]);
         }
     }
 }

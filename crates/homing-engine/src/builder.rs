@@ -22,6 +22,7 @@ use crate::home::{Home, HomeError};
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::metrics::Meters;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::{InboxOnly, Routes};
@@ -201,6 +202,7 @@ impl Builder {
             looked: watch::channel(0).0,
             breaker: Mutex::default(),
             scans: Semaphore::new(crate::watch::AT_ONCE),
+            meters: Meters::default(),
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,

@@ -15,6 +15,8 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
+pub mod manual;
+
 pub use crate::agent::{Agents, Entry as AgentEntry};
 use crate::misconfigured;
 
@@ -261,6 +263,46 @@ impl Default for Stop {
     }
 }
 
+/// From which level on something is logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Only what failed.
+    Error,
+    /// What should be looked at.
+    Warn,
+    /// What an operator wants to know.
+    #[default]
+    Info,
+    /// Every request, and every step of every task.
+    Debug,
+    /// More than anybody wants to know.
+    Trace,
+}
+
+/// `[log]`: what the daemon says of itself, in `daemon.log` of the home.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// From which level on.
+    pub level: Level,
+    /// How large one file becomes.
+    pub max: Size,
+    /// How many full ones are kept besides.
+    pub keep: u32,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: Level::Info, max: Size(4 << 20), keep: 3 }
+    }
+}
+
+/// No log file is smaller.
+const LEAST_LOG: u64 = 64 << 10;
+/// No more full ones are kept.
+pub const MOST_LOGS: u32 = 100;
+
 /// The whole file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -285,6 +327,8 @@ pub struct Config {
     pub notify: operator::Policy,
     /// How often an agent's session is woken.
     pub wake: wake::Settings,
+    /// The daemon's own log.
+    pub log: Log,
     /// Agents that are asked.
     pub agents: Agents,
 }
@@ -316,7 +360,10 @@ pub enum ConfigError {
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a plain file and nothing else: whoever opens a pipe or a device in its place may wait for ever.
-fn read_file(path: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// If it is none, or longer than any configuration, or cannot be read.
+pub fn read_file(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
@@ -335,14 +382,29 @@ impl Config {
     /// # Errors
     /// With the line that is wrong.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        match Self::text(path)? {
+            Some(text) => Self::parse(path, &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// What a file holds; none if it is not there.
+    ///
+    /// # Errors
+    /// If it is there and cannot be read.
+    pub fn text(path: &Path) -> Result<Option<String>, ConfigError> {
         match read_file(path) {
-            Ok(text) => Self::parse(path, &text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(ConfigError::Read { path: path.to_owned(), source }),
         }
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    /// What the text of a file says.
+    ///
+    /// # Errors
+    /// With the line that is wrong.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|error| {
             let (line, message) = misconfigured::told(text, &error);
             ConfigError::Parse { path: path.to_owned(), line, message }
@@ -363,6 +425,9 @@ impl Config {
         }
         if config.output.max.0 < homing_model::validate::MIN_OUTPUT_BYTES {
             return Err(wrong("output.max must be at least 64KiB"));
+        }
+        if config.log.max.0 < LEAST_LOG || config.log.keep > MOST_LOGS {
+            return Err(wrong("log.max must be at least 64KiB, and log.keep at most 100"));
         }
         Ok(config)
     }

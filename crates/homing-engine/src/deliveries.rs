@@ -129,6 +129,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written; the claim then ends by itself, and the attempt is made again under the same id.
     pub async fn settle(&self, claimed: &Claimed, settled: Settled) -> Result<bool, Error> {
+        self.inner.meters.settled(&claimed.target, &settled);
         let ours =
             self.inner.store.settle(claimed.id.clone(), claimed.fence, settled, self.inner.now()).await?;
         self.inner.bump();
@@ -177,7 +178,11 @@ impl Engine {
                 (Err(Error::Unknown(_)), Some(start)) => {
                     Redeliver::Delivery(self.delivery_like(text, start).await?)
                 }
-                (task, _) => Redeliver::Task(task?),
+                (task, _) => {
+                    let task = task?;
+                    self.certain(text, &task).await?;
+                    Redeliver::Task(task)
+                }
             },
         };
         let named = matches!(which, Redeliver::Delivery(_));

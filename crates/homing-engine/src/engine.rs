@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
 use homing_model::watch::Breaker;
-use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp};
+use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp, unsure};
 use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
 use homing_store::{Record, Store};
@@ -23,6 +23,7 @@ use crate::home::Home;
 use crate::keeper;
 use crate::launch::Values;
 use crate::live::Live;
+use crate::metrics::Meters;
 use crate::nesting::ToldInside;
 use crate::orphans::Orphans;
 use crate::routes::Routes;
@@ -78,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) breaker: Mutex<Breaker>,
     /// So many outputs are judged at once: each takes memory and a thread.
     pub(crate) scans: Semaphore,
+    /// What was done since it was opened.
+    pub(crate) meters: Meters,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,
@@ -117,8 +120,15 @@ impl Inner {
         self.events.send_modify(|count| *count += 1);
     }
 
+    /// Something is free to be told again: whoever waits for an inbox, and whatever delivers, looks.
+    pub(crate) fn set_free(&self) {
+        self.bump();
+        self.outgoing.send_modify(|count| *count += 1);
+    }
+
     /// A task ended, durably: whoever waits is told.
     pub(crate) fn announce(&self, record: &Record) {
+        self.meters.ended(record, self.now());
         self.live.update(record);
         self.ends.announce(record);
         self.put_on_its_way(record);
@@ -157,7 +167,9 @@ impl Inner {
             Found::None => return Err(Error::Unknown(reference.to_owned())),
         };
         let record = self.store.get(id).await?.filter(|record| record.kind != Kind::Hook);
-        record.ok_or_else(|| Error::Unknown(reference.to_owned()))
+        let record = record.ok_or_else(|| Error::Unknown(reference.to_owned()))?;
+        unsure::certain(reference, &record.id, record.spec.name.as_deref())?;
+        Ok(record)
     }
 
     /// What is to be said of an id without a record (P12).
@@ -195,7 +207,8 @@ impl Engine {
     /// Puts another configuration in force, for what happens from now on.
     pub fn set_config(&self, config: Config) {
         *self.inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
-        // What may go out is judged anew.
+        // Whoever keeps something of it looks again, and what may go out is judged anew.
+        self.inner.looked.send_modify(|count| *count += 1);
         self.inner.outgoing.send_modify(|count| *count += 1);
     }
 
@@ -219,13 +232,18 @@ impl Engine {
         self.inner.looked.subscribe()
     }
 
+    /// Remembers that it ends on purpose, so that nobody revives it. Before anybody is hung up on: who waits would ask for another at once.
+    pub fn mark_stopped(&self) {
+        let mark = self.home().join(homing_shim::home::STOPPED);
+        if let Err(error) = std::fs::write(&mark, b"") {
+            tracing::warn!(%error, "the stop could not be marked; a shim that ends may revive the daemon");
+        }
+    }
+
     /// Closes the ledger. On purpose: nobody revives the daemon until it is started again; tasks run on either way.
     pub async fn leave(&self, on_purpose: bool) {
         if on_purpose {
-            let mark = self.home().join(homing_shim::home::STOPPED);
-            if let Err(error) = std::fs::write(&mark, b"") {
-                tracing::warn!(%error, "the stop could not be marked; a shim that ends may revive the daemon");
-            }
+            self.mark_stopped();
             // A keeper that cannot be had needs no telling: the mark says it to whoever comes.
             let _ = tokio::time::timeout(HEARING, self.inner.keeper.say(ToKeeper::Leaving)).await;
         }

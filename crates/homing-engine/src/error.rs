@@ -4,6 +4,8 @@ use homing_model::nesting::Rule;
 use homing_model::{Code, Problem, TaskId, slip, validate};
 use homing_store::store;
 
+use crate::advice;
+
 /// Why an operation did not happen.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -37,6 +39,9 @@ pub enum Error {
         /// Some of them.
         candidates: Vec<TaskId>,
     },
+    /// One fits, and by too few characters to change it.
+    #[error("{0}")]
+    Unsure(#[from] homing_model::unsure::Unsure),
     /// The spec makes no sense.
     #[error("{0}")]
     Invalid(#[from] validate::Invalid),
@@ -100,6 +105,28 @@ pub enum Error {
     /// It has no terminal.
     #[error("task {0} has no terminal")]
     NoTerminal(TaskId),
+    /// Its command is not executed yet.
+    #[error("task {0} has not started yet")]
+    NotStarted(TaskId),
+    /// It is on its way to the end.
+    #[error("task {0} is being stopped")]
+    Stopping(TaskId),
+    /// Its shim is of a release that could not do that.
+    #[error("task {0} was started by a release that could not pause it")]
+    OldSupervisor(TaskId),
+    /// A process that does not stand still whatever is done to it.
+    #[error("task {task} goes on: its process {pid} ({name}) cannot be made to stand still")]
+    CannotHold {
+        /// Which.
+        task: TaskId,
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Its shim does not answer.
+    #[error("the supervisor of task {0} does not answer")]
+    Silent(TaskId),
     /// Its output was dropped with it.
     #[error("the output of task {0} is no longer kept")]
     OutputGone(TaskId),
@@ -142,8 +169,13 @@ pub enum Error {
         task: TaskId,
     },
     /// No agent was named, and none stands out.
-    #[error("{0}")]
-    NoAgent(String),
+    #[error("no agent was named, and {}", if there.is_empty() { format!("none of {} is on the PATH", known.join(", ")) } else { format!("there are {}", there.join(", ")) })]
+    NoAgent {
+        /// Those that could be asked.
+        there: Vec<String>,
+        /// All that there could be.
+        known: Vec<String>,
+    },
     /// There is no such agent.
     #[error("there is no agent `{name}`{}; there are {}", slip::meant(name, known.iter().map(String::as_str)), known.join(", "))]
     UnknownAgent {
@@ -151,6 +183,16 @@ pub enum Error {
         name: String,
         /// Those that there are.
         known: Vec<String>,
+    },
+    /// Its program is not where its task would look for it.
+    #[error("the agent `{name}` cannot be asked: its program `{program}` is not {}", if program.contains('/') { "there" } else { "in PATH" })]
+    AgentMissing {
+        /// Which agent.
+        name: String,
+        /// What it is run by.
+        program: String,
+        /// Agents that could be asked instead.
+        there: Vec<String>,
     },
     /// An agent cannot go on with that.
     #[error("task {task} cannot be continued: {why}")]
@@ -168,6 +210,9 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// Nothing but the outcome is kept of a task that is to run again.
+    #[error("task {0} cannot be run again: it is forgotten, and only its outcome is kept, not what it ran")]
+    Forgotten(TaskId),
     /// A task that is to run again had secrets, which are not kept.
     #[error("task {task} cannot be run again: values of secrets are not kept, and it needs {}", names.join(", "))]
     SecretsGone {
@@ -209,6 +254,7 @@ impl Error {
             Self::Unknown(_) => Code::UnknownTask,
             Self::Expired(_) => Code::RecordExpired,
             Self::Ambiguous { .. } => Code::AmbiguousTask,
+            Self::Unsure(_) => Code::Unsure,
             Self::Invalid(_) | Self::BadParameter(_) | Self::Secret { .. } | Self::Process { .. } => {
                 Code::InvalidRequest
             }
@@ -219,7 +265,11 @@ impl Error {
             Self::AmbiguousId { .. } => Code::AmbiguousId,
             Self::Live(_) => Code::TaskLive,
             Self::Ended(_) => Code::TaskEnded,
-            Self::External { .. } | Self::NotExternal(_) => Code::NotApplicable,
+            Self::External { .. } | Self::NotExternal(_) | Self::Stopping(_) => Code::NotApplicable,
+            Self::NotStarted(_) => Code::NotStarted,
+            Self::OldSupervisor(_) => Code::OldSupervisor,
+            Self::CannotHold { .. } => Code::CannotHold,
+            Self::Silent(_) => Code::SilentSupervisor,
             Self::NoInput(_) => Code::NoInput,
             Self::InputNotRead(_) => Code::InputNotRead,
             Self::NoTerminal(_) => Code::NoTerminal,
@@ -228,10 +278,11 @@ impl Error {
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
             Self::Nested { rule, .. } => rule.code(),
-            Self::NoAgent(_) => Code::NoAgent,
+            Self::NoAgent { .. } => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,
-            Self::NotAgain { .. } | Self::SecretsGone { .. } => Code::NotAgain,
+            Self::AgentMissing { .. } => Code::AgentMissing,
+            Self::NotAgain { .. } | Self::Forgotten(_) | Self::SecretsGone { .. } => Code::NotAgain,
             Self::NoAncestor { .. } => Code::NoAncestor,
             Self::Full | Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Limit(_) => Code::SystemLimit,
@@ -248,9 +299,13 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let mut problem = Self::new(error.code(), error.to_string());
         match &error {
+            Error::Unsure(unsure) => return unsure.clone().into(),
             Error::External { .. } => {
                 problem.advice =
                     "Ask whoever runs it; `homing show ID` has its answer once it has ended.".to_owned();
+            }
+            Error::Stopping(_) => {
+                problem.advice = "It ends by itself: `homing wait ID` says when.".to_owned();
             }
             Error::NotExternal(_) => {
                 problem.advice =
@@ -259,6 +314,30 @@ impl From<Error> for Problem {
             }
             Error::SecretsGone { .. } => {
                 problem.advice = "Give each again: `homing rerun ID --secret NAME=VALUE`, or `NAME=@FILE`; over HTTP in `secrets`.".to_owned();
+            }
+            Error::NoAgent { there, .. } if there.is_empty() => {
+                problem.advice = "Install one of them, or make any command an agent: `[agents.NAME]` with `argv` in config.toml.".to_owned();
+            }
+            Error::NoAgent { there, .. } => {
+                problem.advice = format!(
+                    "Name one: `--agent {}`. `[agents] default = \"NAME\"` in config.toml chooses one for good.",
+                    there.join("`, `--agent ")
+                );
+            }
+            Error::Forgotten(_) => {
+                problem.advice = "Submit it anew with `homing run`; `homing list --all` shows the tasks of which more is kept.".to_owned();
+            }
+            Error::AgentMissing { name, there, .. } => {
+                let instead = match there.as_slice() {
+                    [] => "No other agent is there either: install one".to_owned(),
+                    there => format!(
+                        "Install it, or name one that is there: `--agent {}`",
+                        there.join("`, `--agent ")
+                    ),
+                };
+                problem.advice = format!(
+                    "{instead}. `argv` under [agents.{name}] in config.toml may name a program by its whole path."
+                );
             }
             Error::Process { .. } => {
                 problem.advice = "Name a process that runs now, or track it by a lease.".to_owned();
@@ -278,6 +357,7 @@ impl From<Error> for Problem {
                 "Several live tasks have this name: give an id; `homing show ID` tells them apart."
                     .to_owned();
         }
+        advice::fill_in(&mut problem, &error);
         problem
     }
 }

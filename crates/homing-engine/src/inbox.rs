@@ -9,6 +9,7 @@ use std::time::Duration;
 use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
 use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
+use homing_store::Question;
 
 use crate::engine::Engine;
 use crate::error::{Error, only};
@@ -19,6 +20,17 @@ const MOST: u32 = 100;
 pub(crate) const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
+
+/// What somebody wants of an inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// To see what is there.
+    Read,
+    /// To see what it may tell the owner, and take it next.
+    Tell,
+    /// To have that, for so long.
+    Take { lease_ms: u64 },
+}
 
 impl Engine {
     /// Owners with something in the inbox.
@@ -35,10 +47,10 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be read.
     pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
-        self.once_there(owner, limit.unwrap_or(MOST), wait, None).await
+        self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Read).await
     }
 
-    /// The same for somebody who will tell the owner what comes: nobody else wakes it meanwhile.
+    /// What may be told to an owner by somebody who waits for that: nobody else wakes it meanwhile, and what it asks for itself is not among it.
     ///
     /// # Errors
     /// If the ledger cannot be read.
@@ -48,11 +60,10 @@ impl Engine {
         limit: Option<u32>,
         wait: Duration,
     ) -> Result<Vec<Notice>, Error> {
-        let _waiting = self.inner.takers.enter(owner);
-        self.inbox(owner, limit, wait).await
+        self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Tell).await
     }
 
-    /// The same, for this taker alone until its lease ends.
+    /// The same, for this taker alone until its lease ends; without waiting if no time is given.
     ///
     /// # Errors
     /// If the ledger cannot be written.
@@ -60,7 +71,7 @@ impl Engine {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
         let limit = request.max.unwrap_or(MOST);
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
-        self.once_there(owner, limit, wait, Some(lease)).await
+        self.once_there(owner, limit, wait, Wish::Take { lease_ms: lease }).await
     }
 
     /// Removes entries for good: by the notice's id or a unique start of it, or all of a task's.
@@ -71,7 +82,8 @@ impl Engine {
         let (mut notices, mut tasks) = (Vec::new(), Vec::new());
         for id in ids {
             if let Ok(notice) = id.parse::<NoticeId>() {
-                notices.push(notice);
+                // One that was acknowledged before is known, and twice is once; one that never was is a mistake.
+                notices.push(self.notice_like(id, notice.to_string(), owner).await?);
                 continue;
             }
             // A task may be called like the start of a notice; who means that can always write more of it.
@@ -79,7 +91,11 @@ impl Engine {
                 (Err(Error::Unknown(_)), Some(start)) => {
                     notices.push(self.notice_like(id, start, owner).await?);
                 }
-                (task, _) => tasks.push(task?),
+                (task, _) => {
+                    let task = task?;
+                    self.certain(id, &task).await?;
+                    tasks.push(task);
+                }
             }
         }
         let acknowledged = self.inner.store.acknowledge(owner.to_owned(), notices, tasks).await?;
@@ -102,8 +118,30 @@ impl Engine {
             return Ok(());
         }
         let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
-        self.inner.store.told(owner.to_owned(), tasks, until).await?;
+        let hearer = self.hearer(owner).await?;
+        self.inner.store.told(owner.to_owned(), tasks, hearer, until).await?;
         self.expect_back(owner, until);
+        Ok(())
+    }
+
+    /// The same, as the answer to a question, which is closed by it.
+    pub(crate) async fn answer(
+        &self,
+        question: Question,
+        told: Vec<TaskId>,
+        inside: Option<&TaskId>,
+    ) -> Result<(), Error> {
+        let owner = question.owner.clone();
+        let now = self.inner.now();
+        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let hearer = self.hearer(&owner).await?;
+        self.inner.store.answer(question, told.clone(), hearer, until, now).await?;
+        if !told.is_empty() {
+            self.expect_back(&owner, until);
+            if let Some(inside) = inside {
+                self.heard_inside(inside, &owner, told, until);
+            }
+        }
         Ok(())
     }
 
@@ -114,7 +152,8 @@ impl Engine {
     pub async fn told_notices(&self, owner: &str, request: ToldRequest) -> Result<ToldAnswer, Error> {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
         let until = self.inner.now().plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
-        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, until).await?;
+        let hearer = self.hearer(owner).await?;
+        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, hearer, until).await?;
         if !told.is_empty() {
             self.expect_back(owner, until);
         }
@@ -148,27 +187,31 @@ impl Engine {
         self.inner.takers.any(owner)
     }
 
-    /// Looks until there is something or the time is up, and takes it if there is to be a lease. Woken by what is committed and by leases that
+    /// Looks until there is something or the time is up, and takes it if that is wished. Woken by what is committed and by leases that
     /// end, by no clock of its own. Nothing is written for those who only wait.
     async fn once_there(
         &self,
         owner: &str,
         limit: u32,
         wait: Duration,
-        lease_ms: Option<u64>,
+        wish: Wish,
     ) -> Result<Vec<Notice>, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
         // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
-        let _waiting = lease_ms.map(|_| self.inner.takers.enter(owner));
+        let _waiting = (wish != Wish::Read).then(|| self.inner.takers.enter(owner));
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();
             let now = self.inner.now();
-            let looked_for = if lease_ms.is_some() { 1 } else { limit };
-            let (mut there, free_at) = self.inner.store.peek(owner.to_owned(), looked_for, now).await?;
-            if let (Some(lease), false) = (lease_ms, there.is_empty()) {
-                let until = now.plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+            let (store, whose) = (&self.inner.store, owner.to_owned());
+            let (mut there, free_at) = match wish {
+                Wish::Read => store.peek(whose, limit, now).await?,
+                Wish::Tell => store.peek_to_tell(whose, limit, now).await?,
+                Wish::Take { .. } => store.peek_to_tell(whose, 1, now).await?,
+            };
+            if let (Wish::Take { lease_ms }, false) = (wish, there.is_empty()) {
+                let until = now.plus_millis(i64::try_from(lease_ms).unwrap_or(i64::MAX));
                 there = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
                 if there.is_empty() && tokio::time::Instant::now() < end {
                     // Somebody else was first: when that lease ends is to be seen anew.

@@ -22,6 +22,15 @@ impl Engine {
     /// # Errors
     /// If it takes no input, has closed it, or reads nothing at all.
     pub async fn input(&self, id: &TaskId, data: Vec<u8>, eof: bool) -> Result<u64, Error> {
+        self.input_piece(id, data, eof, entropy::draw()).await
+    }
+
+    /// The same for a piece with a number that nobody else has: sent again with it, because nobody answered, what the task took of it before
+    /// does not come twice. The answer counts that too.
+    ///
+    /// # Errors
+    /// As [`input`](Self::input).
+    pub async fn input_piece(&self, id: &TaskId, data: Vec<u8>, eof: bool, piece: u64) -> Result<u64, Error> {
         let record = self.inner.record(id).await?;
         if record.status.is_terminal() {
             return Err(Error::Ended(id.clone()));
@@ -40,8 +49,9 @@ impl Engine {
         let last = parts.len() - 1;
         let mut written = 0;
         for (number, part) in parts.into_iter().enumerate() {
-            let taken =
-                send(&commands, part, eof && number == last).await.ok_or_else(|| Error::Ended(id.clone()))?;
+            let seq = piece.wrapping_add(number as u64);
+            let taken = send(&commands, seq, part, eof && number == last).await;
+            let taken = taken.ok_or_else(|| Error::Ended(id.clone()))?;
             written += taken.bytes;
             if taken.bytes == part.len() as u64 {
                 continue;
@@ -76,9 +86,8 @@ struct Taken {
 }
 
 /// Sends one part and waits until it was taken, or until the task has shown that it does not read. None if its shim is gone.
-async fn send(commands: &mpsc::Sender<Command>, part: &[u8], eof: bool) -> Option<Taken> {
+async fn send(commands: &mpsc::Sender<Command>, seq: u64, part: &[u8], eof: bool) -> Option<Taken> {
     let (taken, mut answer) = oneshot::channel();
-    let seq = entropy::draw();
     commands.send(Command::Input { seq, data: part.to_vec(), eof, taken }).await.ok()?;
     let mut pending = Pending { commands, seq: Some(seq) };
     let (bytes, closed) = match tokio::time::timeout(PATIENCE, &mut answer).await {

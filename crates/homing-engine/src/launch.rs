@@ -9,6 +9,7 @@ use std::path::Path;
 use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
+use homing_shim::tree::HOOK;
 use homing_shim::{folder, wire};
 use homing_store::Record;
 use minicbor::bytes::ByteVec;
@@ -123,8 +124,10 @@ pub(crate) fn message(
     ];
     let given = values.iter().filter(|(name, _)| !name.starts_with(UNNAMED));
     let given = given.map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
-    // A hook's own are those of the task that it is told of; they were given.
+    // A hook's own are those of the task that it is told of; they were given. By this it is found, should its shim be killed.
+    let of_hook = (HOOK, record.id.as_str().as_bytes().to_vec());
     let own = own.into_iter().filter(|(name, _)| record.kind != Kind::Hook || *name == "HOMING_HOME");
+    let own = own.chain((record.kind == Kind::Hook).then_some(of_hook));
     let env = given.chain(own).map(|(name, value)| {
         let mut entry = name.as_bytes().to_vec();
         entry.push(b'=');
@@ -144,6 +147,7 @@ pub(crate) fn message(
             Stdin::File(path) => wire::Stdin::File(path.clone().into_bytes().into()),
         },
         pty: spec.pty,
+        pty_size: spec.pty_size.map(|size| (size.cols, size.rows)),
         timeout_ms: spec.timeout_ms,
         grace_ms: spec.grace_ms.unwrap_or_else(|| millis(around.config.stop.grace.0)),
         kill_on_exit: spec.on_exit == OnExit::Kill,

@@ -26,6 +26,7 @@
 //! ```
 
 mod adopt;
+mod advice;
 mod agent;
 mod ancestry;
 mod attend;
@@ -51,12 +52,15 @@ mod judge;
 mod keeper;
 mod launch;
 mod live;
+pub mod metrics;
 mod misconfigured;
 mod nesting;
 mod orphans;
 mod output;
+mod pause;
 mod progress;
 mod query;
+mod question;
 mod reconcile;
 mod report;
 mod rerun;
@@ -84,9 +88,11 @@ pub use exec::{Exec, ExecOutcome};
 pub use home::{HomeError, prepare as prepare_home};
 pub use hook::Handler;
 pub use keeper::report_start_failure;
+pub use metrics::Figures;
 pub use nesting::Standing;
 pub use output::{OutputPart, OutputQuery};
 pub use query::Snapshot;
+pub use question::Question;
 pub use resize::{LARGEST_SIZE, Size};
 pub use routes::{InboxOnly, Routes};
 pub use submit::{Caller, IdempotencyKey, Submission};

@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::agent::Heard;
-use homing_model::{TaskId, Timestamp};
+use homing_model::{Status, TaskId, Timestamp};
 use homing_shim::process::Process;
 use homing_shim::wire;
 use homing_store::Record;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::pause::Stilled;
 use crate::resize::Size;
 
 /// What an attendant is asked to do.
@@ -28,6 +29,8 @@ pub(crate) enum Command {
     CancelInput(u64),
     /// Give the terminal a size; answers with the one that it has then, none if there is no terminal.
     Resize(Size, oneshot::Sender<Option<Size>>),
+    /// Let the tree stand still, or go on.
+    Still(bool, oneshot::Sender<Stilled>),
     /// Say when the output is longer than this.
     Watch(u64),
 }
@@ -42,6 +45,8 @@ struct Entry {
     shim: Option<Process>,
     commands: mpsc::Sender<Command>,
     growth: watch::Sender<u64>,
+    /// Whether the tree stands still, by the shim's word.
+    stillness: watch::Sender<wire::Stillness>,
     /// What an agent said of itself so far, and when that was heard.
     heard: Option<(Heard, Timestamp)>,
 }
@@ -73,7 +78,9 @@ impl Live {
         }
         let (commands, receiver) = mpsc::channel(QUEUE);
         let (growth, _) = watch::channel(0);
-        entries.insert(record.id.clone(), Entry { record, shim: None, commands, growth, heard: None });
+        let (stillness, _) = watch::channel(wire::Stillness::default());
+        let id = record.id.clone();
+        entries.insert(id, Entry { record, shim: None, commands, growth, stillness, heard: None });
         Some(Attendance { commands: receiver })
     }
 
@@ -94,8 +101,11 @@ impl Live {
 
     /// The record changed.
     pub(crate) fn update(&self, record: &Record) {
-        // News of a start may come late, by another thread; an end is final.
-        let late = |entry: &Entry| entry.record.status.is_terminal() && !record.status.is_terminal();
+        // News of a start may come late, by another thread; an end is final, and so is the way to it.
+        let late = |entry: &Entry| match entry.record.status {
+            Status::Stopping => !record.status.is_terminal() && record.status != Status::Stopping,
+            status => status.is_terminal() && !record.status.is_terminal(),
+        };
         if let Some(entry) = self.lock().get_mut(&record.id).filter(|entry| !late(entry)) {
             entry.record = record.clone();
         }
@@ -118,6 +128,18 @@ impl Live {
         if let Some(entry) = self.lock().get(id) {
             entry.growth.send_replace(total);
         }
+    }
+
+    /// The shim said whether the tree stands still.
+    pub(crate) fn set_stillness(&self, id: &TaskId, stillness: wire::Stillness) {
+        if let Some(entry) = self.lock().get(id) {
+            entry.stillness.send_if_modified(|before| std::mem::replace(before, stillness) != stillness);
+        }
+    }
+
+    /// Whether a task's tree stands still, and news of that.
+    pub(crate) fn stillness(&self, id: &TaskId) -> Option<watch::Receiver<wire::Stillness>> {
+        self.lock().get(id).map(|entry| entry.stillness.subscribe())
     }
 
     /// An agent has said this of itself so far. What it said before was said when it was.
@@ -173,7 +195,7 @@ impl Live {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use homing_model::{Spec, Status};
+    use homing_model::Spec;
     use homing_shim::process;
 
     use super::*;
@@ -225,6 +247,19 @@ pub(crate) mod tests {
         }
         live.update(&record(Status::Running));
         assert_eq!(live.records(), [record(Status::Failed)]);
+    }
+
+    #[test]
+    fn p1_news_that_a_task_goes_on_does_not_undo_its_stop() {
+        let live = Live::default();
+        let _attendance = live.enter(record(Status::Starting)).unwrap();
+        for status in [Status::Running, Status::Paused, Status::Running, Status::Stopping] {
+            live.update(&record(status));
+            assert_eq!(live.records(), [record(status)]);
+        }
+        live.update(&record(Status::Running));
+        live.update(&record(Status::Paused));
+        assert_eq!(live.records(), [record(Status::Stopping)]);
     }
 
     #[test]

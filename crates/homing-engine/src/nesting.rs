@@ -163,12 +163,16 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn told_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
-        let now = self.inner.now();
-        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
-        let told = tasks.clone().into_iter().map(|task| Told { owner: owner.to_owned(), task, until });
-        self.told(owner, tasks).await?;
-        self.inner.told_inside.add(inside, told, now);
+        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        self.told(owner, tasks.clone()).await?;
+        self.heard_inside(inside, owner, tasks, until);
         Ok(())
+    }
+
+    /// A caller inside a task has heard of these: its next call says so.
+    pub(crate) fn heard_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>, until: Timestamp) {
+        let told = tasks.into_iter().map(|task| Told { owner: owner.to_owned(), task, until });
+        self.inner.told_inside.add(inside, told, self.inner.now());
     }
 
     /// Somebody inside a task calls again: what was told inside of it is acknowledged.

@@ -2,10 +2,11 @@
 
 use std::sync::PoisonError;
 
-use homing_model::api::{DaemonInfo, Page, StatusAnswer};
+use homing_model::api::{DaemonInfo, Page, RecentFailure, StatusAnswer};
 use homing_model::detail::AttemptInfo;
 use homing_model::units::millis;
-use homing_model::{Kind, Reference, Task, TaskDetail, TaskId};
+use homing_model::{Kind, Reference, Status, Task, TaskDetail, TaskId, unsure};
+use homing_store::Record;
 use homing_store::outbox::DeliveryFilter;
 use homing_store::store::{EventFilter, Events, Filter, Found};
 use tokio::sync::watch;
@@ -16,6 +17,28 @@ use crate::view;
 
 /// So many notices, and so many deliveries, are shown with a task.
 const SHOWN: u32 = 100;
+
+/// Ends that somebody should look at.
+const UNLUCKY: [Status; 4] = [Status::Failed, Status::TimedOut, Status::StartFailed, Status::Lost];
+/// So many of those are in the status.
+const FAILURES: u32 = 5;
+
+/// One of them, for the status.
+fn failure(record: Record) -> RecentFailure {
+    let outcome = record.outcome.as_ref();
+    let reason = outcome.and_then(|outcome| {
+        let code = outcome.exit_code.map(|code| format!("exit code {code}"));
+        outcome.reason.clone().or(code).or_else(|| outcome.signal.map(|signal| format!("signal {signal}")))
+    });
+    RecentFailure {
+        title: record.spec.name.clone().unwrap_or(record.command),
+        task_id: record.id,
+        owner: record.owner,
+        status: record.status,
+        reason,
+        ended_at: record.ended_at,
+    }
+}
 
 impl Engine {
     /// What a person means by this text.
@@ -30,6 +53,18 @@ impl Engine {
             Found::Expired(id) => Err(Error::Expired(id)),
             Found::None => Err(Error::Unknown(text.to_owned())),
         }
+    }
+
+    /// Refuses a text that was enough to find a task and is too little to change it by.
+    ///
+    /// # Errors
+    /// If it is so little.
+    pub async fn certain(&self, text: &str, id: &TaskId) -> Result<(), Error> {
+        if !unsure::is_little(text) {
+            return Ok(());
+        }
+        let record = self.inner.record(id).await?;
+        Ok(unsure::certain(text, id, record.spec.name.as_deref())?)
     }
 
     /// One task, or its tombstone.
@@ -109,6 +144,11 @@ impl Engine {
         reconcile.interval_ms = millis(inner.config().reconcile.interval.0);
         let degraded = inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let tasks = inner.store.counts().await?;
+        let census = inner.store.census().await?;
+        let unlucky = Filter { statuses: UNLUCKY.to_vec(), limit: FAILURES, ..Filter::default() };
+        let failures = inner.store.list(unlucky).await?.records.into_iter().map(failure).collect();
+        let there = census.tasks.iter().filter(|(_, count)| *count > 0);
+        let statuses = there.map(|(status, count)| (status.to_string(), *count)).collect();
         Ok(StatusAnswer {
             daemon: DaemonInfo {
                 pid: std::process::id(),
@@ -119,6 +159,9 @@ impl Engine {
                 degraded,
             },
             tasks,
+            statuses,
+            failures,
+            inbox: census.inbox,
             reconcile,
             deliveries: inner.store.delivery_counts().await?,
             configuration: None,
@@ -138,7 +181,7 @@ impl Engine {
 /// What was live at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    records: Vec<homing_store::Record>,
+    records: Vec<Record>,
     engine: Engine,
 }
 

@@ -42,9 +42,7 @@ impl Engine {
 fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
     let refuse = |why: String| Error::NotAgain { task: record.id.clone(), why };
     match record.kind {
-        _ if record.forgotten => {
-            return Err(refuse("it is forgotten: only its outcome is kept, not what it ran".to_owned()));
-        }
+        _ if record.forgotten => return Err(Error::Forgotten(record.id.clone())),
         Kind::External => return Err(refuse("somebody else ran it".to_owned())),
         Kind::Hook => {
             return Err(refuse("it told somebody of an end; `homing redeliver` tells again".to_owned()));
@@ -84,6 +82,7 @@ fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec,
         pane: request.pane,
         // Whoever polls for the end of the first one does not know of this one.
         polled: false,
+        awaited_ms: None,
         ..spec
     })
 }
@@ -194,7 +193,8 @@ mod tests {
     #[test]
     fn what_is_not_kept_whole_is_not_run() {
         let forgotten = Record { forgotten: true, ..record(Status::Succeeded) };
-        assert!(why(again(&forgotten, RerunRequest::default(), &Values::new())).contains("forgotten"));
+        let refused = again(&forgotten, RerunRequest::default(), &Values::new());
+        assert!(matches!(refused, Err(Error::Forgotten(_))), "{refused:?}");
         let foreign = Record { kind: Kind::External, ..record(Status::Running) };
         assert!(why(again(&foreign, RerunRequest::default(), &Values::new())).contains("somebody else"));
         let asked = |prompt: String| {

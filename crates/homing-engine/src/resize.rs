@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use homing_model::attach::TerminalSize;
 use homing_model::{Kind, TaskId};
 use homing_shim::output::{self, SizeMark};
 use tokio::sync::oneshot;
@@ -14,7 +15,7 @@ use crate::live::Command;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a size may be, in columns and in rows.
-pub const LARGEST_SIZE: (u16, u16) = (1000, 500);
+pub const LARGEST_SIZE: (u16, u16) = (TerminalSize::LARGEST.cols, TerminalSize::LARGEST.rows);
 
 /// The size of a terminal, as its shim knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

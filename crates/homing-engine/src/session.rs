@@ -10,7 +10,7 @@
 use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::{Agent, Session, session};
 use homing_shim::process::{self, Process};
-use homing_store::{Bind, Binding};
+use homing_store::{Bind, Binding, Hearer};
 
 use crate::ancestry;
 use crate::engine::{Engine, Inner};
@@ -130,6 +130,17 @@ impl Engine {
             self.confirm(owner).await?;
         }
         Ok(())
+    }
+
+    /// Who hears what this owner is told now. A process that no hook has named yet is not the one that was named last and is gone: what it hears
+    /// is not told again when a hook names it.
+    pub(crate) async fn hearer(&self, owner: &str) -> Result<Hearer, Error> {
+        let Some(named) = Session::of_owner(owner) else { return Ok(Hearer::Known) };
+        let bound = self.inner.store.binding(named.agent, named.id).await?;
+        Ok(match bound {
+            Some(bound) if lives(&self.inner, &bound) => Hearer::Known,
+            Some(_) | None => Hearer::Unknown,
+        })
     }
 
     fn info(&self, binding: &Binding) -> SessionInfo {

@@ -222,6 +222,8 @@ async fn submit(
         match submitted {
             Ok(Submitted::Created(record)) => {
                 inner.set_degraded(None);
+                inner.meters.submitted(record.kind);
+                tracing::debug!(task = %record.id, kind = record.kind.as_str(), "accepted");
                 inner.bump();
                 let attendance = inner.live.enter(record.clone());
                 inner.live.expect_no_more(&id);
@@ -237,7 +239,10 @@ async fn submit(
                 }
                 return Ok((record, false));
             }
-            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::Joined(record)) => {
+                inner.meters.joined();
+                return nest.joined(inner, record).await;
+            }
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),

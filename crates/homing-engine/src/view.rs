@@ -1,7 +1,7 @@
 //! From what the ledger keeps to what users see.
 
 use homing_model::task::{NotifyInfo, OutputInfo};
-use homing_model::{AgentInfo, InputWait, Kind, OsText, Progress, Stdin, Task, Timestamp};
+use homing_model::{AgentInfo, InputWait, Kind, OsText, Progress, Status, Stdin, Task, Timestamp};
 use homing_shim::output;
 use homing_store::{Record, Tracking};
 use tokio::time::Instant;
@@ -35,8 +35,11 @@ fn notify(record: &Record) -> NotifyInfo {
 
 /// Since when a live task that has an alarm for it printed nothing, once that is as long as the alarm says.
 fn quiet_since(inner: &Inner, record: &Record, written_at: Option<i64>) -> Option<Timestamp> {
-    let after = record.spec.quiet_after_ms.filter(|_| record.status.is_active())?;
-    let since = watch::last_output(record.started_at?, written_at);
+    // A silence that was asked for is none.
+    let speaks = record.status.is_active() && record.status != Status::Paused;
+    let after = record.spec.quiet_after_ms.filter(|_| speaks)?;
+    let resumed = inner.live.stillness(&record.id).and_then(|news| news.borrow().since);
+    let since = watch::last_output(record.started_at?, written_at.max(resumed));
     (inner.now().millis_since(since) >= after).then_some(since)
 }
 
@@ -82,7 +85,9 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         dropped = extent.end - extent.kept.min(extent.end);
     }
     let quiet_since = quiet_since(inner, &record, written_at);
-    let looked = record.pid.filter(|_| record.spec.pty && record.status.is_active());
+    let looked = record
+        .pid
+        .filter(|_| record.spec.pty && record.status.is_active() && record.status != Status::Paused);
     let input_wait = looked.map(watch::input_wait).unwrap_or_default();
     let masked = |pattern: &String| record.masks.text(pattern).into_owned();
     let paces = record.watch.iter().flat_map(|state| &state.paces);
@@ -118,6 +123,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         heard_at: record.heard_at,
         progress: record.progress.or_else(|| at.flatten()),
         key: record.spec.key.clone(),
+        pty: record.spec.pty,
         accepts_input: !record.status.is_terminal() && (record.spec.pty || record.spec.stdin == Stdin::Pipe),
         timeout_ms: record.spec.timeout_ms,
         output: OutputInfo { bytes, dropped, path },

@@ -5,9 +5,6 @@
 //!
 //! An end that is polled is told (P6): the answer is the hand-over, and the client's next call confirms it.
 
-use std::time::Duration;
-
-use homing_client::Mode;
 use homing_model::api::StopRequest;
 use homing_model::{Code, Status, Task, TaskId};
 use rmcp::RoleServer;
@@ -59,11 +56,8 @@ pub(crate) async fn get(access: &Access, id: &str) -> Result<GetTaskResult, Erro
         _ => TaskPayload::Working,
     };
     if task.status.is_terminal() && task.owner == access.owner {
-        // Last, since a call in the owner's name confirms what was told before it.
-        let told = access
-            .client
-            .wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true)
-            .await;
+        // Last: calls in the owner's name confirm what was told before them.
+        let told = access.client.shown(std::slice::from_ref(&task.id)).await;
         told.map_err(|error| refused(&error.into()))?;
     }
     Ok(GetTaskResult::new(DetailedTask::new(facts(&task, payload.status()), payload)))

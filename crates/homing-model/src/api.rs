@@ -10,6 +10,7 @@ use crate::notice::Notice;
 use crate::notify::Notify;
 use crate::session::{Pane, Session};
 use crate::spec::Secret;
+use crate::status::Status;
 use crate::task::Task;
 use crate::text::OsText;
 use crate::time::Timestamp;
@@ -42,6 +43,15 @@ pub struct StopRequest {
 pub struct StopAnswer {
     /// False if it had ended before: nothing was changed then.
     pub stopping: bool,
+    /// The task now.
+    pub task: Task,
+}
+
+/// Answer of a pause or a resume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PauseAnswer {
+    /// Whether this request did it; false if it was so before, or the task had ended.
+    pub changed: bool,
     /// The task now.
     pub task: Task,
 }
@@ -313,6 +323,25 @@ pub struct ConfigurationInfo {
     pub values: serde_json::Value,
 }
 
+/// A task that did not end well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecentFailure {
+    /// Which.
+    pub task_id: TaskId,
+    /// Its name, or else its command.
+    pub title: String,
+    /// Whose it is.
+    pub owner: String,
+    /// How it ended.
+    pub status: Status,
+    /// Why, where that is known: the reason, the exit code or the signal, in words.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When it ended.
+    #[serde(default)]
+    pub ended_at: Option<Timestamp>,
+}
+
 /// Answer of `GET /v1/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusAnswer {
@@ -320,6 +349,15 @@ pub struct StatusAnswer {
     pub daemon: DaemonInfo,
     /// Tasks.
     pub tasks: TaskCounts,
+    /// Tasks that are not forgotten, by status; what is not named there is none of.
+    #[serde(default)]
+    pub statuses: BTreeMap<String, u64>,
+    /// The tasks that were submitted last among those that failed, timed out, could not be started or were lost; at most five.
+    #[serde(default)]
+    pub failures: Vec<RecentFailure>,
+    /// Notices that wait in inboxes.
+    #[serde(default)]
+    pub inbox: u64,
     /// The safety net.
     pub reconcile: ReconcileInfo,
     /// Deliveries.
@@ -365,6 +403,24 @@ pub struct ListenerInfo {
 pub struct RotateAnswer {
     /// Always true: the old token is worth nothing.
     pub rotated: bool,
+}
+
+/// Answer of `POST /v1/page`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PageAnswer {
+    /// Opens the page in a browser and signs it in. Good once.
+    pub url: String,
+    /// For how long.
+    pub valid_ms: u64,
+}
+
+/// Answer of `POST /v1/config/reload`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadAnswer {
+    /// The file.
+    pub path: String,
+    /// Whether it said something else than what was in force.
+    pub changed: bool,
 }
 
 /// Answer of `POST /v1/gc`.

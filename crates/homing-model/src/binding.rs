@@ -28,6 +28,12 @@ pub struct BindRequest {
 /// How long the end of a task is held for the client that polls for it; one that does not come in this time is not there.
 pub const POLLED_MS: i64 = 30_000;
 
+/// How much longer than the time of a question its end is held for whoever asks: as long as a daemon may take to be back, and be asked again.
+pub const GRACE_MS: i64 = 10_000;
+
+/// No task is awaited longer by the word of its submit alone.
+pub const LONGEST_AWAITED_MS: u64 = 600_000;
+
 /// A session, and where it is. Answer of `GET /v1/session` (or `null`), `POST /v1/sessions` and `GET /v1/sessions/{owner}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {

@@ -18,6 +18,12 @@ pub enum EventKind {
     /// Its command was executed.
     #[serde(rename = "task.started")]
     TaskStarted,
+    /// Its whole tree stands still.
+    #[serde(rename = "task.paused")]
+    TaskPaused,
+    /// It goes on.
+    #[serde(rename = "task.resumed")]
+    TaskResumed,
     /// Its end was asked for.
     #[serde(rename = "task.stopping")]
     TaskStopping,
@@ -58,9 +64,11 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::TaskQueued,
         Self::TaskStarted,
+        Self::TaskPaused,
+        Self::TaskResumed,
         Self::TaskStopping,
         Self::TaskCompleted,
         Self::TaskMatched,
@@ -81,6 +89,8 @@ impl EventKind {
         match self {
             Self::TaskQueued => "task.queued",
             Self::TaskStarted => "task.started",
+            Self::TaskPaused => "task.paused",
+            Self::TaskResumed => "task.resumed",
             Self::TaskStopping => "task.stopping",
             Self::TaskCompleted => "task.completed",
             Self::TaskMatched => "task.matched",

@@ -57,7 +57,7 @@ catalogue! {
         "`homing show ID` says how; `homing output ID` what it printed.";
     /// Its input is not open.
     NoInput = "HM0007", "no_input", 409, "the task takes no input",
-        "Submit it with `--stdin pipe` or `--pty`, then `homing input ID TEXT`.";
+        "Submit it with `--stdin pipe` or `--pty`: `homing input` writes to such a task, for as long as its input is open.";
     /// It does not read what was sent.
     InputNotRead = "HM0008", "input_not_read", 409, "the task is not reading its input",
         "What was not written is not kept: try again when it reads.";
@@ -187,10 +187,10 @@ catalogue! {
         "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
     /// Nobody to ask.
     NoAgent = "HM0070", "no_agent", 422, "no agent was named",
-        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there. What was written there since the daemon began counts after `homing daemon restart`.";
+        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
     /// An agent that nobody knows.
     UnknownAgent = "HM0071", "unknown_agent", 422, "there is no such agent",
-        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent, after `homing daemon restart`.";
+        "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent.";
     /// A session that cannot go on.
     NotContinued = "HM0072", "not_continued", 409, "the task cannot be continued",
         "Ask anew, without `--continue`; `homing show ID` shows which agent a task had, and its session.";
@@ -209,9 +209,42 @@ catalogue! {
     /// A request that must become a WebSocket and does not ask for one.
     NotAWebSocket = "HM0293", "not_a_websocket", 426, "this address speaks WebSocket only",
         "Ask with `Upgrade: websocket`; `homing attach ID` does, and `/openapi.json` describes the frames.";
+    /// Nothing stands still before it moves.
+    NotStarted = "HM0300", "not_started", 409, "the task has not started yet",
+        "Try again once `homing show ID` says that it is running; `homing stop ID` keeps it from starting.";
+    /// The supervisor of a task that an earlier release started.
+    OldSupervisor = "HM0301", "old_supervisor", 409, "the task was started by a release that could not pause it",
+        "It runs on as it is. What is started from now on can be paused: `homing stop ID`, then `homing rerun ID`, if it must be.";
+    /// A process of another user, most likely.
+    CannotHold = "HM0302", "cannot_hold", 409, "a process of the task cannot be made to stand still",
+        "It may be another user's (`sudo`), which only a cgroup of its own could hold: `homing doctor` says whether tasks get one here. The task goes on.";
+    /// The shim does not answer.
+    SilentSupervisor = "HM0303", "silent_supervisor", 503, "the supervisor of the task does not answer",
+        "It may itself have been stopped by a signal, or the machine is very busy: `homing show ID` says where the task is, `homing stop ID` ends it all the same.";
     /// What a task was run with is not all there any more.
     NotAgain = "HM0330", "not_again", 409, "the task cannot be run again from what is kept of it",
         "Submit it anew with `homing run`; `homing show ID` has its command line, its folder and the names of its variables.";
+    /// A code of the page that is spent, or too old, or none.
+    CodeSpent = "HM0360", "code_spent", 401, "the code of this address is not good any more",
+        "`homing web` prints another address; its code is good once, for a minute.";
+    /// Another user's program.
+    ForeignUser = "HM0361", "foreign_user", 403, "the connection belongs to another user of this machine",
+        "The page is for the browser of the user who runs the daemon; a program shows the token instead (docs/http.md).";
+    /// The browser cannot be let in.
+    NotSignedIn = "HM0362", "not_signed_in", 401, "this browser is not signed in",
+        "Run `homing web`: it prints, and opens, an address that signs this browser in.";
+    /// No service manager of the user.
+    NoServiceManager = "HM0400", "no_service_manager", 503, "there is no service manager that could be told",
+        "Nothing is needed: the daemon starts with the first command and comes back by itself. In a container run `homing daemon run` under what supervises it; `homing daemon install --dry-run` shows the unit.";
+    /// A unit of that name that is somebody else's.
+    ForeignUnit = "HM0401", "foreign_unit", 409, "a unit of that name is somebody else's",
+        "Look at it, and move it away if it is not needed; then `homing daemon install` writes its own.";
+    /// A slip of the finger is no name of a task.
+    Unsure = "HM0430", "unsure", 409, "too little of an id to act on a task by",
+        "Begin with the `t-`, or write four characters without it, or the name of the task; to look at one, fewer do.";
+    /// The program of an agent is not installed where its task would look for it.
+    AgentMissing = "HM0431", "agent_missing", 422, "the program of the agent is not there",
+        "Install it, or ask one that is there with `--agent NAME`; `argv` under [agents.NAME] in config.toml may name the program by its whole path.";
 }
 
 impl Code {

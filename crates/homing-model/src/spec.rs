@@ -7,6 +7,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::agent;
+use crate::attach::TerminalSize;
 use crate::notify::Notify;
 use crate::session::{Pane, Session};
 use crate::task::Kind;
@@ -171,6 +172,9 @@ pub struct Spec {
     /// One terminal instead of two pipes.
     #[serde(skip_serializing_if = "is_default")]
     pub pty: bool,
+    /// How large that terminal is at first; 80 columns and 24 rows if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pty_size: Option<TerminalSize>,
     /// Ends the task this long after its start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -219,6 +223,9 @@ pub struct Spec {
     /// Whoever asks polls for the end (an MCP task): its entry in the inbox is held for them for a while, so that nobody is told twice.
     #[serde(skip_serializing_if = "is_default")]
     pub polled: bool,
+    /// Whoever asks waits for the end next, for so long, with an answer that tells it (`told`): until then nobody else tells the owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaited_ms: Option<u64>,
     /// The agent's session that asks: `wake` goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

@@ -16,7 +16,7 @@ pub enum Status {
     Starting,
     /// The command runs.
     Running,
-    /// The whole tree is frozen.
+    /// Somebody asked for the whole tree to stand still, and it does.
     Paused,
     /// Its end was asked for.
     Stopping,

@@ -183,6 +183,9 @@ pub struct Task {
     /// Whether input can be sent.
     #[serde(default)]
     pub accepts_input: bool,
+    /// Whether it has a terminal to attach to.
+    #[serde(default)]
+    pub pty: bool,
     /// Its time limit.
     #[serde(default)]
     pub timeout_ms: Option<u64>,

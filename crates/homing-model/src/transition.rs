@@ -126,6 +126,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_what_runs_is_paused_and_only_what_is_paused_goes_on() {
+        for status in Status::ALL {
+            let (paused, resumed) = (next(status, Transition::Paused), next(status, Transition::Resumed));
+            assert_eq!(paused.ok(), (status == Status::Running).then_some(Status::Paused), "{status}");
+            assert_eq!(resumed.ok(), (status == Status::Paused).then_some(Status::Running), "{status}");
+        }
+        assert_eq!(next(Status::Paused, Transition::StopRequested), Ok(Status::Stopping));
+    }
+
     proptest! {
         #[test]
         fn p1_any_history_ends_at_most_once(picks in proptest::collection::vec(0usize..12, 0..200)) {

@@ -124,6 +124,18 @@ impl Spec {
         if self.argv.iter().chain(&self.shell).any(OsText::has_nul) {
             return Err(Invalid::Nul("the command"));
         }
+        match self.pty_size {
+            Some(_) if !self.pty => {
+                return Err(Invalid::Text { field: "pty_size", problem: "means nothing without `pty`" });
+            }
+            Some(size) if !size.is_possible() => {
+                return Err(Invalid::Number {
+                    field: "pty_size",
+                    expected: "1 to 1000 `cols` and 1 to 500 `rows`",
+                });
+            }
+            Some(_) | None => {}
+        }
         self.validate_folder()?;
         if let Stdin::File(path) = &self.stdin
             && (path.has_nul() || !path.as_bytes().starts_with(b"/"))
@@ -170,6 +182,7 @@ impl Spec {
             ("shell", self.shell.is_some()),
             ("stdin", self.stdin != Stdin::None),
             ("pty", self.pty),
+            ("pty_size", self.pty_size.is_some()),
         ];
         self.refuse(of_commands.into_iter().chain(self.of_external()))?;
         let prompt = self.prompt.as_deref().unwrap_or_default();
@@ -203,6 +216,7 @@ impl Spec {
             ("secrets", !self.secrets.is_empty()),
             ("stdin", self.stdin != Stdin::None),
             ("pty", self.pty),
+            ("pty_size", self.pty_size.is_some()),
             ("timeout_ms", self.timeout_ms.is_some()),
             ("grace_ms", self.grace_ms.is_some()),
             ("on_exit", self.on_exit != OnExit::Leave),
@@ -457,5 +471,19 @@ mod tests {
             assert!(matches!(spec.validate(), Err(Invalid::Number { .. })), "{field}");
         }
         assert!(!argv(&["true"]).is_watched());
+    }
+
+    #[test]
+    fn a_first_size_is_one_that_a_terminal_can_have_and_is_for_terminals_only() {
+        let size = |text: &str| serde_json::from_str::<Spec>(text).unwrap().validate();
+        assert_eq!(size(r#"{"argv":["vi"],"pty":true,"pty_size":{"cols":200,"rows":60}}"#), Ok(()));
+        for wrong in [
+            r#"{"argv":["vi"],"pty_size":{"cols":80,"rows":24}}"#,
+            r#"{"argv":["vi"],"pty":true,"pty_size":{"cols":0,"rows":24}}"#,
+            r#"{"argv":["vi"],"pty":true,"pty_size":{"cols":80,"rows":501}}"#,
+        ] {
+            let why = size(wrong).unwrap_err().to_string();
+            assert!(why.contains("`pty_size`"), "{wrong}: {why}");
+        }
     }
 }

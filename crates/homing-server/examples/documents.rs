@@ -1,16 +1,23 @@
-//! Writes the documents that are made of the code into a folder: `openapi.json` and `errors.md`.
+//! Writes the documents that are made of the code into a folder: `openapi.json`, `api.md`, `errors.md`, `config.md` and `config.default.toml`.
 //!
 //! `cargo xtask generate` calls it for `docs/`, and `cargo xtask test` to see whether those are up to date.
+
+#[path = "documents/api.rs"]
+mod api;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use homing_engine::config::manual;
 use homing_model::{Code, Problem};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: documents FOLDER")?);
     std::fs::write(folder.join("openapi.json"), homing_server::openapi_json())?;
+    std::fs::write(folder.join("api.md"), api::page(homing_server::openapi_json())?)?;
     std::fs::write(folder.join("errors.md"), errors()?)?;
+    std::fs::write(folder.join("config.md"), manual::markdown())?;
+    std::fs::write(folder.join("config.default.toml"), manual::default_file())?;
     Ok(())
 }
 
@@ -33,8 +40,9 @@ fn errors() -> Result<String, std::fmt::Error> {
             (code.code(), code.title(), Problem::new(*code, "").kind, code.advice());
         write!(
             text,
-            "\n## {name}\n\n{}.\n\nType: `{kind}`, HTTP {}.\n\n{advice}\n",
+            "\n## {name}\n\n{}.\n\n{advice}\n\n`{}`, HTTP {}, type `{kind}`.\n",
             capital(title),
+            code.slug(),
             code.http_status()
         )?;
     }

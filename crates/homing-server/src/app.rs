@@ -10,8 +10,10 @@ use tokio::sync::Notify;
 use crate::leaving::Leaving;
 use crate::listener::Listener;
 use crate::refusal::Refusal;
+use crate::reload::Reloader;
 use crate::resource::attach::Stages;
 use crate::settings::Settings;
+use crate::traffic::Traffic;
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]
@@ -24,6 +26,10 @@ pub(crate) struct App {
     pub(crate) listener: Listener,
     /// Where the engine's configuration comes from, if it is from a file.
     pub(crate) settings: Option<Arc<Settings>>,
+    /// What puts a changed configuration in force, if it is from a file.
+    pub(crate) reloader: Option<Arc<Reloader>>,
+    /// How much is asked.
+    pub(crate) traffic: Arc<Traffic>,
     /// Terminals that somebody is attached to.
     pub(crate) stages: Stages,
 }

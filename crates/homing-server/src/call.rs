@@ -89,9 +89,19 @@ impl Call {
         Ok(self.header(OWNER.name)?.unwrap_or(DEFAULT_OWNER))
     }
 
-    /// The task that the path names, if the caller may do this with it.
+    /// The task that the path names, if the caller may do this with it. What changes it needs more than a letter.
     pub(crate) async fn task(&self, act: Act) -> Result<TaskId, Refusal> {
-        self.resolve(self.named()?, act).await
+        match act {
+            Act::Look => self.resolve(self.named()?, act).await,
+            Act::Steer | Act::Dispose => self.certain(self.named()?, act).await,
+        }
+    }
+
+    /// The same as [`Self::resolve`], where the text is enough of an id to do something by.
+    pub(crate) async fn certain(&self, reference: &str, act: Act) -> Result<TaskId, Refusal> {
+        let id = self.resolve(reference, act).await?;
+        self.app.engine.certain(reference, &id).await?;
+        Ok(id)
     }
 
     /// What the path names.

@@ -6,7 +6,7 @@ pub(crate) fn of(route: &'static str) -> &'static str {
     match route {
         "submit" => "run",
         "wait_one" => "wait",
-        "follow" | "output_index" => "output",
+        "follow" | "output_file" | "output_index" => "output",
         "inbox_owners" | "take" => "inbox",
         "told" | "session" | "bind_session" | "show_session" | "unbind_session" => "hook",
         "listener" => "status",
@@ -14,6 +14,7 @@ pub(crate) fn of(route: &'static str) -> &'static str {
         "listener_off" => "mcp --http --off",
         "token_rotate" => "token rotate",
         "daemon_stop" => "daemon stop",
+        "config_reload" => "config reload",
         // The others have the name of their command.
         same => same,
     }
@@ -27,11 +28,12 @@ mod tests {
     #[test]
     fn every_route_has_a_name_that_somebody_may_have_typed() {
         // What only programs ask for.
-        let no_command = ["signal", "healthy", "openapi", "resize"];
+        let no_command = ["signal", "healthy", "metrics", "openapi", "resize"];
         let commands = [
             "ack",
             "attach",
             "complete",
+            "config",
             "daemon",
             "deliveries",
             "events",
@@ -44,15 +46,18 @@ mod tests {
             "list",
             "mcp",
             "output",
+            "pause",
             "progress",
             "redeliver",
             "rerun",
+            "resume",
             "run",
             "show",
             "status",
             "stop",
             "token",
             "wait",
+            "web",
         ];
         for route in ROUTES.iter().filter(|route| !no_command.contains(&route.name)) {
             let word = of(route.name).split(' ').next().unwrap_or_default();

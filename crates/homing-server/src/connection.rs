@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONNECTION, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use homing_engine::{Ancestry, Engine};
 use homing_model::{Code, Problem};
@@ -25,6 +25,7 @@ use crate::caught::caught;
 use crate::gate::Gate;
 use crate::handover::Handover;
 use crate::leaving::Leaving;
+use crate::page;
 use crate::refusal::Refusal;
 use homing_shim::confine::Confinement;
 
@@ -141,15 +142,9 @@ async fn answer(
     Ok(response)
 }
 
-/// What is answered over TCP is for the caller alone: no browser keeps it, guesses at it, or shows it to another site.
+/// What is answered over TCP is for the caller alone: no browser keeps it, guesses at it, frames it, or shows it to another site.
 fn fenced(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(
-        HeaderName::from_static("cross-origin-resource-policy"),
-        HeaderValue::from_static("same-origin"),
-    );
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    page::fence(response.headers_mut());
     response
 }
 

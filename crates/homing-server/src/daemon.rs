@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use homing_shim::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::log;
+use crate::log::{self, Log};
+use crate::reload::Reloader;
 use crate::server::{Ended, Server};
 use crate::settings::Settings;
 use crate::socket::BindError;
@@ -35,7 +37,7 @@ pub struct Options {
     pub reconcile_interval: Option<Duration>,
     /// What is to be said of variables that were set, in `daemon.log` and in the status.
     pub variables: Vec<String>,
-    /// The least level that is logged: `error`, `warn`, `info` (the default), `debug` or `trace`.
+    /// What is logged, whatever the file says: a level, or levels by module (`info,homing_store=debug`).
     pub log: Option<String>,
     /// Somebody looks at it: short lines instead of JSON, and a signal is a stop on purpose.
     pub foreground: bool,
@@ -74,8 +76,12 @@ impl From<StartError> for Problem {
 /// Serves a home. Returns when the daemon was told to end, or could not begin.
 #[must_use]
 pub fn run(options: &Options) -> ExitCode {
-    log::start(options.log.as_deref(), options.foreground);
-    match begin(options) {
+    umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    // Before anything is written, the log included: into a folder that others can change nothing goes.
+    let prepared = homing_engine::prepare_home(&options.home);
+    let home = prepared.is_ok().then_some(options.home.as_path());
+    let log = Arc::new(log::start(options.log.as_deref(), home, options.foreground));
+    match prepared.map_err(StartError::from).and_then(|()| begin(options, &log)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let problem = Problem::from(error);
@@ -86,19 +92,17 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn begin(options: &Options) -> Result<(), StartError> {
+fn begin(options: &Options, log: &Arc<Log>) -> Result<(), StartError> {
     set_limits();
-    // Before anything is written: into a folder that others can change nothing goes.
-    homing_engine::prepare_home(&options.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(StartError::EventLoop)?;
-    let served = runtime.block_on(serve(options));
+    let served = runtime.block_on(serve(options, log));
     // A thread in the middle of a slow read must not hold up the end.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(options: &Options) -> Result<(), StartError> {
+async fn serve(options: &Options, log: &Arc<Log>) -> Result<(), StartError> {
     // From here on a signal waits until the engine is open: it must not be left half open.
     let signals = Signals::new().map_err(StartError::EventLoop)?;
     let settings = Settings::new(&options.config, &options.home, options.reconcile_interval);
@@ -107,6 +111,7 @@ async fn serve(options: &Options) -> Result<(), StartError> {
         tracing::warn!("{said}");
     }
     let config = settings.begin()?;
+    log.configure(&config.log);
     let webhooks = Webhooks::new(&options.home, config.webhook.clone());
     let webhooks = Arc::new(webhooks.with_waker(options.waker.clone(), options.surroundings.clone()));
     let strangers = strangers(&options.home);
@@ -123,8 +128,15 @@ async fn serve(options: &Options) -> Result<(), StartError> {
         let _ = std::fs::remove_file(options.home.join(home::STOPPED));
     }
     tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
+    let reloader = Arc::new(Reloader {
+        settings,
+        engine: engine.clone(),
+        webhooks: Arc::clone(&webhooks),
+        log: Arc::clone(log),
+        turn: Arc::default(),
+    });
     let server = Server::bind(engine.clone())?
-        .with_settings(Arc::clone(&settings))
+        .with_reloader(Arc::clone(&reloader))
         .with_webhooks(Arc::clone(&webhooks));
     // A stop that found nobody, since this one was still on its way, left a mark. One that comes now finds the socket.
     if home::is_stopped(&options.home) {
@@ -134,7 +146,13 @@ async fn serve(options: &Options) -> Result<(), StartError> {
     }
     engine.ready().await;
     tracing::info!(pid = std::process::id(), version = env!("CARGO_PKG_VERSION"), home = %options.home.display(), "serving");
-    let ended = server.serve(signals.until_told(&settings, &engine, &webhooks)).await;
+    let told = async {
+        signals.until_told(&reloader).await;
+        if options.foreground {
+            engine.mark_stopped();
+        }
+    };
+    let ended = server.serve(told).await;
     let on_purpose = ended == Ended::Asked || options.foreground;
     tracing::info!(on_purpose, "leaving; tasks run on");
     engine.leave(on_purpose).await;
@@ -150,7 +168,7 @@ fn strangers(path: &Path) -> usize {
     entries.flatten().filter(|entry| entry.path().join(homing_shim::folder::MARKER).exists()).count()
 }
 
-/// Many connections and shims need many descriptors; a core file would hold environments; what is made is for us alone.
+/// Many connections and shims need many descriptors; a core file would hold environments.
 fn set_limits() {
     let files = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
@@ -158,7 +176,6 @@ fn set_limits() {
     if let Err(error) = raised.and(core) {
         tracing::warn!(%error, "a resource limit could not be set");
     }
-    umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
 struct Signals {
@@ -176,21 +193,20 @@ impl Signals {
         })
     }
 
-    /// Until a signal says that it is over; a hang-up means: read the configuration again.
-    async fn until_told(mut self, settings: &Settings, engine: &Engine, webhooks: &Webhooks) {
+    /// Until a signal says that it is over; a hang-up means: read the configuration again, as does any change of the file.
+    async fn until_told(mut self, reloader: &Arc<Reloader>) {
+        let mut following = pin!(reloader.follow());
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                () = engine.over() => return,
-                _ = self.hang_up.recv() => match settings.read() {
-                    Ok(config) => {
-                        webhooks.configure(config.webhook.clone());
-                        engine.set_config(config);
-                        tracing::info!("the configuration was read again");
-                    }
-                    Err(error) => tracing::error!(%error, "the configuration is broken; the last good one stays in force"),
-                },
+                () = reloader.engine.over() => return,
+                () = &mut following => {}
+                _ = self.hang_up.recv() => {
+                    let reloader = Arc::clone(reloader);
+                    // Beside the rest: it may take a while, and what is wrong is logged.
+                    drop(tokio::spawn(async move { reloader.reload().await }));
+                }
             }
         }
     }

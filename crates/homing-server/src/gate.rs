@@ -2,21 +2,27 @@
 //!
 //! A page in a browser can send requests to this machine, and by a name that it makes mean this machine (DNS rebinding) it could even
 //! read the answers. So each request must come by a name that can mean nothing else, from no other site, with a body that no form can
-//! send; and with the token, which no page has. All of it is judged before anything looks at the address that is asked for: a route cannot
-//! be left out.
+//! send; and with the token, which no page has, or with the cookie of a browser that was signed in ([`crate::signin`]). A cookie is sent by the browser, not
+//! by whoever wrote the page: with one, whatever changes something must also name our own origin and be JSON. All of it is judged before anything
+//! looks at the address that is asked for: a route cannot be left out. One address is answered here: that where a code becomes a cookie.
 
+use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_ENCODING};
-use axum::http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::StatusCode;
+use axum::http::header::WWW_AUTHENTICATE;
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN};
+use axum::http::header::{HeaderName, HeaderValue, LOCATION, SET_COOKIE, TRANSFER_ENCODING, UPGRADE};
 use axum::response::{IntoResponse, Response};
-use homing_model::{Code, Problem};
-use hyper::{HeaderMap, Request};
+use homing_model::{Code, Problem, Timestamp};
+use hyper::{HeaderMap, Method, Request};
 
+use crate::page::refused;
 use crate::refusal::Refusal;
+use crate::signin::{self, Codes, Seal, neighbour};
 use crate::token::Token;
 
 /// What whoever guesses has to wait for each guess.
@@ -46,13 +52,40 @@ impl Counts {
     }
 }
 
+/// What opens it.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    pub(crate) token: Arc<Token>,
+    pub(crate) codes: Arc<Codes>,
+    pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys(…)")
+    }
+}
+
 /// The gate of one connection.
 #[derive(Debug)]
 pub(crate) struct Gate {
     /// The names that mean us, each with the port.
     names: Vec<String>,
-    token: Arc<Token>,
+    keys: Keys,
     counts: Arc<Counts>,
+    /// Where the connection came in, and from where.
+    ends: (SocketAddr, SocketAddr),
+    /// Whether it belongs to our user; looked up where that matters, once.
+    kin: OnceLock<bool>,
+}
+
+/// How a request comes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// It is served.
+    Enter,
+    /// It has spent a code, and gets a cookie for it.
+    SignIn,
 }
 
 /// What a request lacks.
@@ -63,34 +96,51 @@ enum Offence {
     Site,
     Media,
     Token,
+    /// The code of the address.
+    Code,
+    /// A cookie that is good.
+    Session,
+    /// A user who may show a code or a cookie.
+    User,
+}
+
+impl Offence {
+    /// Whether somebody may be guessing.
+    const fn is_guess(self) -> bool {
+        matches!(self, Self::Token | Self::Code | Self::Session)
+    }
 }
 
 impl Gate {
-    /// Of a connection that came in at this address of ours.
-    pub(crate) fn new(at: SocketAddr, token: Arc<Token>, counts: Arc<Counts>) -> Self {
+    /// Of a connection between an address of ours and one of theirs.
+    pub(crate) fn new(at: SocketAddr, from: SocketAddr, keys: Keys, counts: Arc<Counts>) -> Self {
         let (address, port) = (at.ip().to_canonical(), at.port());
         let mut names =
             vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}"), format!("localhost:{port}")];
         if !address.is_loopback() {
             names.push(SocketAddr::new(address, port).to_string());
         }
-        Self { names, token, counts }
+        Self { names, keys, counts, ends: (at, from), kin: OnceLock::new() }
     }
 
-    /// Lets a request in, or says why not. Who has not got the token waits for that answer.
+    /// Lets a request in, or says how else it is answered. Who has not got what opens it waits for that answer.
     pub(crate) async fn admit<B>(&self, request: &Request<B>) -> Result<(), Response> {
-        let Err(offence) = self.judge(request) else { return Ok(()) };
+        let offence = match self.judge(request) {
+            Ok(Pass::Enter) => return Ok(()),
+            Ok(Pass::SignIn) => return Err(self.signed_in()),
+            Err(offence) => offence,
+        };
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
-        if offence == Offence::Token {
+        if offence.is_guess() {
             self.counts.failed_auth.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(DELAY).await;
         }
         // What was sent is not repeated, here or to whoever sent it.
         tracing::info!(?offence, method = %request.method(), "a request on the listener was refused");
-        Err(self.refusal(offence))
+        Err(self.refusal(offence, wants_a_page(request)))
     }
 
-    fn judge<B>(&self, request: &Request<B>) -> Result<(), Offence> {
+    fn judge<B>(&self, request: &Request<B>) -> Result<Pass, Offence> {
         let headers = request.headers();
         let host = only(headers, &HOST)?.ok_or(Offence::Host)?;
         let known = |name: &str| self.names.iter().any(|ours| ours == name);
@@ -98,7 +148,8 @@ impl Gate {
         if !known(host) || request.uri().authority().is_some_and(|named| named.as_str() != host) {
             return Err(Offence::Host);
         }
-        if only(headers, &ORIGIN)?.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
+        let origin = only(headers, &ORIGIN)?;
+        if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(Offence::Origin);
         }
         if only(headers, &SEC_FETCH_SITE)?.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
@@ -107,19 +158,80 @@ impl Gate {
         if has_body(headers) && !media_type(headers).is_some_and(|kind| MEDIA.contains(&kind.as_str())) {
             return Err(Offence::Media);
         }
-        let given = only(headers, &AUTHORIZATION)?.and_then(bearer).ok_or(Offence::Token)?;
-        if self.token.is(given.as_bytes()) { Ok(()) } else { Err(Offence::Token) }
+        if let Some(given) = only(headers, &AUTHORIZATION)? {
+            let given = bearer(given).ok_or(Offence::Token)?;
+            return if self.keys.token.is(given.as_bytes()) { Ok(Pass::Enter) } else { Err(Offence::Token) };
+        }
+        if request.method() == Method::GET
+            && request.uri().path() == signin::PATH
+            && let Some(code) = signin::code(request.uri().query())
+        {
+            return self.spend(code);
+        }
+        let name = signin::cookie_name(self.ends.0.port());
+        let cookie = only(headers, &COOKIE)?.and_then(|header| signin::cookie(header, &name));
+        self.session(request, cookie.ok_or(Offence::Token)?, origin)
     }
 
-    fn refusal(&self, offence: Offence) -> Response {
+    fn spend(&self, code: &str) -> Result<Pass, Offence> {
+        if !self.is_kin() {
+            return Err(Offence::User);
+        }
+        if self.keys.codes.spend(code) { Ok(Pass::SignIn) } else { Err(Offence::Code) }
+    }
+
+    fn session<B>(&self, request: &Request<B>, cookie: &str, origin: Option<&str>) -> Result<Pass, Offence> {
+        if !self.is_kin() {
+            return Err(Offence::User);
+        }
+        if !Seal(&self.keys.token).holds(cookie, (self.keys.now)()) {
+            return Err(Offence::Session);
+        }
+        let headers = request.headers();
+        let looks = request.method() == Method::GET || request.method() == Method::HEAD;
+        if (!looks || headers.contains_key(UPGRADE)) && origin.is_none() {
+            return Err(Offence::Origin);
+        }
+        if !looks && media_type(headers).as_deref() != Some(MEDIA[0]) {
+            return Err(Offence::Media);
+        }
+        Ok(Pass::Enter)
+    }
+
+    /// Whether the other end belongs to the user that we run as. Beyond this machine (`dangerously_bind`) nobody can tell.
+    fn is_kin(&self) -> bool {
+        let (ours, theirs) = self.ends;
+        !theirs.ip().to_canonical().is_loopback() || *self.kin.get_or_init(|| neighbour::is_kin(ours, theirs))
+    }
+
+    /// The cookie, and the way to the page: the address with the code is not what the browser remembers.
+    fn signed_in(&self) -> Response {
+        let Some(value) = Seal(&self.keys.token).cookie((self.keys.now)()) else {
+            return Refusal::new(Code::Internal, "the system has no randomness to give").into_response();
+        };
+        let cookie = format!(
+            "{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict",
+            signin::cookie_name(self.ends.0.port()),
+            signin::LIFETIME.as_secs()
+        );
+        tracing::info!("a browser was signed in");
+        let Ok(cookie) = HeaderValue::try_from(cookie) else {
+            return Refusal::new(Code::Internal, "the cookie cannot be sent").into_response();
+        };
+        (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/")), (SET_COOKIE, cookie)])
+            .into_response()
+    }
+
+    fn refusal(&self, offence: Offence, page: bool) -> Response {
         let names = || self.names.join(", ");
         let problem = match offence {
             Offence::Host => {
                 Problem::new(Code::ForeignSite, format!("the header `Host` must be one of {}", names()))
             }
-            Offence::Origin => {
-                Problem::new(Code::ForeignSite, "the header `Origin` names another origin than ours")
-            }
+            Offence::Origin => Problem::new(
+                Code::ForeignSite,
+                "the header `Origin` names another origin than ours, or is missing where a cookie is to change something",
+            ),
             Offence::Site => Problem::new(
                 Code::ForeignSite,
                 "the header `Sec-Fetch-Site` says that another site sent the request",
@@ -128,14 +240,36 @@ impl Gate {
                 status: 415,
                 ..Problem::new(Code::MalformedBody, format!("a body must be `Content-Type: {}`", MEDIA[0]))
             },
+            Offence::Token if page => {
+                Problem::new(Code::NotSignedIn, "nothing shows that this browser is yours")
+            }
             Offence::Token => Problem::new(Code::Unauthorized, "no token, or not the right one"),
+            Offence::Code => {
+                Problem::new(Code::CodeSpent, "the code was used, is older than a minute, or was never given")
+            }
+            Offence::Session => Problem::new(
+                Code::NotSignedIn,
+                "the cookie is not good any more: it is too old, or another token was made since",
+            ),
+            Offence::User => {
+                Problem::new(Code::ForeignUser, "the connection comes from a program of another user")
+            }
         };
+        if page {
+            return refused::page(&problem);
+        }
         let mut response = Refusal::from(problem).into_response();
-        if offence == Offence::Token {
+        if offence.is_guess() {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
+}
+
+/// Whether somebody looks at the answer in a browser.
+fn wants_a_page<B>(request: &Request<B>) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    request.method() == Method::GET && accepted.contains("text/html")
 }
 
 impl From<Repeated> for Offence {
@@ -143,7 +277,7 @@ impl From<Repeated> for Offence {
         match name {
             name if name == HOST => Self::Host,
             name if name == ORIGIN => Self::Origin,
-            name if name == AUTHORIZATION => Self::Token,
+            name if name == AUTHORIZATION || name == COOKIE => Self::Token,
             _ => Self::Site,
         }
     }
@@ -182,7 +316,14 @@ mod tests {
     use super::*;
 
     fn gate(at: &str) -> Gate {
-        Gate::new(at.parse().unwrap(), Arc::new(Token::new("secret".into())), Arc::default())
+        let keys = Keys {
+            token: Arc::new(Token::new("secret".into())),
+            codes: Arc::default(),
+            now: Arc::new(|| Timestamp::from_millis(1_000_000)),
+        };
+        let gate = Gate::new(at.parse().unwrap(), "127.0.0.1:4711".parse().unwrap(), keys, Arc::default());
+        gate.kin.set(true).unwrap();
+        gate
     }
 
     const GOOD: [(&str, &str); 2] = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];
@@ -192,7 +333,7 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        gate.judge(&request.body(()).unwrap())
+        gate.judge(&request.body(()).unwrap()).map(drop)
     }
 
     /// A good request with something else in place of, or beside, what it has.
@@ -228,7 +369,8 @@ mod tests {
             [("http://evil.example/", Err(Offence::Host)), ("http://127.0.0.1:80/healthz", Ok(()))]
         {
             let request = Request::builder().uri(uri).header("host", GOOD[0].1).header(GOOD[1].0, GOOD[1].1);
-            assert_eq!(gate("127.0.0.1:80").judge(&request.body(()).unwrap()), expected, "{uri}");
+            let judged = gate("127.0.0.1:80").judge(&request.body(()).unwrap()).map(drop);
+            assert_eq!(judged, expected, "{uri}");
         }
     }
 
@@ -293,5 +435,67 @@ mod tests {
         let twice = [("authorization", "Bearer secret"), ("authorization", "Bearer secret")];
         assert_eq!(with(&twice), Err(Offence::Token));
         assert_eq!(judge(&gate("127.0.0.1:80"), &GOOD[..1]), Err(Offence::Token));
+    }
+
+    /// A request with the cookie that this gate gives.
+    fn by_cookie(method: Method, more: &[(&str, &str)]) -> Result<Pass, Offence> {
+        let gate = gate("127.0.0.1:80");
+        let cookie = Seal(&gate.keys.token).cookie(Timestamp::from_millis(1_000_000)).unwrap();
+        let mut request = Request::builder().method(method).uri("/v1/tasks").header("host", "127.0.0.1:80");
+        request = request.header("cookie", format!("other=1; homing-80={cookie}"));
+        for (name, value) in more {
+            request = request.header(*name, *value);
+        }
+        gate.judge(&request.body(()).unwrap())
+    }
+
+    #[test]
+    fn p11_a_cookie_lets_look_and_changes_something_only_from_our_own_origin_and_with_json() {
+        let (origin, json) = (("origin", "http://127.0.0.1:80"), ("content-type", "application/json"));
+        assert_eq!(by_cookie(Method::GET, &[]), Ok(Pass::Enter));
+        for method in [Method::POST, Method::DELETE, Method::PUT] {
+            assert_eq!(by_cookie(method.clone(), &[origin, json]), Ok(Pass::Enter));
+            assert_eq!(by_cookie(method.clone(), &[json]), Err(Offence::Origin), "{method}");
+            assert_eq!(by_cookie(method.clone(), &[origin]), Err(Offence::Media), "{method}");
+            let bytes = ("content-type", "application/octet-stream");
+            assert_eq!(by_cookie(method.clone(), &[origin, bytes]), Err(Offence::Media), "{method}");
+            let foreign = ("origin", "http://127.0.0.1:81");
+            assert_eq!(by_cookie(method, &[foreign, json]), Err(Offence::Origin));
+        }
+        assert_eq!(by_cookie(Method::GET, &[("upgrade", "websocket")]), Err(Offence::Origin));
+        assert_eq!(by_cookie(Method::GET, &[("upgrade", "websocket"), origin]), Ok(Pass::Enter));
+        assert_eq!(by_cookie(Method::GET, &[("sec-fetch-site", "same-site")]), Err(Offence::Site));
+        assert_eq!(by_cookie(Method::GET, &[("cookie", "homing-80=again")]), Err(Offence::Token));
+        assert_eq!(by_cookie(Method::GET, &[("authorization", "Bearer wrong")]), Err(Offence::Token));
+    }
+
+    #[test]
+    fn p11_a_cookie_that_is_none_of_ours_or_comes_from_another_user_is_refused() {
+        for value in ["", "x", "1.1000000.00.00"] {
+            let cookie = format!("homing-80={value}");
+            assert_eq!(judge(&gate("127.0.0.1:80"), &[GOOD[0], ("cookie", &cookie)]), Err(Offence::Session));
+        }
+        let stranger = Gate { kin: OnceLock::from(false), ..gate("127.0.0.1:80") };
+        assert_eq!(judge(&stranger, &[GOOD[0], ("cookie", "homing-80=x")]), Err(Offence::User));
+        let code = stranger.keys.codes.issue();
+        assert!(code.is_none() || stranger.spend(&code.unwrap()) == Err(Offence::User));
+        assert_eq!(judge(&stranger, &GOOD), Ok(()), "who has the token may be anybody");
+    }
+
+    #[tokio::test]
+    async fn p11_a_code_is_spent_by_a_get_of_its_own_address_alone() {
+        let gate = gate("127.0.0.1:80");
+        let code = gate.keys.codes.issue().unwrap();
+        let ask = |method: Method, uri: String| {
+            let request = Request::builder().method(method).uri(uri).header("host", "127.0.0.1:80");
+            gate.judge(&request.body(()).unwrap())
+        };
+        for method in [Method::POST, Method::HEAD, Method::PUT] {
+            assert_eq!(ask(method, format!("/signin?code={code}")), Err(Offence::Token));
+        }
+        assert_eq!(ask(Method::GET, format!("/?code={code}")), Err(Offence::Token));
+        assert_eq!(ask(Method::GET, "/signin?code=00".into()), Err(Offence::Code));
+        assert_eq!(ask(Method::GET, format!("/signin?code={code}")), Ok(Pass::SignIn));
+        assert_eq!(ask(Method::GET, format!("/signin?code={code}")), Err(Offence::Code), "once");
     }
 }

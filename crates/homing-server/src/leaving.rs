@@ -24,6 +24,11 @@ impl Leave {
 }
 
 impl Leaving {
+    /// Whether it has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        *self.0.borrow() || self.0.has_changed().is_err()
+    }
+
     /// Waits for it.
     pub(crate) async fn begun(&mut self) {
         // A switch that is gone means the end just as well.

@@ -10,6 +10,7 @@
 //! router   one table of routes becomes the axum router; openapi makes the document of the same table
 //! resource one file per address: reads the call, asks the engine, answers
 //! mcp      `/mcp`: calls of tools, carried out by calls of the same routes
+//! page     `/`: the page for a browser, from the binary; signin lets the browser in
 //! ```
 //!
 //! Nothing here decides anything about tasks: the engine does, and whatever is told was committed before. Streams read on only
@@ -31,9 +32,12 @@ mod leaving;
 mod listener;
 mod log;
 mod mcp;
+mod metrics;
 mod openapi;
+pub mod page;
 mod query;
 mod refusal;
+mod reload;
 mod remembered;
 mod resource;
 mod route;
@@ -41,11 +45,14 @@ mod router;
 mod routes;
 pub mod server;
 mod settings;
+mod signin;
 pub mod socket;
 mod sse;
 mod stream;
 pub mod token;
+mod traffic;
 
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;
 pub use server::{Ended, Server};
+pub use settings::load as load_configuration;

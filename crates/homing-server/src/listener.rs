@@ -23,8 +23,8 @@ use axum::Router;
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
 use homing_engine::config;
-use homing_model::Code;
-use homing_model::api::ListenerInfo;
+use homing_model::api::{ListenerInfo, PageAnswer};
+use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
@@ -32,10 +32,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::connection::{self, Admission, is_shortage};
-use crate::gate::{Counts, Gate};
+use crate::gate::{Counts, Gate, Keys};
 use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use crate::remembered::{Remembered, digest};
+use crate::signin::{self, Codes};
 use crate::token::{self, Token};
 
 /// Connections served at once; more wait in the kernel's queue. Each that says nothing is closed after a while.
@@ -57,7 +58,10 @@ enum Order {
 
 /// How the service is asked. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Listener(mpsc::Sender<Order>);
+pub(crate) struct Listener {
+    orders: mpsc::Sender<Order>,
+    codes: Arc<Codes>,
+}
 
 impl Listener {
     async fn ask(
@@ -66,7 +70,7 @@ impl Listener {
     ) -> Result<ListenerInfo, Refusal> {
         let gone = || Refusal::new(Code::DaemonUnreachable, "the daemon is leaving");
         let (answer, answered) = oneshot::channel();
-        self.0.send(order(answer)).await.map_err(|_| gone())?;
+        self.orders.send(order(answer)).await.map_err(|_| gone())?;
         answered.await.map_err(|_| gone())?
     }
 
@@ -83,6 +87,21 @@ impl Listener {
     /// How it is.
     pub(crate) async fn info(&self) -> Result<ListenerInfo, Refusal> {
         self.ask(|answer| Order::Look { answer }).await
+    }
+
+    /// Turns it on, and makes an address by which a browser is signed in, once and soon.
+    pub(crate) async fn invite(&self) -> Result<PageAnswer, Refusal> {
+        let port = self
+            .on(None)
+            .await?
+            .port
+            .ok_or_else(|| Refusal::new(Code::ListenerFailed, "the listener has no address"))?;
+        let code = self
+            .codes
+            .issue()
+            .ok_or_else(|| Refusal::new(Code::Internal, "the system has no randomness to give"))?;
+        let valid_ms = u64::try_from(signin::VALID.as_millis()).unwrap_or(u64::MAX);
+        Ok(PageAnswer { url: format!("http://127.0.0.1:{port}{}?code={code}", signin::PATH), valid_ms })
     }
 
     /// Makes another token; whoever came in by the old one is cut.
@@ -102,6 +121,8 @@ pub(crate) struct Service {
     config: config::Listener,
     remembered: Remembered,
     token: Option<Arc<Token>>,
+    /// What browsers are signed in by.
+    codes: Arc<Codes>,
     counts: Arc<Counts>,
     connections: JoinSet<()>,
     /// Why it is not open, though it should be.
@@ -111,6 +132,7 @@ pub(crate) struct Service {
 /// The service of an engine's home, and how it is asked.
 pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Listener, Service) {
     let (sender, orders) = mpsc::channel(16);
+    let codes = Arc::new(Codes::default());
     let service = Service {
         config: engine.config().listener.clone(),
         remembered: Remembered::read(engine.home()),
@@ -119,11 +141,12 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
         orders,
         sockets: Vec::new(),
         token: None,
+        codes: Arc::clone(&codes),
         counts: Arc::default(),
         connections: JoinSet::new(),
         problem: None,
     };
-    (Listener(sender), service)
+    (Listener { orders: sender, codes }, service)
 }
 
 impl Service {
@@ -160,10 +183,18 @@ impl Service {
     }
 
     fn welcome(&mut self, stream: TcpStream, router: &TowerToHyperService<Router>, leaving: &Leaving) {
-        let (Some(token), Ok(at)) = (&self.token, stream.local_addr()) else { return };
+        let (Some(token), Ok(at), Ok(from)) = (&self.token, stream.local_addr(), stream.peer_addr()) else {
+            return;
+        };
         // Answers are small and awaited.
         let _ = stream.set_nodelay(true);
-        let gate = Gate::new(at, Arc::clone(token), Arc::clone(&self.counts));
+        let engine = self.engine.clone();
+        let keys = Keys {
+            token: Arc::clone(token),
+            codes: Arc::clone(&self.codes),
+            now: Arc::new(move || engine.now()),
+        };
+        let gate = Gate::new(at, from, keys, Arc::clone(&self.counts));
         let serving = connection::serve(stream, Admission::Gated(gate), router.clone(), leaving.clone());
         self.connections.spawn(serving);
     }
@@ -192,8 +223,9 @@ impl Service {
     fn open_if_wanted(&mut self) {
         if self.is_wanted()
             && self.sockets.is_empty()
-            && let Err(why) = self.open(self.wanted_port())
+            && let Err(problem) = self.open(self.wanted_port())
         {
+            let why = problem.detail;
             if self.problem.as_ref() != Some(&why) {
                 tracing::error!(why, "the listener cannot be opened; it is tried again");
             }
@@ -230,19 +262,20 @@ impl Service {
         }
         let port = port.unwrap_or_else(|| self.port().unwrap_or_else(|| self.wanted_port()));
         if self.sockets.is_empty() || self.port() != Some(port) {
-            self.open(port).map_err(|why| Refusal::new(Code::ListenerFailed, why))?;
+            self.open(port).map_err(|problem| Refusal::from(*problem))?;
         }
         self.remember(Remembered { on: true, off: None, ..self.remembered.clone() });
         Ok(())
     }
 
     /// Opens it, in place of what was open; an error leaves that as it was.
-    fn open(&mut self, port: u16) -> Result<(), String> {
+    fn open(&mut self, port: u16) -> Result<(), Box<Problem>> {
         if self.token.is_none() {
-            let token = token::read_or_make(self.engine.home()).map_err(|error| error.to_string())?;
+            let token = token::read_or_make(self.engine.home()).map_err(Problem::from)?;
             self.token = Some(Arc::new(Token::new(token)));
         }
-        let sockets = bind(self.config.elsewhere(), port)?;
+        let sockets =
+            bind(self.config.elsewhere(), port).map_err(|why| Problem::new(Code::ListenerFailed, why))?;
         self.close();
         self.sockets = sockets;
         self.problem = None;
@@ -276,6 +309,7 @@ impl Service {
         if let Some(known) = &self.token {
             known.set(token);
         }
+        self.codes.revoke();
         self.connections.abort_all();
         tracing::info!("the token was replaced");
         Ok(())

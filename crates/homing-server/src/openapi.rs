@@ -120,6 +120,7 @@ fn content(contents: &[Content], generator: &mut SchemaGenerator) -> Value {
             }
             // OpenAPI 3.1: no schema means any bytes.
             Content::Bytes => json!({}),
+            Content::Text => json!({ "schema": { "type": "string" } }),
             Content::Events(events) => {
                 let events: Map<_, _> = events
                     .iter()

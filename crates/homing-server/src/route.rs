@@ -70,6 +70,8 @@ pub(crate) enum Content {
     Json(SchemaOf),
     Problem,
     Bytes,
+    /// Plain text.
+    Text,
     /// JSON lines.
     Lines(SchemaOf),
     /// Server-sent events, by name.
@@ -131,6 +133,7 @@ impl Content {
             Self::Json(_) => "application/json",
             Self::Problem => "application/problem+json",
             Self::Bytes => "application/octet-stream",
+            Self::Text => "text/plain",
             Self::Lines(_) => "application/x-ndjson",
             Self::Events(_) => "text/event-stream",
             Self::Frames { .. } => "application/json",

@@ -1,5 +1,7 @@
 //! The table of routes as an axum router.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
@@ -16,6 +18,7 @@ use crate::body;
 use crate::call::{Call, OWNER, Peer};
 use crate::command;
 use crate::mcp;
+use crate::page;
 use crate::query::Query;
 use crate::refusal::{Refusal, no_method, no_route};
 use crate::route::{Route, Verb};
@@ -24,7 +27,7 @@ use crate::routes::ROUTES;
 /// Everything that is served.
 pub(crate) fn router(app: App) -> Router {
     let leaving = app.leaving.clone();
-    mcp::mount(api(app), leaving)
+    page::mount(mcp::mount(api(app), leaving))
 }
 
 /// The table, and what is answered to all else.
@@ -58,10 +61,14 @@ fn endpoint(route: &'static Route) -> MethodRouter<App> {
 }
 
 async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
+    let traffic = Arc::clone(&app.traffic);
     let answer: Answer = async {
         let call = read(route, app, peer, path, request).await?;
-        // Whoever calls again has heard what it was told: from inside a task, what was told inside of it.
+        // Whoever calls again has heard what it was told: from inside a task, what was told inside of it. A question that stands beside
+        // another call, or asks again by itself, has heard nothing.
+        let stands = ["asks", "again"].iter().any(|flag| call.query.flag(flag) == Some(true));
         match (call.standing.limited_to(), call.header(OWNER.name)?) {
+            _ if stands => {}
             (Some(task), _) => call.app.engine.confirm_inside(task).await?,
             (None, Some(owner)) => call.app.engine.confirm(owner).await?,
             (None, None) => {}
@@ -69,7 +76,9 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
         (route.handler)(call).await
     }
     .await;
-    answer.unwrap_or_else(IntoResponse::into_response)
+    let response = answer.unwrap_or_else(IntoResponse::into_response);
+    traffic.answered(response.status());
+    response
 }
 
 async fn read(

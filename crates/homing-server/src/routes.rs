@@ -3,8 +3,8 @@
 use homing_model::api::{
     AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
     InboxAnswer, InboxOwner, InputAnswer, InputRequest, ListenerInfo, ListenerRequest, OutputChunk,
-    OutputGap, Page, ProgressRequest, RedeliverAnswer, RerunRequest, RotateAnswer, SignalRequest,
-    StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
+    OutputGap, Page, PageAnswer, PauseAnswer, ProgressRequest, RedeliverAnswer, ReloadAnswer, RerunRequest,
+    RotateAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
 use homing_model::attach::{AttachEvent, AttachRequest, TerminalSize};
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::call::{LAST_EVENT_ID, OWNER};
 use crate::resource::{
-    attach, complete, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox, input, listener,
-    openapi, output, output_index, progress, rerun, session, signal, status, stop, task, tasks, wait,
+    attach, complete, config_reload, daemon_stop, deliveries, events, follow, gc, health, heartbeat, inbox,
+    input, listener, metrics, openapi, output, output_file, output_index, pause, progress, rerun, session,
+    signal, status, stop, task, tasks, wait,
 };
 use crate::route::{Content, Given, Handler, Route, Taken, Verb, schema};
 
@@ -55,7 +56,10 @@ pub(crate) static ROUTES: &[Route] = &[
     Route {
         query: tasks::LIST,
         headers: &[],
-        gives: &[Given::new(200, "A page.", &[Content::Json(schema::<Page<Task>>)])],
+        gives: &[Given {
+            headers: tasks::HEADERS,
+            ..Given::new(200, "A page.", &[Content::Json(schema::<Page<Task>>)])
+        }],
         ..route(
             Verb::Get,
             "/v1/tasks",
@@ -97,6 +101,19 @@ pub(crate) static ROUTES: &[Route] = &[
             "output",
             "Read a stretch of output; 410 once it is gone",
             |call| Box::pin(output::read(call)),
+        )
+    },
+    Route {
+        gives: &[Given {
+            headers: output_file::HEADERS,
+            ..Given::new(200, "All that is kept of it, up to now, as a file to save.", &[Content::Bytes])
+        }],
+        ..route(
+            Verb::Get,
+            "/v1/tasks/{ref}/output/file",
+            "output_file",
+            "Read all of the output at once; 410 once it is gone",
+            |call| Box::pin(output_file::read(call)),
         )
     },
     Route {
@@ -153,6 +170,7 @@ pub(crate) static ROUTES: &[Route] = &[
         })
     },
     Route {
+        query: stop::QUERY,
         takes: Some(Taken {
             contents: &[Content::Json(schema::<StopRequest>)],
             required: false,
@@ -165,6 +183,30 @@ pub(crate) static ROUTES: &[Route] = &[
         )],
         ..route(Verb::Post, "/v1/tasks/{ref}/stop", "stop", "End the whole tree of a task", |call| {
             Box::pin(stop::stop(call))
+        })
+    },
+    Route {
+        gives: &[Given::new(
+            200,
+            "It stands still; `changed` is false where it did before, or had ended.",
+            &[Content::Json(schema::<PauseAnswer>)],
+        )],
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/pause",
+            "pause",
+            "Let the whole tree of a task stand still",
+            |call| Box::pin(pause::pause(call)),
+        )
+    },
+    Route {
+        gives: &[Given::new(
+            200,
+            "It goes on; `changed` is false where it did before, or had ended.",
+            &[Content::Json(schema::<PauseAnswer>)],
+        )],
+        ..route(Verb::Post, "/v1/tasks/{ref}/resume", "resume", "Let a paused task go on", |call| {
+            Box::pin(pause::resume(call))
         })
     },
     Route {
@@ -507,10 +549,36 @@ pub(crate) static ROUTES: &[Route] = &[
     },
     Route {
         headers: &[],
+        gives: &[Given::new(
+            200,
+            "An address for a browser: good once, for as long as it says.",
+            &[Content::Json(schema::<PageAnswer>)],
+        )],
+        ..route(
+            Verb::Post,
+            "/v1/page",
+            "web",
+            "Turn the loopback listener on and make an address that signs a browser in; only for callers on the socket",
+            |call| Box::pin(listener::invite(call)),
+        )
+    },
+    Route {
+        headers: &[],
         gives: &[Given::new(200, "What was dropped.", &[Content::Json(schema::<GcAnswer>)])],
         ..route(Verb::Post, "/v1/gc", "gc", "Drop what is past its retention now", |call| {
             Box::pin(gc::gc(call))
         })
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(200, "It is in force.", &[Content::Json(schema::<ReloadAnswer>)])],
+        ..route(
+            Verb::Post,
+            "/v1/config/reload",
+            "config_reload",
+            "Read config.toml again now; 422 if it is broken, and the last good one stays in force",
+            |call| Box::pin(config_reload::reload(call)),
+        )
     },
     Route {
         headers: &[],
@@ -528,6 +596,17 @@ pub(crate) static ROUTES: &[Route] = &[
         gives: &[Given::new(200, "It serves.", &[Content::Json(schema::<health::Health>)])],
         ..route(Verb::Get, "/healthz", "healthy", "Whether anybody serves", |call| {
             Box::pin(health::show(call))
+        })
+    },
+    Route {
+        headers: &[],
+        gives: &[Given::new(
+            200,
+            "The text format of Prometheus; docs/metrics.md has every family.",
+            &[Content::Text],
+        )],
+        ..route(Verb::Get, "/metrics", "metrics", "Figures for Prometheus", |call| {
+            Box::pin(metrics::show(call))
         })
     },
     Route {

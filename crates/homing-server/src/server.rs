@@ -17,10 +17,11 @@ use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
 use crate::leaving::switch;
 use crate::listener;
+use crate::reload::Reloader;
 use crate::resource::attach::Stages;
 use crate::router::router;
-use crate::settings::Settings;
 use crate::socket::{self, BindError};
+use crate::traffic::Traffic;
 use homing_shim::confine::Confinement;
 use homing_shim::home;
 use homing_shim::presence::{self, Identity};
@@ -51,7 +52,7 @@ pub struct Server {
     /// Which file its name must mean.
     bound: Option<Identity>,
     own: Confinement,
-    settings: Option<Arc<Settings>>,
+    reloader: Option<Arc<Reloader>>,
     webhooks: Option<Arc<Webhooks>>,
 }
 
@@ -64,12 +65,12 @@ impl Server {
         let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
         let own = Confinement::own().map_err(failed)?;
         let (listener, bound) = listen(&engine)?;
-        Ok(Self { engine, listener, bound, own, settings: None, webhooks: None })
+        Ok(Self { engine, listener, bound, own, reloader: None, webhooks: None })
     }
 
-    /// Tells of the configuration in its status.
-    pub(crate) fn with_settings(self, settings: Arc<Settings>) -> Self {
-        Self { settings: Some(settings), ..self }
+    /// Tells of the configuration in its status, and puts a changed one in force.
+    pub(crate) fn with_reloader(self, reloader: Arc<Reloader>) -> Self {
+        Self { reloader: Some(reloader), ..self }
     }
 
     /// Tells what posts webhooks which port is our own.
@@ -97,6 +98,7 @@ impl Server {
     pub async fn serve(mut self, told: impl Future<Output = ()>) -> Ended {
         let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
+        let traffic = Arc::<Traffic>::default();
         let (listener, service) = listener::service(self.engine.clone(), self.webhooks.take());
         let app = App {
             stages: Stages::default(),
@@ -104,7 +106,9 @@ impl Server {
             listener,
             asked: Arc::clone(&asked),
             leaving: leaving.clone(),
-            settings: self.settings.clone(),
+            settings: self.reloader.as_ref().map(|reloader| Arc::clone(&reloader.settings)),
+            reloader: self.reloader.clone(),
+            traffic: Arc::clone(&traffic),
         };
         let router = TowerToHyperService::new(router(app));
         // On cancel it is dropped with its connections; on a panic the socket serves on without it.
@@ -119,14 +123,22 @@ impl Server {
             tokio::select! {
                 biased;
                 () = &mut told => break Ended::Told,
-                () = asked.notified() => break Ended::Asked,
+                () = asked.notified() => {
+                    self.engine.mark_stopped();
+                    break Ended::Asked;
+                }
                 Some(_) = connections.join_next() => {}
                 Ok(()) = looked.changed() => self.mend(),
                 accepted = self.listener.accept(), if connections.len() < MOST => match accepted {
                     Ok((stream, _)) => {
                         short = false;
                         let admission = self.admit(&stream);
-                        connections.spawn(connection::serve(stream, admission, router.clone(), leaving.clone()));
+                        let (visit, serving) =
+                            (traffic.enter(), connection::serve(stream, admission, router.clone(), leaving.clone()));
+                        connections.spawn(async move {
+                            serving.await;
+                            drop(visit);
+                        });
                     }
                     Err(error) if is_shortage(&error) => {
                         if !short {

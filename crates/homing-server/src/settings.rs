@@ -11,9 +11,29 @@ use std::time::Duration;
 use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
 use homing_model::api::{ConfigurationInfo, ConfigurationSource};
+use homing_model::meter::Counter;
 
 /// The copy, in the home.
 const LAST_GOOD: &str = "config.last-good.toml";
+
+/// Reads a file, and checks what only those who use it can judge. One that is not there is the default.
+///
+/// # Errors
+/// With the line that is wrong.
+pub fn load(path: &Path) -> Result<Config, ConfigError> {
+    understood(path, Config::text(path)?.as_deref())
+}
+
+/// The same of what was read; of a file that is not there, nothing was.
+fn understood(path: &Path, text: Option<&str>) -> Result<Config, ConfigError> {
+    let config = text.map_or_else(|| Ok(Config::default()), |text| Config::parse(path, text))?;
+    homing_deliver::validate(&config.webhook).map_err(|message| ConfigError::Parse {
+        path: path.to_owned(),
+        line: None,
+        message,
+    })?;
+    Ok(config)
+}
 
 /// Where the configuration comes from.
 #[derive(Debug)]
@@ -23,6 +43,9 @@ pub(crate) struct Settings {
     reconcile_interval: Option<Duration>,
     variables: Vec<String>,
     source: Mutex<ConfigurationSource>,
+    /// Why the file is not in force.
+    problem: Mutex<Option<String>>,
+    reloads: Counter,
 }
 
 impl Settings {
@@ -34,6 +57,8 @@ impl Settings {
             reconcile_interval,
             variables: Vec::new(),
             source: Mutex::new(ConfigurationSource::Defaults),
+            problem: Mutex::new(None),
+            reloads: Counter::default(),
         }
     }
 
@@ -44,7 +69,7 @@ impl Settings {
 
     /// What is in force, and how the file is now. Reads the file.
     pub(crate) fn info(&self, in_force: &Config) -> ConfigurationInfo {
-        let found = self.load(&self.file).map(|config| self.overridden(config));
+        let found = load(&self.file).map(|config| self.overridden(config));
         ConfigurationInfo {
             path: self.file.display().to_string(),
             source: *self.source.lock().unwrap_or_else(PoisonError::into_inner),
@@ -56,30 +81,59 @@ impl Settings {
         }
     }
 
-    /// Reads a file, and checks what only those who use it can judge.
-    fn load(&self, path: &Path) -> Result<Config, ConfigError> {
-        let config = Config::load(path)?;
-        homing_deliver::validate(&config.webhook).map_err(|message| ConfigError::Parse {
-            path: path.to_owned(),
-            line: None,
-            message,
-        })?;
-        Ok(config)
+    /// Whether the file is in force, and how often a changed one was taken over.
+    pub(crate) fn standing(&self) -> (bool, u64) {
+        let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        (problem.is_none() && source != ConfigurationSource::LastGood, self.reloads.read())
+    }
+
+    /// Reads the file again. None if it says what is in force already. What is wrong with it is an error each time, and `true` beside it
+    /// the first time.
+    pub(crate) fn again(&self, in_force: &Config) -> Result<Option<Config>, (ConfigError, bool)> {
+        let read = self.read();
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(config) => {
+                *problem = None;
+                let changed = config != *in_force;
+                self.reloads.add_many(u64::from(changed));
+                Ok(changed.then_some(config))
+            }
+            Err(error) => {
+                let text = error.to_string();
+                let news = problem.as_ref() != Some(&text);
+                *problem = Some(text);
+                Err((error, news))
+            }
+        }
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
     }
 
     fn came_from(&self, source: ConfigurationSource) {
         *self.source.lock().unwrap_or_else(PoisonError::into_inner) = source;
     }
 
-    /// Reads the file, and keeps a copy of a good one.
+    /// Whether the file is in force, or was, and is not there: somebody may be about to put another in its place.
+    pub(crate) fn is_away(&self) -> bool {
+        let source = *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        source != ConfigurationSource::Defaults && matches!(Config::text(&self.file), Ok(None))
+    }
+
+    /// Reads the file, once, and keeps a copy of a good one.
     ///
     /// # Errors
     /// With the line that is wrong.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
-        let config = self.load(&self.file)?;
-        let there = self.file.exists();
+        let text = Config::text(&self.file)?;
+        let config = understood(&self.file, text.as_deref())?;
+        let there = text.is_some();
         self.came_from(if there { ConfigurationSource::File } else { ConfigurationSource::Defaults });
-        self.keep();
+        self.keep(text.unwrap_or_default().as_bytes());
         Ok(self.overridden(config))
     }
 
@@ -110,8 +164,7 @@ impl Settings {
     }
 
     /// The home is not written to when nothing changed, and a copy that cannot be made is no reason to stop.
-    fn keep(&self) {
-        let text = std::fs::read(&self.file).unwrap_or_default();
+    fn keep(&self, text: &[u8]) {
         if std::fs::read(&self.copy).is_ok_and(|kept| kept == text) {
             return;
         }
@@ -168,6 +221,20 @@ mod tests {
             (info.source, info.values["stop"]["grace"].as_str()),
             (ConfigurationSource::LastGood, Some("1s"))
         );
+    }
+
+    #[test]
+    fn a_file_that_was_in_force_and_is_not_there_is_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let settings = Settings::new(&file, dir.path(), None);
+        let _ = settings.begin().unwrap();
+        assert!(!settings.is_away(), "it never was there");
+        std::fs::write(&file, "[confined]\nallow = true\n").unwrap();
+        assert!(settings.read().unwrap().confined.allow && !settings.is_away());
+        std::fs::remove_file(&file).unwrap();
+        assert!(settings.is_away());
+        assert!(!settings.read().unwrap().confined.allow && !settings.is_away(), "it was read as removed");
     }
 
     #[test]

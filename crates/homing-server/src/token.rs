@@ -50,7 +50,10 @@ impl From<Error> for Problem {
                 advice: "`homing token rotate` makes another, which only you can read.".to_owned(),
                 ..Self::new(Code::Unauthorized, error.to_string())
             },
-            Error::Io { .. } => Self::new(Code::StorageFailed, error.to_string()),
+            Error::Io { ref source, .. } => {
+                let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+                Self::new(if full { Code::StorageFull } else { Code::StorageFailed }, error.to_string())
+            }
         }
     }
 }
@@ -152,6 +155,11 @@ impl Token {
     /// Puts another one in force.
     pub(crate) fn set(&self, token: String) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Lends it to what seals something with it.
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&str) -> T) -> T {
+        use_it(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether this is it. How long that takes does not depend on how much of it is right.

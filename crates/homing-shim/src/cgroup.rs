@@ -1,6 +1,6 @@
 //! A cgroup per task, where one can be made: an exact list of the tree, and one write that ends it all.
 //!
-//! Only the unified hierarchy (version 2) is used, and no controller of it: killing needs none. Where the daemon may not make one, the
+//! Only the unified hierarchy (version 2) is used, and no controller of it: killing and freezing need none. Where the daemon may not make one, the
 //! shim's role as subreaper keeps the tree together all the same.
 
 use std::fs;
@@ -106,6 +106,34 @@ impl Group {
     pub(crate) fn kill(&self) {
         // Kernels before 5.14 have no such file; the callers signal every process they see as well.
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
+    }
+
+    /// Lets every member stand still, or go on: also those that are born into it meanwhile, and those of cgroups below it.
+    ///
+    /// # Errors
+    /// If the kernel cannot (before 5.2).
+    pub(crate) fn freeze(&self, still: bool) -> io::Result<()> {
+        // Never made by this: where there is no such file, the kernel knows of no such thing.
+        let mut file = fs::OpenOptions::new().write(true).open(self.path.join("cgroup.freeze"))?;
+        io::Write::write_all(&mut file, if still { b"1" } else { b"0" })
+    }
+
+    /// Whether every member stands still, by the kernel's word.
+    pub(crate) fn is_frozen(&self) -> bool {
+        fs::read_to_string(self.path.join("cgroup.events"))
+            .is_ok_and(|events| events.lines().any(|line| line == "frozen 1"))
+    }
+
+    /// The process ids of all members, and of those of cgroups below it.
+    pub(crate) fn everybody(&self) -> Vec<u32> {
+        let (mut found, mut folders) = (Vec::new(), vec![self.path.clone()]);
+        while let Some(folder) = folders.pop() {
+            let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+            found.extend(members.lines().filter_map(|line| line.parse::<u32>().ok()));
+            let below = fs::read_dir(&folder).into_iter().flatten().flatten();
+            folders.extend(below.map(|entry| entry.path()).filter(|path| path.is_dir()));
+        }
+        found
     }
 
     /// Removes it, once it is empty.

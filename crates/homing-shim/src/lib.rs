@@ -12,6 +12,7 @@ mod clock;
 pub mod confine;
 mod dispatch;
 pub mod folder;
+mod freeze;
 pub mod home;
 pub mod keeper;
 pub mod output;

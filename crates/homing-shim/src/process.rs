@@ -21,7 +21,7 @@ pub struct Process {
     pub start: u64,
     /// The name of its program.
     pub name: String,
-    /// Ended, but not waited for.
+    /// Ended, with all its threads, but not waited for.
     pub zombie: bool,
     /// Stopped by a signal, or by whoever traces it: it does nothing until it is continued.
     pub frozen: bool,
@@ -43,13 +43,15 @@ fn parse_stat(pid: u32, text: &str) -> Option<Process> {
     let mut fields = text.get(close + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
+    // Where only the first thread has ended, the process has not, whatever the state says: that is the thread's.
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let start = fields.nth(1)?.parse().ok()?;
     Some(Process {
         pid,
         parent,
         start,
         name,
-        zombie: matches!(state, "Z" | "X"),
+        zombie: matches!(state, "Z" | "X") && threads <= 1,
         frozen: matches!(state, "T" | "t"),
     })
 }
@@ -96,14 +98,17 @@ pub fn with_variable(name: &str, value: &str) -> Vec<Process> {
     all().into_iter().filter(|process| !process.zombie).filter(holds).collect()
 }
 
-/// Living processes by the value that they were started with of this variable, in one look at all.
+/// Living processes by the value that they were started with of the first of these variables that they have, in one look at all.
 #[must_use]
-pub fn by_variable(name: &str) -> HashMap<String, Vec<Process>> {
-    let start = format!("{name}=").into_bytes();
+pub fn by_variable(names: &[&str]) -> HashMap<String, Vec<Process>> {
+    let starts: Vec<_> = names.iter().map(|name| format!("{name}=").into_bytes()).collect();
     let mut found: HashMap<String, Vec<Process>> = HashMap::new();
     for process in all().into_iter().filter(|process| !process.zombie) {
         let Ok(environ) = std::fs::read(format!("/proc/{}/environ", process.pid)) else { continue };
-        let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(start.as_slice()));
+        let of = |start: &Vec<u8>| {
+            environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(start.as_slice()))
+        };
+        let value = starts.iter().find_map(of);
         if let Some(value) = value {
             found.entry(String::from_utf8_lossy(value).into_owned()).or_default().push(process);
         }

@@ -2,13 +2,17 @@
 //!
 //! The keeper, as subreaper, inherits and ends the orphans of its own shims. But the keeper may have been killed too, or be a later one
 //! that never was their ancestor. So the daemon looks for itself before it says `lost`: in the attempt's cgroup, and for processes that
-//! were started with the task's id in their environment.
+//! were started with the task's id in their environment. What tells of the task has that id as well, and must not be ended with it: it would
+//! have told and be taken for one that has not (P6).
 
 use std::path::Path;
 
 use crate::cgroup::{self, Group};
 use crate::clock;
 use crate::process::{self, Process};
+
+/// Whose a command hook or a wake is: it has the id of the task that it tells of too, and is none of that one's processes.
+pub const HOOK: &str = "HOMING_HOOK_ID";
 
 /// How long the kernel gets to end what was killed.
 const PATIENCE_MS: i64 = 1_000;
@@ -31,7 +35,11 @@ pub fn end_orphans(orphaned: &[Orphaned], cgroups: Option<&Path>) -> Vec<Vec<Pro
     let give_up = clock::monotonic() + PATIENCE_MS;
     loop {
         groups.iter().flatten().for_each(Group::kill);
-        let mut by_task = process::by_variable("HOMING_TASK_ID");
+        // One that was paused when its shim was killed: whoever is killed dies all the same, and nobody who is left stands still for ever.
+        for group in groups.iter().flatten() {
+            let _ = group.freeze(false);
+        }
+        let mut by_task = process::by_variable(&[HOOK, "HOMING_TASK_ID"]);
         let alive: Vec<Vec<Process>> = orphaned
             .iter()
             .zip(&groups)

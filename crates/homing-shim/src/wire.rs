@@ -100,6 +100,9 @@ pub struct Launch {
     /// How a start that failed may call what it could not use, where that differs.
     #[n(20)]
     pub shown: Option<Shown>,
+    /// How large the terminal is at first, in columns and rows; a shim of an earlier release does not know this.
+    #[n(21)]
+    pub pty_size: Option<(u16, u16)>,
 }
 
 /// Names for people, with markers where secrets stand in the real ones.
@@ -174,6 +177,12 @@ pub enum ToShim {
     /// Give the terminal this size: columns, rows. A shim of an earlier release does not know this and does not answer.
     #[n(9)]
     Resize(#[n(0)] u16, #[n(1)] u16),
+    /// Let the tree stand still. A shim of an earlier release does not know this and does not answer.
+    #[n(10)]
+    Pause,
+    /// Let it go on.
+    #[n(11)]
+    Resume,
 }
 
 /// Why a shim did not run the attempt.
@@ -185,6 +194,43 @@ pub enum Refusal {
     /// The start marker is there already.
     #[n(1)]
     AlreadyStarted,
+}
+
+/// Whether the tree stands still because somebody asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub struct Stillness {
+    /// It does.
+    #[n(0)]
+    pub paused: bool,
+    /// Since when it is so, in wall-clock milliseconds; absent if it never was otherwise.
+    #[n(1)]
+    pub since: Option<i64>,
+}
+
+/// What came of [`ToShim::Pause`] or [`ToShim::Resume`].
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum PauseAnswer {
+    /// It is so now.
+    #[n(0)]
+    Done,
+    /// It was so before.
+    #[n(1)]
+    Already,
+    /// The command is not executed yet.
+    #[n(2)]
+    NotStarted,
+    /// The tree is being ended.
+    #[n(3)]
+    Stopping,
+    /// The main process has ended.
+    #[n(4)]
+    Ended,
+    /// This process cannot be made to stand still, by its id and name; the others go on.
+    #[n(5)]
+    Beyond(#[n(0)] u32, #[n(1)] String),
+    /// Before the tree stood still it was to go on.
+    #[n(6)]
+    Overtaken,
 }
 
 /// Where a shim stands; its answer to [`ToShim::Hello`].
@@ -220,6 +266,9 @@ pub struct Standing {
     /// Whether its tree is being ended; a shim of the first release does not say.
     #[n(9)]
     pub stopping: Option<bool>,
+    /// Whether its tree stands still; a shim of an earlier release does not say, and cannot do it.
+    #[n(10)]
+    pub stillness: Option<Stillness>,
 }
 
 /// From a shim to the daemon.
@@ -228,9 +277,9 @@ pub enum FromShim {
     /// The attempt is not run by this shim.
     #[n(0)]
     Refused(#[n(0)] Refusal),
-    /// The command was executed: its pid, wall-clock milliseconds, and the shim's own pid.
+    /// The command was executed: its pid, wall-clock milliseconds, the shim's own pid, and whether the shim knows [`ToShim::Pause`].
     #[n(1)]
-    Started(#[n(0)] u32, #[n(1)] i64, #[n(2)] Option<u32>),
+    Started(#[n(0)] u32, #[n(1)] i64, #[n(2)] Option<u32>, #[n(3)] Option<bool>),
     /// Output is longer than was asked about: bytes in all, and of those no longer kept.
     #[n(2)]
     Output(#[n(0)] u64, #[n(1)] u64),
@@ -249,6 +298,12 @@ pub enum FromShim {
     /// What the terminal's size is now, in columns and rows, and from which byte of the output on; zeros where there is no terminal.
     #[n(7)]
     Resized(#[n(0)] u64, #[n(1)] u16, #[n(2)] u16),
+    /// The tree stands still now, or goes on. Told whenever that changes, whoever asked for it, before the answer to them.
+    #[n(8)]
+    Paused(#[n(0)] Stillness),
+    /// The answer to one pause or resume, in the order in which they came.
+    #[n(9)]
+    PauseAnswered(#[n(0)] PauseAnswer),
 }
 
 /// From a daemon or client to the keeper.
@@ -402,6 +457,50 @@ mod tests {
         frames.push(&frame(&Later::Unheard(1)));
         frames.push(&frame(&Later::Signal(9, Some(1))));
         assert_eq!(frames.pop::<ToShim>().unwrap(), Some(ToShim::Signal(9)));
+    }
+
+    #[derive(Encode)]
+    enum Earlier {
+        #[n(1)]
+        Started(#[n(0)] u32, #[n(1)] i64, #[n(2)] Option<u32>),
+        #[n(5)]
+        Standing(#[n(0)] Box<EarlierStanding>),
+    }
+
+    #[derive(Encode)]
+    struct EarlierStanding {
+        #[n(0)]
+        task: String,
+        #[n(1)]
+        attempt: u32,
+        #[n(2)]
+        nonce: u64,
+        #[n(6)]
+        output_bytes: u64,
+        #[n(7)]
+        output_dropped: u64,
+    }
+
+    #[test]
+    fn a_shim_of_an_earlier_release_does_not_say_that_it_can_pause_and_skips_the_order() {
+        let mut frames = Frames::default();
+        let standing =
+            EarlierStanding { task: "t".into(), attempt: 1, nonce: 2, output_bytes: 3, output_dropped: 0 };
+        frames.push(&frame(&Earlier::Started(7, 8, Some(9))));
+        frames.push(&frame(&Earlier::Standing(Box::new(standing))));
+        assert_eq!(frames.pop::<FromShim>().unwrap(), Some(FromShim::Started(7, 8, Some(9), None)));
+        let Some(FromShim::Standing(standing)) = frames.pop::<FromShim>().unwrap() else {
+            panic!("a standing")
+        };
+        assert_eq!((standing.output_bytes, standing.stillness), (3, None));
+
+        #[derive(Debug, PartialEq, Decode)]
+        enum EarlierOrder {
+            #[n(1)]
+            Hello,
+        }
+        frames.push(&[frame(&ToShim::Pause), frame(&ToShim::Resume), frame(&ToShim::Hello)].concat());
+        assert_eq!(frames.pop::<EarlierOrder>().unwrap(), Some(EarlierOrder::Hello));
     }
 
     proptest! {

@@ -4,14 +4,18 @@
 //! There is no query layer, so that another database can serve the same promises (P1, P5, P9, P12) behind the same words.
 //! [`SqliteStore`] is the one that is always there; the feature `conformance` is the suite that every implementation has to pass.
 
+pub mod census;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod outbox;
+pub mod question;
 pub mod record;
 pub mod session;
 pub mod sqlite;
 pub mod store;
 
+pub use census::{Census, Work};
+pub use question::{Hearer, Question};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
 pub use session::{Bind, Binding};
 pub use sqlite::SqliteStore;

@@ -91,6 +91,7 @@ pub struct Wake {
     /// How often that may be.
     pub budget: Budget,
     /// It starts a turn, which tells what it is given: until this time that is nobody else's to tell, unless it ends before.
+    /// That is the time limit of the hook that it is handed to.
     pub until: Option<Timestamp>,
 }
 

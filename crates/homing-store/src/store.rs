@@ -15,9 +15,11 @@ use homing_model::{
     Progress, Reference, Route, Status, TaskId, Timestamp,
 };
 
+use crate::census::{Census, Work};
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
+use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 
@@ -229,7 +231,8 @@ pub struct Trimmed {
 /// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
 /// [`submit`](Store::submit), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
-/// [`started`](Store::started) and [`stop_requested`](Store::stop_requested) survive a crash of the daemon.
+/// [`started`](Store::started), [`paused`](Store::paused), [`resumed`](Store::resumed) and [`stop_requested`](Store::stop_requested) survive
+/// a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
     /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task, and however many
     /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
@@ -237,6 +240,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The attempt's command was executed: records pid and time, with `task.started`.
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
+
+    /// The attempt's tree stands still: state `paused` and `task.paused`. `Rejected` unless it runs, and for what somebody else runs.
+    fn paused(&self, attempt: Attempt, now: Timestamp) -> Op<Applied>;
+
+    /// It goes on: state `running` and `task.resumed`. `Rejected` unless it is paused.
+    fn resumed(&self, attempt: Attempt, now: Timestamp) -> Op<Applied>;
 
     /// Somebody asked for the end: state `stopping` and `task.stopping`. A second request is `Rejected` and changes nothing.
     /// A task that waits in the queue, or that somebody else runs, ends by this, with all that [`finish`](Store::finish) writes; hence the random bits,
@@ -281,7 +290,11 @@ pub trait Store: Send + Sync + 'static {
     /// What an owner can take now, oldest first, and when the first of those under a lease is free again. Looking changes nothing.
     fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)>;
 
-    /// The same, held for the taker until `until`: nobody else gets them before, and everybody may after.
+    /// The same for somebody who will tell the owner: without the ends that it asks for itself ([`ask`](Store::ask)).
+    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp)
+    -> Op<(Vec<Notice>, Option<Timestamp>)>;
+
+    /// What is to be told, held for the taker until `until`: nobody else gets them before, and everybody may after.
     fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>>;
 
     /// Removes entries for good: these, and all of these tasks; answers with those that were there.
@@ -289,10 +302,33 @@ pub trait Store: Send + Sync + 'static {
 
     /// The owner was handed the ends of these tasks: their entries are held until `until`, and gone with the next
     /// [`confirm`](Store::confirm).
-    fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()>;
+    fn told(&self, owner: String, tasks: Vec<TaskId>, hearer: Hearer, until: Timestamp) -> Op<()>;
+
+    /// An owner waits for ends by a call that tells them: nobody else takes those, and no wake tells them, until the question is answered,
+    /// given up or over. A second time with the same call it lasts longer. It takes the place of what the task's submit announced.
+    fn ask(&self, question: Question, now: Timestamp) -> Op<()>;
+
+    /// The question's answer tells these of its tasks, as [`told`](Store::told), and the question is closed.
+    fn answer(
+        &self,
+        question: Question,
+        told: Vec<TaskId>,
+        hearer: Hearer,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Op<()>;
+
+    /// The question is given up: what it was for is everybody's to tell.
+    fn withdraw(&self, question: Question, now: Timestamp) -> Op<()>;
 
     /// The owner was handed these notices: the same for their entries. Answers with those that were there.
-    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>>;
+    fn told_notices(
+        &self,
+        owner: String,
+        ids: Vec<NoticeId>,
+        hearer: Hearer,
+        until: Timestamp,
+    ) -> Op<Vec<NoticeId>>;
 
     /// Owners that were told something which is still held, and until when.
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
@@ -404,6 +440,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// How many there are.
     fn counts(&self) -> Op<TaskCounts>;
+
+    /// The same in detail, with what waits to be told. Asked by whoever watches, not by whoever works.
+    fn census(&self) -> Op<Census>;
+
+    /// What it has done since it was opened.
+    fn work(&self) -> Work;
 
     /// Appends an event that concerns no task.
     fn note(&self, kind: EventKind, data: serde_json::Value, now: Timestamp) -> Op<u64>;

@@ -83,6 +83,9 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// The columns of a text that is clean.
 pub(crate) fn columns(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 

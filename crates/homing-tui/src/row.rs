@@ -38,6 +38,8 @@ pub struct Row {
     pub waiting_for_input: bool,
     /// Whether it has a terminal or an open input.
     pub accepts_input: bool,
+    /// Whether it has a terminal to attach to.
+    pub has_terminal: bool,
     /// The last line that it printed.
     pub last_line: String,
 }
@@ -61,6 +63,7 @@ impl Row {
             progress: None,
             waiting_for_input: false,
             accepts_input: false,
+            has_terminal: false,
             last_line: String::new(),
         }
     }
@@ -140,6 +143,7 @@ impl From<&Task> for Row {
             progress: task.progress.as_ref().and_then(|progress| progress.text.as_deref()).map(clean),
             waiting_for_input: task.waiting_for_input,
             accepts_input: task.accepts_input,
+            has_terminal: task.pty,
             ..Self::new(task.id.as_str(), what, task.status, task.created_at)
         }
     }

@@ -1,18 +1,18 @@
 //! What every task that homing runs may be given, whatever it is: the options that `run`, `exec` and `ask` share.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use clap_complete::ArgValueCompleter;
+use clap_complete::ArgValueCandidates;
 use homing_model::notify::{SigningKey, When};
 use homing_model::units::millis;
 use homing_model::{Notify, OnDuplicate, OnExit, OsText, Spec, Target, units};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, completion, variables};
+use crate::variables::Variables;
+use crate::{capture, variables, vocabulary};
 
 /// What happens to children that outlive the main process.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,15 +75,8 @@ pub(crate) struct Circumstances {
     /// Working directory [default: this one]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) cwd: Option<PathBuf>,
-    /// Set a variable; may be repeated
-    #[arg(long, value_name = "K=V")]
-    env: Vec<OsString>,
-    /// Pass this variable on even though it is kept from tasks (agent sessions)
-    #[arg(long, value_name = "NAME")]
-    env_from: Vec<String>,
-    /// A variable that is never written to disk; @FILE is read at every start
-    #[arg(long, value_name = "K=V|K=@FILE", add = ArgValueCompleter::new(completion::secret))]
-    secret: Vec<OsString>,
+    #[command(flatten)]
+    variables: Variables,
     /// End it this long after its start
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     timeout: Option<Duration>,
@@ -107,7 +100,7 @@ pub(crate) struct Circumstances {
     heartbeat: Option<Duration>,
     /// Tell of its end: inbox, a URL for a webhook, exec:COMMAND LINE, wake (a turn of the agent that asks), wake:…, or desktop; may be
     /// repeated [default: inbox]
-    #[arg(long, value_name = "TARGET", value_parser = target)]
+    #[arg(long, value_name = "TARGET", value_parser = target, add = ArgValueCandidates::new(vocabulary::targets))]
     notify: Vec<Target>,
     /// Which ends are told of [default: always]
     #[arg(long, value_name = "WHEN")]
@@ -140,7 +133,7 @@ impl Circumstances {
             Some(path) => here?.join(path),
             None => here?,
         };
-        let mut env = variables::environment(&self.env, &self.env_from, &context.surroundings)?;
+        let mut env = self.variables.environment(&context.surroundings)?;
         if self.cwd.is_some() && env.contains_key("PWD") {
             env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
         }
@@ -150,7 +143,7 @@ impl Circumstances {
             owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
             labels: variables::labels(&self.label)?,
             env: Some(env),
-            secrets: variables::secrets(&self.secret)?,
+            secrets: self.variables.secrets()?,
             cwd: Some(OsText::from(cwd.into_os_string())),
             timeout_ms: self.timeout.map(millis),
             grace_ms: self.grace.map(millis),

@@ -8,8 +8,8 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::command::{
     ack, ask, attach, complete, completions, config, daemon, deliveries, doctor, events, exec, explain,
-    forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, progress, redeliver, rerun,
-    run, show, status, stop, token, track, ui, wait,
+    forget, gc, heartbeat, help, hook, inbox, input, install, list, mcp, output, pause, progress, redeliver,
+    rerun, resume, run, show, status, stop, token, track, ui, wait, web,
 };
 use crate::console::Console;
 use crate::context::Context;
@@ -63,6 +63,12 @@ enum Command {
     Wait(wait::Options),
     /// End tasks, the whole process tree
     Stop(stop::Options),
+    /// Let tasks stand still, the whole process tree
+    #[command(hide = true)]
+    Pause(pause::Options),
+    /// Let paused tasks go on
+    #[command(hide = true)]
+    Resume(resume::Options),
     /// Write to a task's stdin or terminal
     #[command(visible_alias = "send")]
     Input(input::Options),
@@ -83,6 +89,9 @@ enum Command {
     /// Watch tasks live, and act on them
     #[command(hide = true)]
     Ui(ui::Options),
+    /// Open the page of this home in a browser
+    #[command(hide = true)]
+    Web(web::Options),
     /// Take entries out of the inbox
     #[command(hide = true)]
     Ack(ack::Options),
@@ -147,9 +156,15 @@ enum Command {
 
 /// Everything that can be typed. A plain parse builds only the command that was called, which is much of what a short call costs.
 pub(crate) fn grammar() -> clap::Command {
-    let mut command = usage::flowing(Cli::command());
+    grammar_for(None)
+}
+
+/// The same, with its help laid out for a terminal of this width.
+pub(crate) fn grammar_for(width: Option<usize>) -> clap::Command {
+    let mut command = Cli::command();
+    // First: before it, a command that nobody called yet has no help.
     command.build();
-    command
+    usage::flowing(command, width)
 }
 
 /// Parses, runs, reports; the code is the answer.
@@ -157,9 +172,11 @@ pub(crate) fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let surroundings = Surroundings::of_this_process();
     let console = Console::of_this_process(&surroundings);
-    let manner = Manner::of_command(usage::command_name(&arguments).unwrap_or_default());
+    let name = usage::command_name(&arguments).unwrap_or_default();
+    let manner = Manner::of_command(name, usage::stays(&arguments));
     if usage::wants_all_help(&arguments) {
-        return usage::closing(&console.data(help::overview(console.width).as_bytes()));
+        let text = help::overview(console.width);
+        return usage::closing(&console.data(console.spelt(&text).as_bytes()));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -199,12 +216,15 @@ impl Command {
                 | Self::Output(_)
                 | Self::Wait(_)
                 | Self::Stop(_)
+                | Self::Pause(_)
+                | Self::Resume(_)
                 | Self::Input(_)
                 | Self::Attach(_)
                 | Self::Rerun(_)
                 | Self::Forget(_)
                 | Self::Heartbeat(_)
                 | Self::Complete(_)
+                | Self::Ack(_)
         )
     }
 
@@ -218,11 +238,14 @@ impl Command {
             Self::Output(options) => output::run(&options, context),
             Self::Wait(options) => wait::run(&options, context),
             Self::Stop(options) => stop::run(&options, context),
+            Self::Pause(options) => pause::run(&options, context),
+            Self::Resume(options) => resume::run(&options, context),
             Self::Input(options) => input::run(&options, context),
             Self::Attach(options) => attach::run(&options, context),
             Self::Inbox(options) => inbox::run(&options, context),
             Self::Events(options) => events::run(&options, context),
             Self::Ui(options) => ui::run(&options, context),
+            Self::Web(options) => web::run(&options, context),
             Self::Ack(options) => ack::run(&options, context),
             Self::Deliveries(options) => deliveries::run(&options, context),
             Self::Redeliver(options) => redeliver::run(&options, context),

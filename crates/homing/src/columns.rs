@@ -1,5 +1,15 @@
 //! How many columns of a terminal a text takes, and cutting it to fit.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether what is cut must be marked by what every terminal shows. There is one terminal, so there is one such mark.
+static PLAIN: AtomicBool = AtomicBool::new(false);
+
+/// From now on, marks what is cut by `~`: symbols beyond ASCII cannot be expected to show.
+pub(crate) fn mark_plainly() {
+    PLAIN.store(true, Ordering::Relaxed);
+}
+
 /// Characters that take two columns: East Asian wide ones and emoji.
 const WIDE: &[(u32, u32)] = &[
     (0x1100, 0x115f),
@@ -68,7 +78,7 @@ pub(crate) fn of(text: &str) -> usize {
     text.chars().map(of_char).sum()
 }
 
-/// The text, cut to a number of columns; what was cut shows as `…`.
+/// The text, cut to a number of columns; what was cut shows as `…`, or as `~` where that does not show.
 pub(crate) fn fit(text: &str, limit: usize) -> String {
     if of(text) <= limit {
         return text.to_owned();
@@ -82,7 +92,7 @@ pub(crate) fn fit(text: &str, limit: usize) -> String {
             used <= room
         })
         .collect();
-    out.push('…');
+    out.push(if PLAIN.load(Ordering::Relaxed) { '~' } else { '…' });
     out
 }
 
@@ -105,6 +115,49 @@ pub(crate) fn wrap(text: &str, limit: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The text on as many lines as it takes, each but the first further in by some columns. It is broken between words only, and not within
+/// backticks: what is longer than a line is left to the terminal, so that it can be copied. Colours take no columns.
+pub(crate) fn flow(text: &str, limit: usize, indent: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in unbroken(text) {
+        let wide = of(&homing_model::sanitize::line(&word));
+        match lines.last_mut() {
+            Some(line) if used + 1 + wide <= limit => {
+                line.push(' ');
+                line.push_str(&word);
+                used += 1 + wide;
+            }
+            Some(_) => {
+                lines.push(format!("{}{word}", " ".repeat(indent)));
+                used = indent + wide;
+            }
+            None => {
+                lines.push(word);
+                used = wide;
+            }
+        }
+    }
+    lines
+}
+
+/// Words, with what stands in backticks as one.
+fn unbroken(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut within = false;
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(last) if within => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(_) | None => words.push(word.to_owned()),
+        }
+        within ^= word.matches('`').count() % 2 == 1;
+    }
+    words
 }
 
 /// A word in pieces that fit; each has a character at least.
@@ -174,6 +227,22 @@ mod tests {
             assert!(wrap(text, 0).len() <= text.chars().count().max(1), "it ends");
         }
         assert_eq!(wrap("aaaa b c", 3), ["aaa", "a b", "c"]);
+    }
+
+    #[test]
+    fn what_flows_is_broken_between_words_and_never_within_a_command() {
+        let text = "\x1b[31mhoming:\x1b[0m there is none; `homing list --all` shows them";
+        assert_eq!(
+            flow(text, 24, 2),
+            ["\x1b[31mhoming:\x1b[0m there is none;", "  `homing list --all`", "  shows them"]
+        );
+        assert_eq!(
+            flow("see https://a.example/very/long more", 12, 0),
+            ["see", "https://a.example/very/long", "more"]
+        );
+        assert_eq!(flow("an odd ` there is", 8, 0).join(" "), "an odd ` there is");
+        assert_eq!(flow("  next: a", 80, 8), ["  next: a"], "spaces stay");
+        assert_eq!(flow("", 80, 2), [""]);
     }
 
     #[test]

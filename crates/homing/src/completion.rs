@@ -10,7 +10,7 @@ use clap_complete::CompletionCandidate;
 use clap_complete::engine::{PathCompleter, ValueCompleter as _};
 use clap_complete::env::CompleteEnv;
 use homing_client::{Client, ListQuery};
-use homing_model::{Code, Status, Task, environment};
+use homing_model::{Code, Kind, Status, Task, environment};
 
 use crate::cli::Cli;
 use crate::surroundings::Surroundings;
@@ -21,6 +21,9 @@ pub(crate) const VARIABLE: &str = "HOMING_COMPLETE";
 
 /// A shell waits while its user types: nothing is worth longer.
 const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The task that was submitted last.
+const LAST: &str = "@last";
 
 /// Statuses of tasks that have not ended.
 const LIVE: [Status; 5] =
@@ -95,6 +98,16 @@ pub(crate) fn live_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
     candidates(current, &LIVE, |_| true)
 }
 
+/// Tasks that can be paused.
+pub(crate) fn running_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, &[Status::Starting, Status::Running], |task| task.kind != Kind::External)
+}
+
+/// Tasks that can go on.
+pub(crate) fn paused_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
+    candidates(current, &[Status::Paused], |_| true)
+}
+
 /// Asks a daemon that runs, and says nothing about one that does not.
 fn candidates(
     current: &OsStr,
@@ -109,6 +122,9 @@ fn candidates(
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
     };
+    // Which task that is, is for whoever presses the key to know.
+    let last =
+        LAST.starts_with(current).then(|| CompletionCandidate::new(LAST).help(Some("your last task".into())));
     let query = ListQuery { statuses: statuses.to_vec(), limit: Some(200), ..ListQuery::default() };
     let asked = runtime.block_on(async {
         let client = Client::new(home, &owner);
@@ -116,14 +132,18 @@ fn candidates(
     });
     match asked {
         Ok(Ok(page)) => {
-            page.items.iter().filter(|task| wanted(task)).flat_map(|task| words(task, current)).collect()
+            let tasks = page.items.iter().filter(|task| wanted(task));
+            let words: Vec<_> = tasks.flat_map(|task| words(task, current)).collect();
+            // Where there is no task, there is no last one.
+            let last = last.filter(|_| !current.is_empty() || !words.is_empty());
+            words.into_iter().chain(last).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// The `--home` of the line that is being typed, which the shell passes on after `--`.
-fn home_flag(typed: &[OsString]) -> Option<&OsStr> {
+pub(crate) fn home_flag(typed: &[OsString]) -> Option<&OsStr> {
     let line = typed.iter().position(|word| word == "--").map_or(&[][..], |at| &typed[at + 1..]);
     line.iter().enumerate().find_map(|(at, word)| match word.as_bytes().strip_prefix(b"--home") {
         Some(b"") => line.get(at + 1).map(OsString::as_os_str),

@@ -82,7 +82,7 @@ pub(crate) fn differences(one: &Config, other: &Config) -> Vec<(String, Value, V
 
 /// Where each value comes from: a file that sets it to that, nothing but the default, or what cannot be seen any more.
 pub(crate) fn origins(in_force: &Config, file: &Path, interval_is_set: bool) -> BTreeMap<String, String> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let text = homing_engine::config::read_file(file).unwrap_or_default();
     let set = text.parse::<Table>().map(|table| flat(&table)).unwrap_or_default();
     // A value may be written in many ways: what counts is what it is read as.
     let read = Config::load(file).map(|config| values(&config)).unwrap_or_default();

@@ -1,14 +1,20 @@
 //! The terminal, or whatever stdout and stderr are: what it can show, and writing to it without ever panicking.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use homing_model::sanitize;
+use rustix::fs::FileType;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{hyperlink, spinner};
+use crate::{columns, hyperlink, spinner};
+
+/// Below so many columns nothing can be laid out.
+const LEAST: usize = 16;
 
 /// Whether a line stands on stderr that what is printed next takes the place of. There is one terminal, so there is one such line.
 static STATUS: AtomicBool = AtomicBool::new(false);
@@ -72,12 +78,16 @@ impl Console {
             Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
             _ => 80,
         });
+        let symbols = !dumb && !matches!(locale, Some("C" | "POSIX"));
+        if !symbols {
+            columns::mark_plainly();
+        }
         Self {
             terminal,
             stderr_terminal,
             colour: terminal && colours,
             stderr_colour: stderr_terminal && colours,
-            symbols: !dumb && !matches!(locale, Some("C" | "POSIX")),
+            symbols,
             animated: stderr_terminal && !dumb && surroundings.get("CI").is_none(),
             drawable: terminal && !dumb,
             hyperlinks: terminal && hyperlink::are_known(surroundings),
@@ -132,10 +142,10 @@ impl Console {
         }
     }
 
-    /// Bytes to stderr that are no note of ours; where that is closed there is nobody to tell.
-    pub(crate) fn aside(&self, bytes: &[u8]) {
+    /// Bytes to stderr that are no note of ours; whether they are out.
+    pub(crate) fn aside(&self, bytes: &[u8]) -> bool {
         self.clear_status();
-        let _ = io::stderr().lock().write_all(bytes);
+        io::stderr().lock().write_all(bytes).is_ok()
     }
 
     /// Bytes to stdout.
@@ -176,18 +186,54 @@ impl Console {
     /// JSON to stderr as one line.
     pub(crate) fn json_note(&self, value: &impl Serialize) {
         if let Ok(text) = serde_json::to_string(value) {
-            self.note(&text);
+            self.tell(&text);
         }
     }
 
-    /// A line to stderr; where that is closed there is nobody to tell.
+    /// A line to stderr, or several; where that is closed there is nobody to tell. On a terminal they are broken between words to fit it.
     pub(crate) fn note(&self, text: &str) {
-        if self.quiet {
-            return;
-        }
-        self.clear_status();
-        let _ = writeln!(io::stderr().lock(), "{text}");
+        let _ = self.noted(text);
     }
+
+    /// The same, and whether it is out: who has more to say of it must know.
+    pub(crate) fn noted(&self, text: &str) -> bool {
+        self.tell(&self.laid_out(text).join("\n"))
+    }
+
+    /// The same on a terminal that does not end lines by itself.
+    pub(crate) fn raw_note(&self, text: &str) {
+        let _ = self.tell(&(self.laid_out(text).join("\r\n") + "\r"));
+    }
+
+    fn tell(&self, text: &str) -> bool {
+        // In one piece: half a line is none.
+        !self.quiet && self.aside(format!("{text}\n").as_bytes())
+    }
+
+    fn laid_out(&self, text: &str) -> Vec<String> {
+        let width = match rustix::termios::tcgetwinsize(io::stderr()) {
+            Ok(size) if self.stderr_terminal && usize::from(size.ws_col) >= LEAST => usize::from(size.ws_col),
+            _ => usize::MAX,
+        };
+        let text = self.spelt(text);
+        // What goes on stands below what it belongs to.
+        let indent = |line: &str| line.len() - line.trim_start().len() + 2;
+        text.lines().flat_map(|line| columns::flow(line, width, indent(line))).collect()
+    }
+
+    /// A text of ours, in letters that can be expected to show.
+    pub(crate) fn spelt<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.symbols { Cow::Borrowed(text) } else { Cow::Owned(text.replace('…', "...")) }
+    }
+}
+
+/// Whether what is written there is read by nobody: it is closed, which the runtime of the language hides behind the null device, or is that device.
+pub(crate) fn leads_nowhere(stream: impl AsFd) -> bool {
+    let null = rustix::fs::stat(c"/dev/null").map(|null| null.st_rdev);
+    let here = rustix::fs::fstat(stream);
+    here.is_ok_and(|here| {
+        FileType::from_raw_mode(here.st_mode) == FileType::CharacterDevice && null == Ok(here.st_rdev)
+    })
 }
 
 fn paint(colour: bool, tint: Tint, text: &str) -> String {

@@ -9,9 +9,10 @@ use homing_model::{Code, Pane, Problem, Session, Target, Timestamp, environment,
 use homing_shim::process;
 
 use crate::console::{Console, Tint};
+use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{autostart, wording};
+use crate::{autostart, home, wording};
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -115,6 +116,21 @@ impl Context {
                 std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
         }
+    }
+
+    /// Tells what became of one of several. The first decides the code.
+    pub(crate) fn one_failed(&self, error: homing_client::Error, code: &mut u8) {
+        let problem = error.into_problem();
+        self.report(&problem);
+        if *code == exit_code::DONE {
+            *code = exit_code::of_problem(Manner::Plain, &problem);
+        }
+    }
+
+    /// Says that there is no home, and so nothing to look at: looking makes none, since it may be a mistyped one.
+    pub(crate) fn note_missing_home(&self) {
+        let missing = home::missing(&self.home);
+        self.console.note(&format!("homing: {}\n  next: {}", missing.detail, missing.advice));
     }
 
     /// Tells of a problem: one sentence with its code, then what to do; with `--json`, as an object on one line.

@@ -120,7 +120,7 @@ pub(crate) fn effective_configuration(path: &Path) -> Result<String, Problem> {
 
 /// What the file says, defaults included, or what is wrong with it.
 pub(crate) fn configuration(path: &Path) -> Result<Config, Problem> {
-    Config::load(path).map_err(|error| {
+    homing_server::load_configuration(path).map_err(|error| {
         let mut problem = Problem::new(Code::BadConfig, error.to_string());
         if matches!(error, ConfigError::Read { .. }) {
             problem.advice =

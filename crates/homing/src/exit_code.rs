@@ -26,7 +26,7 @@ const UNREACHABLE: u8 = 69;
 /// Which table a command follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// `run`, `exec`, `ask`, `wait`: the task's code, and 125 where homing failed.
+    /// `exec`, `wait`, and `run` and `ask` where they stay: the task's code, and 125 where homing failed.
     Task,
     /// All others: 0, 1, 2, 4, 69.
     Plain,
@@ -35,10 +35,11 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    /// The manner of a command, by its name or alias.
-    pub(crate) fn of_command(name: &str) -> Self {
+    /// The manner of a command, by its name or alias, and whether it stays until the task has ended.
+    pub(crate) fn of_command(name: &str, stays: bool) -> Self {
         match name {
-            "run" | "exec" | "ask" | "wait" => Self::Task,
+            "exec" | "wait" => Self::Task,
+            "run" | "ask" if stays => Self::Task,
             "hook" => Self::Hook,
             _ => Self::Plain,
         }
@@ -98,7 +99,7 @@ pub(crate) fn of_problem(manner: Manner, problem: &Problem) -> u8 {
             Some(Code::UnknownTask | Code::RecordExpired | Code::UnknownNotice | Code::UnknownDelivery),
         ) => NO_SUCH_TASK,
         (Manner::Plain, Some(Code::DaemonUnreachable | Code::NestedStart | Code::NoKeeper)) => UNREACHABLE,
-        (Manner::Plain, Some(Code::InvalidRequest)) => USAGE,
+        (Manner::Plain, Some(Code::InvalidRequest | Code::LooksLikeShell)) => USAGE,
         (Manner::Plain | Manner::Hook, _) => FAILED,
     }
 }
@@ -184,6 +185,21 @@ mod tests {
         let first = Some(items[2].id.clone());
         assert_eq!(of_any(&WaitAnswer { done: true, items: items.clone(), first }), 122);
         assert_eq!(of_any(&WaitAnswer { done: false, items, first: None }), 123);
+    }
+
+    #[test]
+    fn who_only_submits_follows_the_table_of_all_others() {
+        for (name, stays, manner) in [
+            ("run", false, Manner::Plain),
+            ("run", true, Manner::Task),
+            ("ask", false, Manner::Plain),
+            ("ask", true, Manner::Task),
+            ("exec", false, Manner::Task),
+            ("wait", false, Manner::Task),
+            ("list", true, Manner::Plain),
+        ] {
+            assert_eq!(Manner::of_command(name, stays), manner, "{name} {stays}");
+        }
     }
 
     #[test]

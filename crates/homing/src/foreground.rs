@@ -2,9 +2,8 @@
 //!
 //! The task never depends on this process. Whatever ends it (a hang-up, a kill, a closed terminal), the task goes on.
 
-use std::cell::Cell;
 use std::future::{Future, pending};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,10 +15,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard};
-use crate::keyboard::{self, Keyboard};
+use crate::keyboard::{self, Endings, Keyboard};
 use crate::printer::Printer;
+use crate::pump::Typing;
 use crate::spinner::Spinner;
-use crate::{pump, stamp};
+use crate::{pump, size, stamp};
 
 /// What 128+SIGINT is to a shell: this process left because of Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -27,7 +27,7 @@ const INTERRUPTED: u8 = 130;
 /// What Ctrl-C means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnInterrupt {
-    /// The task gets it; a second one stops the task; a third one leaves.
+    /// The task gets it; a second one stops the task; a third one leaves. Where the keys are the task's, only a signal from elsewhere is one.
     Forward,
     /// This process leaves; the task goes on.
     Leave,
@@ -74,7 +74,7 @@ enum Step {
     Interrupted,
     Late,
     Told(u8),
-    Pumped(Result<u64, Error>),
+    Pumped(Result<Typing, Error>),
     Output(Option<Chunk>),
     Ended(Option<Box<Task>>),
     Turned,
@@ -86,19 +86,23 @@ impl Foreground<'_> {
         let deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
         let mut follow = self.client.follow(&self.task, 0, None);
         let (client, task) = (self.client, self.task.clone());
-        let typed = Cell::new(0);
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
-        if self.keyboard.is_some() {
-            pump = Some(Box::pin(async { pump::keys(client, &task, &typed).await }));
+        let detach = self.keyboard.as_mut().and_then(|keyboard| keyboard.detach.take());
+        if let Some(mut detach) = detach {
+            let task = &task;
+            pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach).await }));
         } else if self.pump {
-            pump = Some(Box::pin(async { Ok(pump::stdin(client, &task, true).await?.written) }));
+            pump = Some(Box::pin(async { pump::stdin(client, &task, true).await.map(|_| Typing::Over) }));
         }
-        let (mut pressed, mut typed_before) = (0, 0);
+        let mut pressed = 0;
         // Where somebody types, the cursor is theirs.
         let typing =
             self.keyboard.is_some() || (self.pump && rustix::termios::isatty(rustix::stdio::stdin()));
         let mut spinner =
             if typing { None } else { Spinner::new(self.context, &self.task, self.printer.is_some()) };
+        // A line that stands on the terminal is taken away before this process is.
+        let mut endings = spinner.as_ref().and_then(|_| Endings::catch());
+        let mut resizing = pin!(follow_size(client, &task, self.keyboard.is_some()));
         loop {
             let within = self.printer.as_ref().is_some_and(Printer::is_within_line);
             let turned = async {
@@ -120,9 +124,10 @@ impl Foreground<'_> {
                 }
             };
             let told = async {
-                match &mut self.keyboard {
-                    Some(keyboard) => keyboard.ended().await,
-                    None => pending().await,
+                match (&mut self.keyboard, &mut endings) {
+                    (Some(keyboard), _) => keyboard.ended().await,
+                    (None, Some(endings)) => endings.next().await,
+                    (None, None) => pending().await,
                 }
             };
             let step = tokio::select! {
@@ -132,21 +137,18 @@ impl Foreground<'_> {
                 () = late => Step::Late,
                 step = progress(self.client, &self.task, self.printer.is_some(), &mut follow) => step?,
                 result = pumped => Step::Pumped(result),
+                () = &mut resizing => Step::Turned,
                 () = turned => Step::Turned,
             };
             if let Some(spinner) = &mut spinner {
                 match step {
                     Step::Turned => spinner.draw(),
+                    Step::Told(_) => spinner.clear(),
                     _ => spinner.rest(),
                 }
             }
             match step {
                 Step::Interrupted => {
-                    // Only twice in a row means that the first was not enough.
-                    if typed.get() > typed_before {
-                        pressed = 0;
-                    }
-                    typed_before = typed.get();
                     pressed += 1;
                     if let Some(code) = self.interrupted(pressed).await {
                         self.give_back();
@@ -158,8 +160,13 @@ impl Foreground<'_> {
                     return Ok(Attended::LeftRunning(code));
                 }
                 Step::Late => {
+                    let attachable = self.keyboard.is_some();
                     self.give_back();
-                    return Ok(self.leave(&follow));
+                    return Ok(self.leave(&follow, attachable));
+                }
+                Step::Pumped(Ok(Typing::Detached)) => {
+                    self.give_back();
+                    return Ok(self.leave(&follow, true));
                 }
                 Step::Pumped(result) => {
                     pump = None;
@@ -169,7 +176,13 @@ impl Foreground<'_> {
                 }
                 Step::Output(Some(chunk)) => self.print(&chunk).await?,
                 Step::Output(None) => self.finish_printing()?,
-                Step::Ended(Some(task)) => return Ok(Attended::Ended(task, self.heard)),
+                Step::Ended(Some(task)) => {
+                    // A program that ended by itself has left the screen as it wants it; one that was ended could not.
+                    if task.outcome.as_ref().is_none_or(|outcome| outcome.exit_code.is_none()) {
+                        self.give_back();
+                    }
+                    return Ok(Attended::Ended(task, self.heard));
+                }
                 Step::Ended(None) | Step::Turned => {}
             }
         }
@@ -183,11 +196,16 @@ impl Foreground<'_> {
             false => Vec::new(),
         };
         let printed = printer.print(chunk, &spans);
+        if let Some(keyboard) = &mut self.keyboard {
+            keyboard.shown(&chunk.bytes);
+        }
         self.unless_closed(printed)
     }
 
     fn finish_printing(&mut self) -> Result<(), Failure> {
-        let finished = self.printer.take().map_or(Ok(()), |mut printer| printer.finish());
+        let Some(mut printer) = self.printer.take() else { return Ok(()) };
+        let finished = printer.finish();
+        self.heard &= printer.is_heard();
         self.unless_closed(finished)
     }
 
@@ -241,8 +259,8 @@ impl Foreground<'_> {
 
     /// A terminal that is the task's does not end lines by itself.
     fn note(&self, text: &str) {
-        let end = if self.keyboard.is_some() { "\r" } else { "" };
-        self.context.console.note(&format!("{text}{end}"));
+        let console = &self.context.console;
+        if self.keyboard.is_some() { console.raw_note(text) } else { console.note(text) }
     }
 
     fn give_back(&mut self) {
@@ -251,14 +269,37 @@ impl Foreground<'_> {
         }
     }
 
-    fn leave(&self, follow: &Follow) -> Attended {
+    fn leave(&self, follow: &Follow, attachable: bool) -> Attended {
         let id = &self.task;
-        let from = if follow.offset() > 0 { format!(" --offset {}", follow.offset()) } else { String::new() };
+        let back = match follow.offset() {
+            _ if attachable => format!("`homing attach {id}` comes back"),
+            0 => format!("`homing output -f {id}` shows the rest"),
+            offset => format!("`homing output -f {id} --offset {offset}` shows the rest"),
+        };
         self.context.console.note(&format!(
-            "homing: {id} goes on in the background\n  next: `homing output -f {id}{from}` shows the rest, \
-             `homing wait {id}` waits, `homing stop {id}` ends it"
+            "homing: {id} goes on in the background\n  next: {back}, `homing wait {id}` waits, `homing stop {id}` ends it"
         ));
         Attended::InBackground(self.task.clone())
+    }
+}
+
+/// Gives the task's terminal the size of this one, now and whenever that changes; where the keys are not the task's, never.
+async fn follow_size(client: &Client, task: &TaskId, ours: bool) {
+    let window = signal(SignalKind::window_change()).ok().filter(|_| ours);
+    let (Some(mut window), mut told) = (window, None) else { return pending().await };
+    // The task was submitted with the size that it was then.
+    loop {
+        let now = size::of_this_terminal();
+        if let Some(size) = now.filter(|_| now != told) {
+            told = now;
+            // A task that is over needs none, and a daemon that is away is asked again with the next change.
+            if client.resize(task.as_str(), size).await.is_err() {
+                told = None;
+            }
+        }
+        if window.recv().await.is_none() {
+            return pending().await;
+        }
     }
 }
 

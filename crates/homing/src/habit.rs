@@ -14,6 +14,7 @@ const COMMANDS: &[Habit] = &[
     ("check", "doctor"),
     ("clean", "gc"),
     ("cleanup", "gc"),
+    ("continue", "resume"),
     ("del", "forget"),
     ("delete", "forget"),
     ("describe", "show"),
@@ -24,6 +25,7 @@ const COMMANDS: &[Habit] = &[
     ("errors", "explain"),
     ("fg", "attach"),
     ("follow", "output -f"),
+    ("freeze", "pause"),
     ("get", "show"),
     ("health", "doctor"),
     ("history", "list --all"),
@@ -45,7 +47,7 @@ const COMMANDS: &[Habit] = &[
     ("queue", "run"),
     ("quit", "stop"),
     ("redo", "rerun"),
-    ("reload", "daemon restart"),
+    ("reload", "config reload"),
     ("remove", "forget"),
     ("replay", "rerun"),
     ("retry", "rerun"),
@@ -59,12 +61,15 @@ const COMMANDS: &[Habit] = &[
     ("stdin", "input"),
     ("stdout", "output"),
     ("submit", "run"),
+    ("suspend", "pause"),
     ("tail", "output -f"),
     ("tasks", "list"),
     ("term", "stop"),
     ("terminate", "stop"),
+    ("thaw", "resume"),
     ("top", "list"),
     ("type", "input"),
+    ("unpause", "resume"),
     ("usage", "help"),
     ("version", "--version"),
     ("watch", "output -f"),
@@ -87,20 +92,11 @@ const DAEMON: &[Habit] = &[
 
 const AGAIN: &str =
     "`homing rerun ID` runs a task again, as a new one; `homing daemon restart` restarts the daemon";
-const PAUSE: &str = "tasks cannot be paused yet; `homing stop ID` ends one";
 const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal S ID` sends one and ends the task after the grace; \
     `kill -s S PID`, with the pid that `homing show ID` tells, sends it to the main process";
 
 /// What others have and homing has not, with what comes nearest.
-const ABSENT: &[Habit] = &[
-    ("continue", PAUSE),
-    ("pause", PAUSE),
-    ("restart", AGAIN),
-    ("resume", PAUSE),
-    ("signal", SIGNAL),
-    ("suspend", PAUSE),
-    ("unpause", PAUSE),
-];
+const ABSENT: &[Habit] = &[("restart", AGAIN), ("signal", SIGNAL)];
 
 /// The way out for somebody who looks for what is not there.
 pub(crate) fn absent(above: &str, word: &str) -> Option<&'static str> {

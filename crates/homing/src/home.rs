@@ -95,7 +95,7 @@ pub(crate) fn missing(home: &Path) -> Problem {
 }
 
 /// A folder where the socket should be is the one thing that a new socket cannot take the place of.
-fn check_socket(home: &Path) -> Result<(), Problem> {
+pub(crate) fn check_socket(home: &Path) -> Result<(), Problem> {
     let socket = home.join(SOCKET);
     if !std::fs::symlink_metadata(&socket).is_ok_and(|found| found.is_dir()) {
         return Ok(());
@@ -118,7 +118,7 @@ pub(crate) fn unusable(home: &Path, error: &io::Error) -> Problem {
 }
 
 /// An XDG base folder; relative paths in its variable are to be ignored.
-fn xdg(surroundings: &Surroundings, variable: &str, default: &str) -> Result<PathBuf, Problem> {
+pub(crate) fn xdg(surroundings: &Surroundings, variable: &str, default: &str) -> Result<PathBuf, Problem> {
     let absolute = |value: &&OsStr| Path::new(value).is_absolute();
     if let Some(folder) = surroundings.get(variable).filter(absolute) {
         return Ok(folder.into());

@@ -1,35 +1,58 @@
 //! The keyboard of this terminal, passed on key by key to a task that has a terminal of its own.
 //!
-//! While it is, this terminal neither echoes nor edits lines nor ends them: the task's does. Only the interrupt key still makes a signal, so that
-//! there is always a way out. Whatever ends the command, the terminal is given back as it was; who kills it with SIGKILL types
-//! `stty sane`.
+//! While it is, this terminal neither echoes nor edits lines nor ends them, and no key makes a signal: the task's terminal does all of that, as
+//! with `ssh -t`. Ctrl-C is for whoever the task's terminal means, however often it is pressed. The way out are the detach keys, which are
+//! looked for in what is typed, or a signal from elsewhere. Whatever ends the command, the terminal is given back as it was; who kills it
+//! with SIGKILL types `stty sane`.
 
 use rustix::process::getpgrp;
 use rustix::stdio::stdin;
-use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, isatty, tcgetattr,
-    tcgetpgrp, tcsetattr,
-};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::command::attach::Detach;
 use crate::console::Console;
+use crate::screens::Screens;
 
-/// What the interrupt key means to the task's terminal.
+/// What the interrupt key is to the task's terminal, for whoever is interrupted by a signal.
 pub(crate) const INTERRUPT: &[u8] = b"\x03";
 
-/// Undoes what a program may have left on when it is left in its middle: colours, a hidden cursor, mouse reports, bracketed paste and
-/// application keys.
-const TIDY: &[u8] =
-    b"\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>\r\n";
+/// The signals by which a process is ended politely, caught: what it has done to the terminal is undone first.
+#[derive(Debug)]
+pub(crate) struct Endings([(Signal, u8); 3]);
 
-/// Switches a key off.
-const NONE: u8 = 0;
+impl Endings {
+    /// Catches them from now on. Must be called inside a tokio runtime.
+    pub(crate) fn catch() -> Option<Self> {
+        let ending = |kind: SignalKind| {
+            let code = u8::try_from(kind.as_raw_value()).ok()?.checked_add(128)?;
+            Some((signal(kind).ok()?, code))
+        };
+        let [one, two, three] =
+            [SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()].map(ending);
+        Some(Self([one?, two?, three?]))
+    }
+
+    /// The code to leave with, once one of them has come.
+    pub(crate) async fn next(&mut self) -> u8 {
+        let [(one, first), (two, second), (three, third)] = &mut self.0;
+        tokio::select! {
+            _ = one.recv() => *first,
+            _ = two.recv() => *second,
+            _ = three.recv() => *third,
+        }
+    }
+}
 
 /// The terminal while it is the task's.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     before: Termios,
-    endings: [(Signal, u8); 3],
+    endings: Endings,
+    /// For whoever passes the keys on.
+    pub(crate) detach: Option<Detach>,
+    /// Of what the task's program drew on it.
+    screens: Screens,
 }
 
 impl Keyboard {
@@ -39,47 +62,34 @@ impl Keyboard {
     }
 
     /// Takes it, if it is there. Must be called inside a tokio runtime.
-    pub(crate) fn take() -> Option<Self> {
+    pub(crate) fn take(detach: Detach) -> Option<Self> {
         if !Self::is_here() {
             return None;
         }
         // First of all: from here on nothing that can be caught ends us without giving it back.
-        let ending = |kind: SignalKind| {
-            let code = u8::try_from(kind.as_raw_value()).ok()?.checked_add(128)?;
-            Some((signal(kind).ok()?, code))
-        };
-        let endings =
-            [ending(SignalKind::terminate())?, ending(SignalKind::hangup())?, ending(SignalKind::quit())?];
+        let endings = Endings::catch()?;
         let before = tcgetattr(stdin()).ok()?;
         let mut keys = before.clone();
-        keys.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON | LocalModes::IEXTEN;
-        keys.local_modes |= LocalModes::ISIG | LocalModes::NOFLSH;
-        keys.output_modes -= OutputModes::OPOST;
-        keys.input_modes -= InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::IXON;
-        for key in [SpecialCodeIndex::VQUIT, SpecialCodeIndex::VSUSP] {
-            keys.special_codes[key] = NONE;
-        }
-        keys.special_codes[SpecialCodeIndex::VMIN] = 1;
-        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        keys.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &keys).ok()?;
-        Some(Self { before, endings })
+        Some(Self { before, endings, detach: Some(detach), screens: Screens::default() })
     }
 
     /// The code to leave with, once a signal says to leave.
     pub(crate) async fn ended(&mut self) -> u8 {
-        let [(one, first), (two, second), (three, third)] = &mut self.endings;
-        tokio::select! {
-            _ = one.recv() => *first,
-            _ = two.recv() => *second,
-            _ = three.recv() => *third,
-        }
+        self.endings.next().await
     }
 
-    /// Gives it back while the task's program goes on, which may have left the screen in any state.
+    /// The task's program wrote this on the screen.
+    pub(crate) fn shown(&mut self, bytes: &[u8]) {
+        self.screens.pass(bytes);
+    }
+
+    /// Gives it back after the task's program was left, or ended, in its middle: it may have left the screen in any state.
     pub(crate) fn leave(self, console: &Console) {
         if console.terminal {
             // Where nobody sees the screen there is nothing to tidy.
-            let _ = console.data(TIDY);
+            let _ = console.data(self.screens.given_back().as_bytes());
         }
     }
 }

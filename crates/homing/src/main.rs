@@ -5,6 +5,8 @@
 
 #![expect(clippy::result_large_err, reason = "a problem ends the command; its size is of no account")]
 
+mod asking;
+mod audience;
 mod autostart;
 mod capture;
 mod circumstances;
@@ -25,6 +27,7 @@ mod habit;
 mod home;
 mod hyperlink;
 mod innermost;
+mod interactive;
 mod keyboard;
 mod keys;
 mod leftover;
@@ -34,7 +37,11 @@ mod notice;
 mod printer;
 mod program;
 mod pump;
+#[cfg(test)]
+mod reference;
 mod screen;
+mod screens;
+mod size;
 mod spinner;
 mod stamp;
 mod stranger;
@@ -45,6 +52,7 @@ mod table;
 mod tail;
 mod usage;
 mod variables;
+mod vocabulary;
 mod wake;
 mod wording;
 

@@ -1,15 +1,19 @@
-//! A notice as people see it: what happened to which task, how long ago; then its id and the last line that was printed.
+//! A notice as people see it: what happened to which task, how long ago; then its id and the last line that was printed. Where there is little
+//! room the task has a line of its own: what ended matters as much as how.
 
 use homing_model::notice::{Body, Completed};
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
-use homing_model::{Notice, Timestamp};
+use homing_model::{Notice, Status, Timestamp};
 
-use crate::columns::{fit, squeeze};
+use crate::columns::{fit, of, squeeze};
 use crate::console::{Console, Tint};
 use crate::symbol;
 
-/// One notice, on two lines.
+/// Columns that a task's name has at least.
+const NAMED: usize = 16;
+
+/// One notice, on two lines, or on three.
 pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> String {
     let (what, tint, more) = match &notice.body {
         Body::Completed(completed) => {
@@ -36,7 +40,12 @@ pub(crate) fn render(notice: &Notice, now: Timestamp, console: &Console) -> Stri
     let age = show_duration(now.millis_since(notice.at));
     let width = console.width.unwrap_or(usize::MAX);
     let before = format!("{}  {what}  ", notice.task.id);
-    let head = squeeze(&before, &line(task), &format!("  ({age} ago)"), width);
+    let (task, age) = (line(task), format!("  ({age} ago)"));
+    let head = if of(&before) + of(&age) + of(&task).min(NAMED) <= width {
+        squeeze(&before, &task, &age, width)
+    } else {
+        format!("{}\n{}", fit(before.trim_end(), width), squeeze("  ", &task, &age, width))
+    };
     let head = head.replacen(what.as_str(), &console.tint(tint, &what), 1);
     let more = more.map(|more| format!("  {more}"));
     let more = fit(&format!("  {}{}", notice.id, more.unwrap_or_default()), width);
@@ -56,8 +65,12 @@ fn ending(completed: &Completed) -> String {
     exit + &took.unwrap_or_default() + &held.unwrap_or_default()
 }
 
-/// The answer begins with what matters, an output ends with it.
+/// The answer begins with what matters, an output ends with it; and where nobody can know, or nothing began, the reason is what matters.
 fn words(completed: &Completed) -> Option<String> {
+    let reason = completed.outcome.as_ref().and_then(|outcome| outcome.reason.as_deref()).map(line);
+    if matches!(completed.status, Status::Lost | Status::StartFailed) && reason.is_some() {
+        return reason;
+    }
     let answer = completed
         .answer
         .as_deref()
@@ -99,5 +112,37 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn where_there_is_little_room_the_task_is_named_all_the_same() {
+        let mut notice = notice(&serde_json::json!({
+            "type": "task.completed", "status": "failed", "outcome": {"exit_code": 2}, "started_at": null, "ended_at": null,
+            "duration_ms": 1500, "output_tail": "an end of it that is a long one", "output_bytes": 9, "output_truncated": false,
+            "output_path": null, "answer": null,
+        }));
+        notice.task.name = Some("nightly-build".to_owned());
+        let shown = |width| render(&notice, notice.at, &Console::plain(Some(width)));
+        assert_eq!(
+            shown(40),
+            "t-2222222222  ✗ failed, exit 2 after 1.…\n  nightly-build  (0ms ago)\n  n-2222222222  an end of it that is a …\n"
+        );
+        assert_eq!(shown(80).lines().count(), 2);
+        for width in [1, 10, 20, 40, 60, 80] {
+            assert!(shown(width).lines().all(|line| of(line) <= width), "{width}: {}", shown(width));
+        }
+    }
+
+    #[test]
+    fn an_end_that_nobody_knows_and_a_start_that_was_none_are_told_with_their_reason() {
+        for status in ["lost", "start_failed"] {
+            let notice = notice(&serde_json::json!({
+                "type": "task.completed", "status": status, "outcome": {"exit_code": null, "reason": "supervisor killed"},
+                "started_at": null, "ended_at": null, "duration_ms": null, "output_tail": "half a line", "output_bytes": 9,
+                "output_truncated": false, "output_path": null, "answer": null,
+            }));
+            let text = render(&notice, notice.at, &Console::plain(None));
+            assert!(text.contains("n-2222222222  supervisor killed"), "{text}");
+        }
     }
 }

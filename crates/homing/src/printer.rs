@@ -29,6 +29,7 @@ pub(crate) struct Printer {
     stamper: Option<Stamper>,
     only: Option<Source>,
     within: bool,
+    heard: bool,
 }
 
 impl Printer {
@@ -39,7 +40,7 @@ impl Printer {
         // All of a line is the task's own, and times are put before it anew, so it may rewrite it: progress bars do.
         let safe = (terminal && !raw && sink != Sink::Split)
             .then(|| Sanitizer::new(colour).with_returns(Return::Rewrite));
-        Self { console, sink, safe, stamper: None, only: None, within: false }
+        Self { console, sink, safe, stamper: None, only: None, within: false, heard: true }
     }
 
     /// Puts the time before each line, and shows one stream only if asked to.
@@ -106,6 +107,11 @@ impl Printer {
         self.within
     }
 
+    /// Whether all that went to stderr is out.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.heard
+    }
+
     fn write(&mut self, bytes: &[u8], stderr: bool) -> Result<(), Failure> {
         let Some(last) = bytes.last() else { return Ok(()) };
         let shown = if stderr { self.console.stderr_terminal } else { self.console.terminal };
@@ -113,7 +119,8 @@ impl Printer {
             self.within = *last != b'\n';
         }
         if stderr {
-            self.console.aside(bytes);
+            // One stream that nobody takes does not end the other; but not all was read.
+            self.heard &= self.console.aside(bytes);
             return Ok(());
         }
         self.console.data(bytes)

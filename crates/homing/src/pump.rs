@@ -1,8 +1,9 @@
 //! Passing this process's stdin on to a task.
 
-use std::cell::Cell;
+use std::future::{Future, pending};
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,10 +11,19 @@ use homing_client::{Client, Error};
 use homing_model::{Code, TaskId};
 use rustix::fs::FileType;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+
+use crate::command::attach::Detach;
 
 /// The most that is sent at once.
 const PIECE: usize = 256 * 1024;
+/// Typed and not yet sent, at most; then no more is read.
+const TYPED_AHEAD: usize = 64 * 1024;
+/// For what was typed just before somebody left.
+const PARTING: Duration = Duration::from_secs(1);
+
+/// A piece on its way.
+type Sending<'a> = Pin<Box<dyn Future<Output = Result<Sent, Error>> + 'a>>;
 
 /// Whether this is what a shell makes of `|` and `<`: something that has an end.
 pub(crate) fn is_piped(fd: BorrowedFd<'_>) -> bool {
@@ -55,16 +65,64 @@ pub(crate) struct Sent {
     pub(crate) refused: Option<Error>,
 }
 
-/// Sends what is typed until nobody types any more, and counts it.
-pub(crate) async fn keys(client: &Client, task: &TaskId, typed: &Cell<u64>) -> Result<u64, Error> {
+/// How typing ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Typing {
+    /// Nobody types any more, or nobody takes it.
+    Over,
+    /// By the keys that detach.
+    Detached,
+}
+
+/// Sends what is typed until nobody types any more, or the keys that detach are among it. What was under way when the daemon went is not
+/// sent twice; what is typed afterwards goes to the next one. A program that does not read, or a daemon that stands still, holds up what
+/// was typed, and not the keys that detach.
+pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) -> Result<Typing, Error> {
     let mut pieces = reader();
-    while let Some(piece) = pieces.recv().await {
-        typed.set(typed.get() + piece.len() as u64);
-        if send(client, task, piece).await?.refused.is_some() {
-            break;
+    let mut waiting = Vec::new();
+    let mut sending: Option<Sending<'_>> = None;
+    loop {
+        if sending.is_none() && !waiting.is_empty() {
+            sending = Some(Box::pin(send(client, task, Bytes::from(std::mem::take(&mut waiting)))));
+        }
+        let sent = async {
+            match &mut sending {
+                Some(sending) => sending.await,
+                None => pending().await,
+            }
+        };
+        let detached = tokio::select! {
+            biased;
+            piece = pieces.recv(), if waiting.len() < TYPED_AHEAD => match piece {
+                Some(piece) => {
+                    let (typed, detached) = detach.typed(&piece);
+                    waiting.extend_from_slice(&typed);
+                    detached.then_some(Typing::Detached)
+                }
+                None => Some(Typing::Over),
+            },
+            sent = sent => {
+                sending = None;
+                match sent {
+                    Ok(sent) if sent.refused.is_some() => return Ok(Typing::Over),
+                    Ok(_) => None,
+                    Err(error) if error.is_disconnect() => None,
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        if let Some(how) = detached {
+            // What came before is the task's.
+            let rest = async {
+                if let Some(sending) = sending {
+                    let _ = sending.await;
+                }
+                let _ = send(client, task, Bytes::from(waiting)).await;
+            };
+            let _ = timeout(PARTING, rest).await;
+            return Ok(how);
         }
     }
-    Ok(typed.get())
 }
 
 /// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough;

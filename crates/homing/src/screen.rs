@@ -1,14 +1,17 @@
 //! The terminal while something is drawn on all of it: the other screen, without a cursor, given back on every way out.
 //!
 //! Frames are written whole, from the upper left corner, each line up to its end and everything below: nothing flickers, and nothing of an
-//! earlier frame is left. Keys are neither echoed nor gathered to lines; the interrupt key makes its signal as always. Whatever ends the
-//! command but SIGKILL, the terminal is given back as it was: a signal is caught, and a panic unwinds through here.
+//! earlier frame is left. Keys are neither echoed nor gathered to lines. Those that make a signal (interrupt, quit, suspend) make it here and
+//! not in the kernel, which would throw away what is being written, and might echo such a key after the terminal was given back: it sends
+//! the signal first, and looks afterwards whether to echo. Ctrl-S does not hold the picture, and with it every way out. Whatever ends
+//! the command but SIGKILL, the terminal is given back as it was: a signal is caught, and a panic unwinds through here.
 
 use std::io::{self, Read, Write};
 
+use rustix::process::{Signal, kill_current_process_group};
 use rustix::stdio::stdin;
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use tokio::sync::mpsc;
 
@@ -18,6 +21,9 @@ use crate::keyboard::Keyboard;
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
 /// Back.
 const LEAVE: &[u8] = b"\x1b[?7h\x1b[?25h\x1b[?1049l";
+
+/// A key that is switched off.
+const NONE: u8 = 0;
 
 /// The terminal while it is drawn on.
 pub(crate) struct Screen {
@@ -40,6 +46,8 @@ impl Screen {
         {
             let mut keys = before.clone();
             keys.local_modes -= LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ICANON;
+            keys.local_modes -= LocalModes::ISIG | LocalModes::IEXTEN;
+            keys.input_modes -= InputModes::IXON;
             keys.special_codes[SpecialCodeIndex::VMIN] = 1;
             keys.special_codes[SpecialCodeIndex::VTIME] = 0;
             if tcsetattr(stdin(), OptionalActions::Now, &keys).is_ok() {
@@ -59,10 +67,25 @@ impl Screen {
         }
     }
 
+    /// Does what the kernel would do with a key that makes a signal; says whether it was one. All of the job hears it, as it would have.
+    pub(crate) fn signals(&self, key: u8) -> bool {
+        let Some(before) = self.keys.as_ref().filter(|keys| keys.local_modes.contains(LocalModes::ISIG))
+        else {
+            return false;
+        };
+        let made = [
+            (SpecialCodeIndex::VINTR, Signal::INT),
+            (SpecialCodeIndex::VQUIT, Signal::QUIT),
+            (SpecialCodeIndex::VSUSP, Signal::TSTP),
+        ];
+        let signal = made.into_iter().find(|(code, _)| key != NONE && before.special_codes[*code] == key);
+        signal.is_some_and(|(_, signal)| kill_current_process_group(signal).is_ok())
+    }
+
     /// Gives the terminal back, stops this process as the suspend key does, and goes on when it is continued.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.give_back();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
+        rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
         self.take()
     }
 
@@ -129,7 +152,7 @@ pub(crate) fn keys() -> mpsc::Receiver<u8> {
                 }
             }
         };
-        // Without a thread there are no keys; the interrupt key is none of them.
+        // Without a thread there are no keys; a signal still ends it.
         let _ = std::thread::Builder::new().name("keys".to_owned()).spawn(reading);
     }
     rx

@@ -10,7 +10,7 @@ use homing_model::{OsText, Spec, Stdin};
 use crate::circumstances::Circumstances;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{program, variables, wording};
+use crate::{program, size, variables, wording};
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Submission {
     /// Input: a file, `-` for this process's, `pipe` for `homing input`, `none` [default: none]
     #[arg(long, value_name = "FILE|-|pipe", value_hint = ValueHint::FilePath)]
     stdin: Option<OsString>,
-    /// Give it a terminal, of 80 columns and 24 lines
+    /// Give it a terminal, as large as this one; where there is none, of 80 columns and 24 lines
     #[arg(long)]
     pty: bool,
     /// It is an agent's session: what it runs may use that session's inbox and have it woken
@@ -56,6 +56,7 @@ impl Submission {
             shell: self.shell.clone().map(OsText::from),
             stdin: self.input(),
             pty: self.pty,
+            pty_size: self.pty.then(size::of_this_terminal).flatten(),
             agent_session: self.agent_session,
             ..self.circumstances.spec(context)?
         };

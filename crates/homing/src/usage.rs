@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use homing_model::{Code, Problem, slip};
 
 use crate::cli;
+use crate::columns::{of, wrap};
 use crate::console::{Console, Tint};
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
@@ -25,6 +26,11 @@ pub(crate) fn command_name(arguments: &[OsString]) -> Option<&str> {
     None
 }
 
+/// Whether a task's end is to be waited for, by the same look: what follows `--` is the task's.
+pub(crate) fn stays(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|word| *word != "--").any(|word| word == "--wait" || word == "--follow")
+}
+
 /// `homing --help --all`, in either order.
 pub(crate) fn wants_all_help(arguments: &[OsString]) -> bool {
     let words: Vec<_> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
@@ -39,14 +45,54 @@ pub(crate) fn closing(written: &Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// The same command, with the prose of its help as paragraphs: how wide the terminal is, is known only where it is shown.
-pub(crate) fn flowing(command: clap::Command) -> clap::Command {
+/// What the ways to call a command stand behind.
+const USAGE: &str = "Usage: ";
+
+/// The same command, with its help as a terminal of some width shows it: prose as paragraphs, which are broken where they are shown, and examples
+/// that are too long with what they do on lines of its own.
+pub(crate) fn flowing(command: clap::Command, width: Option<usize>) -> clap::Command {
     let prose = command.get_after_help().map(|text| paragraphs(&text.to_string()));
-    let command = match prose {
+    let prose = prose.map(|text| width.map_or_else(|| text.clone(), |width| narrowed(&text, width)));
+    let mut command = match prose {
         Some(prose) => command.after_help(prose),
         None => command,
     };
-    command.mut_subcommands(flowing)
+    let usage = command.render_usage().to_string();
+    if let Some(width) = width.filter(|width| usage.lines().any(|line| of(line) > *width)) {
+        command = command.override_usage(narrowed_usage(usage.strip_prefix(USAGE).unwrap_or(&usage), width));
+    }
+    command.mut_subcommands(|below| flowing(below, width))
+}
+
+/// Ways to call a command that do not fit below each other: each further in than the word before the first, and broken between words.
+fn narrowed_usage(usage: &str, width: usize) -> String {
+    let way = |(index, line): (usize, &str)| {
+        let before = if index == 0 { USAGE.len() } else { 4 };
+        wrap(line.trim(), width.saturating_sub(before)).join("\n    ")
+    };
+    usage.lines().enumerate().map(way).collect::<Vec<_>>().join("\n  ")
+}
+
+/// Examples that do not fit: the command, and further in what it does. What is broken goes on further in than it began.
+fn narrowed(text: &str, width: usize) -> String {
+    let mut out: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let Some(example) = line.strip_prefix("  ").filter(|_| of(line) > width) else {
+            out.push(line.to_owned());
+            continue;
+        };
+        let (command, what) = match example.rfind("  ") {
+            Some(at) => (example[..at].trim_end(), example[at..].trim_start()),
+            None => (example, ""),
+        };
+        for (indent, text) in [(2, command), (6, what)].into_iter().filter(|(_, text)| !text.is_empty()) {
+            for (index, piece) in wrap(text, width.saturating_sub(indent + 2)).into_iter().enumerate() {
+                let more = if index == 0 || indent > 2 { 0 } else { 2 };
+                out.push(format!("{}{piece}", " ".repeat(indent + more)));
+            }
+        }
+    }
+    out.join("\n")
 }
 
 /// Lines of prose that follow each other become one; what is indented, and what ends with a colon, stays a line.
@@ -75,12 +121,13 @@ pub(crate) fn refuse(
 ) -> ExitCode {
     let asked =
         matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-    let flowing = asked.then(|| cli::grammar().try_get_matches_from(arguments).err()).flatten();
+    let flowing =
+        asked.then(|| cli::grammar_for(console.width).try_get_matches_from(arguments).err()).flatten();
     let error = flowing.as_ref().unwrap_or(error);
     let text = |colour| if colour { error.render().ansi().to_string() } else { error.render().to_string() };
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            return closing(&console.data(text(console.colour).as_bytes()));
+            return closing(&console.data(console.spelt(&text(console.colour)).as_bytes()));
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console.note(text(false).trim_end()),
         _ if wants_json(arguments) => console.json_note(&problem(error, command_name(arguments))),
@@ -118,7 +165,7 @@ fn parts(error: &clap::Error, command: Option<&str>) -> (String, Vec<String>, St
     let known = command.and_then(|name| root.find_subcommand(name));
     match (error.kind(), known) {
         (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
-        (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command.get_name()),
+        (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command),
         (_, known) => {
             let (first, tips) = parsers_words(&error.render().to_string());
             (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
@@ -158,7 +205,8 @@ fn nearest<'a>(word: &str, above: &'a clap::Command) -> Option<&'a str> {
 }
 
 /// An argument that was left out.
-fn missing(error: &clap::Error, command: &str) -> (String, Vec<String>, String) {
+fn missing(error: &clap::Error, above: &clap::Command) -> (String, Vec<String>, String) {
+    let command = &path(error, above);
     let what = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(names)) => names.join(" "),
         Some(ContextValue::String(name)) => name.clone(),
@@ -171,7 +219,33 @@ fn missing(error: &clap::Error, command: &str) -> (String, Vec<String>, String) 
         );
         return (first, Vec::new(), next);
     }
-    (format!("`homing {command}` needs {what}"), Vec::new(), help_of(command))
+    let words = words_for(&what, above);
+    let words = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
+    (format!("`homing {command}` needs {what}{words}"), Vec::new(), help_of(command))
+}
+
+/// The command that lacks something, with those above it: `config explain`.
+fn path(error: &clap::Error, above: &clap::Command) -> String {
+    let text = error.render().to_string();
+    let usage = text.split("Usage: homing ").nth(1).unwrap_or_default();
+    let is_command = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let words: Vec<_> = usage.split_whitespace().take_while(is_command).collect();
+    if words.first() == Some(&above.get_name()) { words.join(" ") } else { above.get_name().to_owned() }
+}
+
+/// What can be written for an argument, where that is a few words.
+fn words_for(argument: &str, command: &clap::Command) -> Vec<String> {
+    let name = argument.trim_matches(['<', '>']);
+    let named = |argument: &&clap::Arg| {
+        argument.get_value_names().is_some_and(|names| names.iter().any(|known| known == name))
+            || argument.get_id().as_str().eq_ignore_ascii_case(name)
+    };
+    let found = command.get_arguments().find(named);
+    if found.is_some() && name == "AGENT" {
+        return homing_model::Agent::ALL.iter().map(ToString::to_string).collect();
+    }
+    let words = found.map(clap::Arg::get_possible_values).unwrap_or_default();
+    words.iter().filter(|word| !word.is_hide_set()).map(|word| word.get_name().to_owned()).collect()
 }
 
 /// What the parser says, without its title, its usage and its pointer to the help.
@@ -211,6 +285,8 @@ mod tests {
             ("homing kill -9 t-k3m", "stop"),
             ("homing rm x", "forget"),
             ("homing tail -n 5 x", "output -f"),
+            ("homing suspend x", "pause"),
+            ("homing unpause x", "resume"),
             ("homing daemon reload", "daemon restart"),
         ] {
             assert!(told(line).contains(&format!("did you mean `homing {meant}`?")), "{}", told(line));
@@ -218,7 +294,6 @@ mod tests {
         assert!(!told("homing kubernetes").contains("did you mean"));
         for (line, way) in [
             ("homing restart x", "`homing daemon restart` restarts the daemon"),
-            ("homing pause x", "`homing stop ID` ends one"),
             ("homing signal x", "`kill -s S PID`"),
         ] {
             let text = told(line);
@@ -234,16 +309,28 @@ mod tests {
 
     #[test]
     fn a_task_that_was_not_named_is_asked_for() {
-        for command in ["wait", "output", "show", "stop", "input", "forget"] {
+        for command in ["wait", "output", "show", "stop", "pause", "resume", "input", "forget"] {
             let text = told(&format!("homing {command}"));
             assert!(
                 text.starts_with(&format!("homing: `homing {command}` needs the ID of a task (HM0003)\n"))
             );
             assert!(text.contains(&format!("`homing {command} @last`")), "{text}");
         }
+    }
+
+    #[test]
+    fn a_word_that_was_left_out_is_told_with_those_that_there_are() {
         assert_eq!(
             told("homing completions"),
-            "homing: `homing completions` needs <SHELL> (HM0003)\n  next: homing completions --help"
+            "homing: `homing completions` needs <SHELL>: bash, zsh, fish, elvish, powershell (HM0003)\n  next: homing completions --help"
+        );
+        assert_eq!(
+            told("homing install"),
+            "homing: `homing install` needs <AGENT>: claude, codex, opencode, gemini (HM0003)\n  next: homing install --help"
+        );
+        assert_eq!(
+            told("homing config explain"),
+            "homing: `homing config explain` needs <KEY> (HM0003)\n  next: homing config explain --help"
         );
     }
 
@@ -280,6 +367,30 @@ mod tests {
         let text = "One\ntwo.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c";
         assert_eq!(paragraphs(text), "One two.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c");
         assert_eq!(paragraphs(""), "");
+    }
+
+    #[test]
+    fn where_there_is_little_room_an_example_is_followed_by_what_it_does() {
+        let text = "Prose.\n\nExamples:\n  homing run -- cargo test     submit; prints the id\n  homing list\n  homing run -c 'a | b' --name with-a-long-name";
+        assert_eq!(
+            narrowed(text, 36),
+            "Prose.\n\nExamples:\n  homing run -- cargo test\n      submit; prints the id\n  homing list\n  homing run -c 'a | b' --name\n    with-a-long-name"
+        );
+        assert_eq!(narrowed(text, 80), text);
+    }
+
+    #[test]
+    fn no_line_of_any_help_is_longer_than_a_narrow_terminal() {
+        for width in [40, 60] {
+            let mut all = vec![cli::grammar_for(Some(width))];
+            while let Some(command) = all.pop() {
+                all.extend(command.get_subcommands().cloned());
+                let text = command.term_width(width).render_help().to_string();
+                let long: Vec<_> = text.lines().filter(|line| of(line) > width).collect();
+                assert!(long.is_empty(), "{width}: {long:#?}");
+                assert!(!text.contains("whatever\n happens"), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(crate) fn invalid(verb: &str, why: &Invalid, owner_was_typed: bool) -> Probl
             format!("the owner that the environment names (HOMING_OWNER) {problem}")
         }
         Invalid::Text { field: "labels", problem } => format!("`--label` {problem}"),
+        Invalid::Text { field: "prompt", problem } => format!("the prompt {problem}"),
         Invalid::Text { field, problem } => format!("`--{field}` {problem}"),
         Invalid::Number { field: "timeout_ms", .. } => {
             "`--timeout` must be above 0; without it there is no limit".to_owned()

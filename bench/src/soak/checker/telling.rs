@@ -1,24 +1,28 @@
 //! H8: what a session hears is its own, and it hears it once.
 //!
-//! Twice is excused if whoever told it was killed before it could mark it; no daemon answered between the word and its mark, or none answered in
-//! time; the agent's process ended before the session called again; somebody asked for it again; a tool call that waits and the waiter in the
-//! background both saw the end come, and neither could know of the other (docs/guarantees.md); or a daemon had died shortly before the word: what was
-//! taken from it is given back by the next one, and when it was taken is not known here. The last two excuse more than they should, so each
-//! reason is counted by itself. A telling is held against every one before it, and each must be excused.
+//! Twice is excused by facts, and by no guess:
+//! - whoever told it first was killed before its mark, or the shim that was to say how a wake ended;
+//! - no daemon took the mark: one was away between the word and the end of whoever said it, or took longer than a hook waits;
+//! - the agent's process ended before the session called again;
+//! - the lease under which it was taken had run out before the mark;
+//! - a question was asked while a hook or a wake had it in hand, and deserves its answer;
+//! - somebody asked for it again.
+//!
+//! Each is counted by itself. A telling is held against every one before it, and each must be excused.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::super::story::{Mark, Story, Telling};
+use super::super::story::{Came, Mark, Story, Telling};
 
 /// A hook gives a daemon so long to take its word; beyond it the mark may be missing.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// A word is said so long after it was taken, at most, on a machine that is loaded.
-const TAKEN_NS: u64 = 3_000_000_000;
+/// What a hook takes is its own for so long.
+const LEASE_NS: u64 = 10_000_000_000;
 
-/// A tool and a waiter that saw the same end come speak within so long of one another.
-const TOGETHER_NS: u64 = 2_000_000_000;
+/// So much before and after is shown of what broke the rule.
+const AROUND_NS: u64 = 2_000_000_000;
 
 /// Why something was told once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,14 +31,14 @@ enum Reason {
     TellerKilled,
     /// No daemon was there to take the mark.
     DaemonAway,
-    /// A daemon had died shortly before, perhaps after it was taken.
-    DaemonDied,
     /// The mark took longer than a hook waits for it.
     Slow,
+    /// Whoever took it first was so slow that it was no longer theirs.
+    Lapsed,
     /// The agent's process that heard it is gone, and had not called again.
     AgentGone,
-    /// A tool call and a waiter of the same process both waited for it.
-    Together,
+    /// It was asked for by a call that began while another had it in hand.
+    Question,
     /// Somebody asked for it.
     Asked,
 }
@@ -44,10 +48,10 @@ impl Reason {
         match self {
             Self::TellerKilled => "its teller killed",
             Self::DaemonAway => "no daemon for its mark",
-            Self::DaemonDied => "a daemon dead shortly before",
             Self::Slow => "a mark that took too long",
+            Self::Lapsed => "a lease that ran out",
             Self::AgentGone => "its agent gone",
-            Self::Together => "a tool and a waiter at once",
+            Self::Question => "asked while another had it",
             Self::Asked => "asked for again",
         }
     }
@@ -111,14 +115,37 @@ pub(crate) fn doubles(story: &Story) -> Doubles {
                 } else if let Some(first) = first {
                     let gap = (telling.at - first.at) / 1_000_000;
                     doubles.unexcused.push(format!(
-                        "{} heard {} twice, {gap} ms apart, for no reason that there was: {first:?} and {telling:?}",
-                        telling.owner, telling.notice
+                        "{} heard {} twice, {gap} ms apart, for no reason that there was: {first:?} and {telling:?}; {}",
+                        telling.owner,
+                        telling.notice,
+                        around(story, first, telling)
                     ));
                 }
             }
         }
     }
     doubles
+}
+
+/// What else happened then, for whoever looks for the cause.
+fn around(story: &Story, first: &Telling, second: &Telling) -> String {
+    let (from, to) = (first.at.saturating_sub(AROUND_NS), second.at + AROUND_NS);
+    let near = |at: u64| (from..=to).contains(&at);
+    let ms = |at: u64| at.cast_signed().wrapping_sub(first.at.cast_signed()) / 1_000_000;
+    let away = story.killed.away.iter().filter(|away| near(away.from) || away.until.is_some_and(near));
+    let away: Vec<_> = away.map(|away| (ms(away.from), away.until.map(ms))).collect();
+    let lives = [first.life, second.life];
+    let calls = story.calls.iter().filter(|call| lives.contains(&Some(call.life)) && near(call.ended));
+    let calls: Vec<_> = calls.map(|call| (call.life, ms(call.began), ms(call.ended))).collect();
+    let all = story.tellings.iter().filter(|one| one.notice == first.notice).count();
+    let task = story.notices.get(&first.notice).map(|notice| (&notice.about, &notice.task));
+    let sent = story.deliveries.iter().filter(|sent| sent.notice == first.notice);
+    let sent: Vec<_> = sent.map(|sent| (&sent.target, &sent.state, &sent.reason, &sent.results)).collect();
+    let again: Vec<_> =
+        story.again.get(&first.notice).into_iter().flatten().map(|asked| ms(asked.at)).collect();
+    format!(
+        "{task:?} told {all} times; in ms from the first: daemons away {away:?}, calls {calls:?}, asked again {again:?}; sent {sent:?}"
+    )
 }
 
 /// Whether one more request than those `used` was made before this: what is sent again wakes, and is told in no other way.
@@ -132,30 +159,38 @@ fn is_touched(story: &Story, telling: &Telling) -> bool {
     telling.by.iter().any(|pid| story.killed.touched.contains(pid))
 }
 
-/// Whether one is the answer to a tool call and the other the word of a waiter or hook, in the same process and at the same time.
-fn are_together(first: &Telling, second: &Telling) -> bool {
-    let ways =
-        matches!((first.mark, second.mark), (Mark::Before, Mark::Until(_)) | (Mark::Until(_), Mark::Before));
-    ways && first.life == second.life && second.at.abs_diff(first.at) < TOGETHER_NS
+/// Whether one is the answer to a call that began when the other had the notice in hand already.
+fn is_question(one: &Telling, other: &Telling) -> bool {
+    let Came::Answered { began, own: false } = one.came else { return false };
+    match other.came {
+        Came::Taken { asked, .. } => asked <= began && began <= other.at,
+        Came::Answered { .. } | Came::HandedOver | Came::Unknown => false,
+    }
 }
 
 /// Why it could be told again after `first`, if there was a reason.
 fn excuse(story: &Story, first: &Telling, second: &Telling) -> Option<Reason> {
-    if are_together(first, second) {
-        return Some(Reason::Together);
+    if is_question(first, second) || is_question(second, first) {
+        return Some(Reason::Question);
     }
     let told = match first.mark {
         // A wake: its word counts when its shim has told how it ended.
         Mark::Shim if is_touched(story, first) => return Some(Reason::TellerKilled),
-        Mark::Shim if story.killed.was_away(first.at, second.at) => return Some(Reason::DaemonAway),
         Mark::Shim => return None,
         Mark::Killed => return Some(Reason::TellerKilled),
-        Mark::Until(marked) if story.killed.was_away(first.at, marked) => return Some(Reason::DaemonAway),
-        Mark::Until(marked) if marked.saturating_sub(first.at) > PATIENCE_NS => return Some(Reason::Slow),
-        Mark::Until(_) if story.killed.was_away(first.at.saturating_sub(TAKEN_NS), first.at) => {
-            return Some(Reason::DaemonDied);
+        Mark::Unheard(ended) if story.killed.was_away(first.at, ended) => return Some(Reason::DaemonAway),
+        Mark::Unheard(ended) if ended.saturating_sub(first.at) > PATIENCE_NS => return Some(Reason::Slow),
+        // A waiter whose agent ends leaves at once, between its word and its mark.
+        Mark::Unheard(ended) => ended,
+        Mark::By(marked) => {
+            if let (Came::Taken { asked, .. }, Came::Taken { given, .. }) = (first.came, second.came)
+                && given.saturating_sub(asked) > LEASE_NS
+                && given < marked
+            {
+                return Some(Reason::Lapsed);
+            }
+            marked
         }
-        Mark::Until(marked) => marked,
         Mark::Before => first.at,
     };
     // The process that heard it is gone, and had not called again: the next one is told what it was told.
@@ -175,10 +210,18 @@ mod tests {
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
+    const MS: u64 = 1_000_000;
 
+    /// By a hook, which took it 3 ms before and marked it 5 ns after; or by a wake.
     fn told(life: Option<u64>, at: u64) -> Telling {
-        let mark = life.map_or(Mark::Shim, |_| Mark::Until(at + 5));
-        Telling { notice: "n".into(), owner: "ann".into(), life, at, mark, by: vec![7, 8] }
+        let mark = life.map_or(Mark::Shim, |_| Mark::By(at + 5));
+        let came = life.map_or(Came::HandedOver, |_| Came::Taken { asked: at - 3 * MS, given: at - MS });
+        Telling { notice: "n".into(), owner: "ann".into(), life, at, came, mark, by: vec![7, 8] }
+    }
+
+    /// By the answer to a call.
+    fn answered(began: u64, at: u64, own: bool) -> Telling {
+        Telling { came: Came::Answered { began, own }, mark: Mark::Before, ..told(Some(1), at) }
     }
 
     /// Told by a hook in one life at 10 s, and again at 20 s.
@@ -218,11 +261,26 @@ mod tests {
     }
 
     #[test]
-    fn h8_a_daemon_that_was_back_long_before_the_word_or_killed_after_the_mark_excuses_nothing() {
+    fn h8_a_daemon_that_died_before_the_word_or_after_the_mark_excuses_nothing() {
         breaks("H8", |story| {
             twice(story, Some(1), Some(1));
+            // What a hook has taken is in the ledger; that a daemon dies while it has it changes nothing.
             story.killed.away =
-                vec![away(5 * SECOND, 7 * SECOND - 1), away(10 * SECOND + 6, 10 * SECOND + 9)];
+                vec![away(9 * SECOND, 10 * SECOND - 1), away(10 * SECOND + 6, 10 * SECOND + 9)];
+        });
+        breaks("H8", |story| {
+            twice(story, Some(1), Some(1));
+            // Nor while it is marked, if whoever marks it hears that it was.
+            story.killed.away = vec![away(10 * SECOND + 1, 10 * SECOND + 2)];
+        });
+        breaks("H8", |story| {
+            twice(story, None, None);
+            // How a wake ended is known to its shim.
+            story.killed.away = vec![away(10 * SECOND + 1, 11 * SECOND)];
+        });
+        breaks("H8", |story| {
+            twice(story, Some(1), Some(1));
+            story.tellings[0].mark = Mark::Unheard(10 * SECOND + 5);
         });
         breaks("H8", |story| {
             twice(story, Some(1), Some(2));
@@ -253,15 +311,40 @@ mod tests {
     }
 
     #[test]
-    fn h8_a_tool_call_excuses_a_waiter_at_the_same_time_and_no_later() {
-        let doctored = |story: &mut Story, waiter_at: u64| {
-            let tool = Telling { mark: Mark::Before, ..told(Some(1), 10 * SECOND) };
-            story.tellings = vec![tool, told(Some(1), waiter_at)];
+    fn h8_a_question_is_excused_by_what_another_had_in_hand_when_it_began_and_by_nothing_else() {
+        let hook = told(Some(1), 10 * SECOND);
+        let asked = |began: u64, at: u64, own: bool| vec![hook.clone(), answered(began, at, own)];
+        // It began before the hook asked, after the hook had spoken, or made the task itself.
+        breaks("H8", |story| story.tellings = asked(10 * SECOND - 4 * MS, 11 * SECOND, false));
+        breaks("H8", |story| story.tellings = asked(10 * SECOND + MS, 11 * SECOND, false));
+        breaks("H8", |story| story.tellings = asked(10 * SECOND - 2 * MS, 11 * SECOND, true));
+        breaks("H8", |story| {
+            // A waiter that takes it while the call is open.
+            story.tellings = vec![answered(5 * SECOND, 9 * SECOND, false), hook.clone()];
+        });
+        breaks("H8", |story| {
+            story.tellings = vec![told(None, 10 * SECOND), answered(9 * SECOND, 11 * SECOND, false)];
+        });
+        for at in [10 * SECOND - MS, 11 * SECOND] {
+            let mut story = sound();
+            story.tellings = asked(10 * SECOND - 2 * MS, at, false);
+            story.tellings.sort_by_key(|telling| telling.at);
+            assert_eq!(check(&story), Vec::<String>::new());
+            assert!(doubles(&story).to_string().contains("asked while another had it 1"));
+        }
+    }
+
+    #[test]
+    fn h8_a_lease_excuses_once_it_has_run_out_and_no_sooner() {
+        let late = |story: &mut Story, asked: u64| {
+            twice(story, Some(1), Some(1));
+            story.tellings[0].came = Came::Taken { asked, given: asked + MS };
+            story.tellings[0].mark = Mark::By(21 * SECOND);
         };
-        breaks("H8", |story| doctored(story, 13 * SECOND));
+        breaks("H8", |story| late(story, 10 * SECOND - MS));
         let mut story = sound();
-        doctored(&mut story, 11 * SECOND);
-        assert!(doubles(&story).to_string().contains("a tool and a waiter at once 1"));
+        late(&mut story, 9 * SECOND);
+        assert!(doubles(&story).to_string().contains("a lease that ran out 1"));
     }
 
     #[test]
@@ -270,44 +353,48 @@ mod tests {
             twice(story, Some(1), Some(1));
             story.tellings[1].mark = Mark::Killed;
             story.tellings.push(told(Some(1), 30 * SECOND));
-            story.killed.away = vec![away(20 * SECOND, 21 * SECOND)];
         });
     }
 
     #[test]
     fn h8_what_is_heard_twice_because_somebody_died_in_between_is_not() {
-        let reasons: [fn(&mut Story); 9] = [
-            |story| {
-                twice(story, Some(1), Some(1));
+        let unheard = |story: &mut Story, ended: u64| {
+            twice(story, Some(1), Some(1));
+            story.tellings[0].mark = Mark::Unheard(ended);
+        };
+        let reasons: [&dyn Fn(&mut Story); 10] = [
+            &|story| {
+                unheard(story, 10 * SECOND + 5);
                 story.killed.away = vec![away(10 * SECOND + 2, 11 * SECOND)];
             },
-            |story| {
-                twice(story, Some(1), Some(1));
+            &|story| {
+                unheard(story, 10 * SECOND + 5);
                 story.killed.away = vec![away(9 * SECOND, 10 * SECOND + 1)];
             },
-            |story| {
-                twice(story, Some(1), Some(1));
+            &|story| {
+                unheard(story, 10 * SECOND + 5);
                 story.killed.away = vec![Away { from: SECOND, until: None }];
             },
-            |story| {
+            &|story| {
                 twice(story, Some(1), Some(1));
                 story.tellings[0].mark = Mark::Killed;
             },
-            |story| {
-                twice(story, Some(1), Some(1));
-                story.tellings[0].mark = Mark::Until(12 * SECOND);
+            &|story| unheard(story, 12 * SECOND),
+            &|story| {
+                unheard(story, 10 * SECOND + 5);
+                story.tellings[1].life = Some(2);
             },
-            |story| twice(story, Some(1), Some(2)),
-            |story| {
+            &|story| twice(story, Some(1), Some(2)),
+            &|story| {
                 twice(story, Some(1), Some(2));
                 story.killed.away = vec![away(12 * SECOND, 12 * SECOND + 2)];
                 story.calls = vec![Call { life: 1, began: 12 * SECOND + 1, ended: 13 * SECOND }];
             },
-            |story| {
+            &|story| {
                 twice(story, None, Some(1));
                 story.killed.touched.insert(8);
             },
-            |story| {
+            &|story| {
                 twice(story, None, None);
                 asked(story, 15 * SECOND);
             },

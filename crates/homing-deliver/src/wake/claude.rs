@@ -21,14 +21,17 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::program::{self, Running};
-use super::transcript::{Told, Transcript};
+use super::told::Told;
+use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
-use super::{plain, socket};
+use super::{plain, socket, told};
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".claude";
 /// An idle session has the notice in its transcript by then, or does not take it.
 const EVIDENCE: Duration = Duration::from_secs(15);
+/// Between two looks at how the session is: who was killed is not waited for, and what it was to be told is free again.
+const LOOK: Duration = Duration::from_secs(1);
 /// Settings that are larger were not written by a person.
 const LARGEST_SETTINGS: u64 = 1 << 20;
 /// A write that takes longer meets nobody who reads.
@@ -39,6 +42,9 @@ const KEEPS: Duration = Duration::from_millis(wake::LONGEST_MS.unsigned_abs());
 const TURN: Duration = Duration::from_secs(60 * 60);
 /// A file that says more is none of these.
 const LONGEST: u64 = 64 * 1024;
+
+/// Why a session that is open is not spoken to.
+const NO_SOCKET: &str = "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`";
 
 /// `sessions/PID.json`, as far as it matters.
 #[derive(Debug, Deserialize)]
@@ -97,6 +103,8 @@ fn is_live(entry: &Entry) -> bool {
 pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
     let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
     match open_in(&folder, &session.id) {
+        // Whoever says not where it listens need not say either whether it has time.
+        Some(entry) if entry.messaging_socket_path.is_none() => Readiness::Closed(NO_SOCKET.to_owned()),
         Some(entry) if entry.is_idle() => match held_back(&folder) {
             Some(setting) => Readiness::Closed(format!(
                 "Claude Code's settings say `\"crossSessionInbound\": \"{setting}\"`: no message is taken; its hooks bring what waits \
@@ -128,11 +136,7 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
 
 /// Writes to the socket of a process that has the session open, and waits for the notice to be in its transcript.
 fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience: Duration) -> Verdict {
-    let Some(socket) = &entry.messaging_socket_path else {
-        return Verdict::NotNow(
-            "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`".to_owned(),
-        );
-    };
+    let Some(socket) = &entry.messaging_socket_path else { return Verdict::NotNow(NO_SOCKET.to_owned()) };
     let Some(mut transcript) = Transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
@@ -144,14 +148,15 @@ fn send(entry: &Entry, folder: &Path, session: &Session, order: &Order, patience
     let Some(notice) = news.first() else { return told_before() };
     let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
-    match speak(socket, entry.pid, &message) {
-        Ok(()) => {}
+    let now = || open_in(folder, &session.id).filter(|now| now.is_of_same_process(entry));
+    match speak(socket, entry.pid, &message, || now().is_some_and(|now| now.is_idle())) {
+        Ok(true) => {}
+        Ok(false) => return Verdict::NotNow("the session went on, or elsewhere, just then".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             return Verdict::NotNow(format!("process {} is there, and serves its socket no more", entry.pid));
         }
         Err(error) => return Verdict::Failed(format!("the socket of process {}: {error}", entry.pid)),
     }
-    let now = || open_in(folder, &session.id).filter(|now| now.is_of_same_process(entry));
     match arrives(&mut transcript, notice.id.as_str(), patience, KEEPS, now) {
         Ok(Arrival::Taken) => {
             Verdict::Delivered(format!("inbox socket of process {}; it is in the transcript", entry.pid))
@@ -193,13 +198,25 @@ fn arrives(
     mut now: impl FnMut() -> Option<Entry>,
 ) -> io::Result<Arrival> {
     let end = Instant::now() + limit;
-    let mut had_time = true;
-    while !transcript.has(words, patience)? {
-        match now() {
-            None => return Ok(Arrival::Left),
-            Some(entry) if entry.is_idle() && had_time => return Ok(Arrival::HeldBack),
+    // Since when it has had time, and taken nothing up.
+    let mut idle = Some(Instant::now());
+    while !transcript.has(words, patience.min(LOOK))? {
+        let given_up = match (now(), idle) {
+            (None, _) => Some(Arrival::Left),
+            (Some(entry), _) if !entry.is_idle() => {
+                idle = None;
+                None
+            }
             // Where it was at work before, it has time only since a moment.
-            Some(entry) => had_time = entry.is_idle(),
+            (Some(_), None) => {
+                idle = Some(Instant::now());
+                None
+            }
+            (Some(_), Some(since)) => (since.elapsed() >= patience).then_some(Arrival::HeldBack),
+        };
+        if let Some(given_up) = given_up {
+            // What it did last, it may have done since the look.
+            return Ok(if transcript.has(words, Duration::ZERO)? { Arrival::Taken } else { given_up });
         }
         if Instant::now() > end {
             return Ok(Arrival::Kept);
@@ -215,9 +232,7 @@ fn untold(
     order: &Order,
     counts: impl Fn(Told) -> bool,
 ) -> io::Result<Vec<Notice>> {
-    let told = transcript.told(&order.tried)?;
-    let knows = |notice: &&Notice| told.iter().any(|(id, told)| *id == notice.id && counts(*told));
-    Ok(order.notices.iter().filter(|notice| !knows(notice)).cloned().collect())
+    Ok(told::untold(&order.notices, &transcript.told(&order.tried)?, counts))
 }
 
 fn told_before() -> Verdict {
@@ -228,7 +243,8 @@ fn unreadable(error: &io::Error) -> Verdict {
     Verdict::Failed(format!("the transcript could not be read: {error}"))
 }
 
-fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
+/// Says it, if the session is `still` there and has time at the very last moment: whatever conversation the process is in takes what is said to it.
+fn speak(socket: &Path, pid: u32, message: &Value, still: impl Fn() -> bool) -> io::Result<bool> {
     let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(WRITE))?;
     let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
@@ -244,8 +260,12 @@ fn speak(socket: &Path, pid: u32, message: &Value) -> io::Result<()> {
         io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "nobody reads it"),
         _ => error,
     };
+    if !still() {
+        return Ok(false);
+    }
     stream.write_all(format!("{message}\n").as_bytes()).map_err(begun)?;
-    stream.shutdown(std::net::Shutdown::Write)
+    stream.shutdown(std::net::Shutdown::Write)?;
+    Ok(true)
 }
 
 /// One more turn of a session that nobody has open.
@@ -296,7 +316,9 @@ fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
             }
         });
     }
-    if !over && lines().any(|line| line["type"] == "assistant" && of_session(&line)) {
+    // What Claude Code says instead of its model is no turn.
+    let answers = |line: &Value| line["type"] == "assistant" && line["message"]["model"] != "<synthetic>";
+    if !over && lines().any(|line| answers(&line) && of_session(&line)) {
         return Ok(Verdict::Delivered("one more turn by `claude -p --resume`, which goes on".to_owned()));
     }
     if !over {
@@ -336,8 +358,7 @@ mod tests {
             messaging_socket_path: Some(socket),
         };
         let session = Session::new(homing_model::Agent::Claude, "s1").unwrap();
-        let written =
-            json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle" });
+        let written = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle", "messagingSocketPath": "s" });
         std::fs::write(folder.path().join("sessions/1.json"), written.to_string()).unwrap();
         (folder, listener, entry, session)
     }
@@ -406,6 +427,10 @@ mod tests {
     fn a_session_that_is_at_work_is_waited_for_and_one_that_is_left_has_not_failed() {
         let (folder, _listener, ..) = silent();
         let path = folder.path().join("projects/-w/s1.jsonl");
+        let add = |line: &str| {
+            let mut file = std::fs::File::options().append(true).open(&path).unwrap();
+            file.write_all(line.as_bytes()).unwrap();
+        };
         // How it is at each look; at "says" the message comes into the transcript.
         let arrival = |course: &[&str]| {
             std::fs::write(&path, "").unwrap();
@@ -414,7 +439,17 @@ mod tests {
             let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, KEEPS, || {
                 let status = match *course.next()? {
                     "says" => {
-                        std::fs::write(&path, "n-2222222222").unwrap();
+                        add("{\"type\":\"user\",\"content\":\"n-2222222222\"}\n");
+                        "busy"
+                    }
+                    // It takes it up, and is gone.
+                    "says, and leaves" => {
+                        add("{\"type\":\"user\",\"content\":\"n-2222222222\"}\n");
+                        return None;
+                    }
+                    // It waits for its turn, and goes with the process.
+                    "queues" => {
+                        add("{\"type\":\"queue-operation\",\"content\":\"n-2222222222\"}\n");
                         "busy"
                     }
                     status => status,
@@ -429,6 +464,9 @@ mod tests {
         assert_eq!(arrival(&["busy", "idle", "idle"]), Arrival::HeldBack);
         assert_eq!(arrival(&["idle"]), Arrival::HeldBack);
         assert_eq!(arrival(&["busy"]), Arrival::Left);
+        assert_eq!(arrival(&["busy", "says, and leaves"]), Arrival::Taken, "what it did last counts");
+        assert_eq!(arrival(&["queues", "busy", "says"]), Arrival::Taken);
+        assert_eq!(arrival(&["queues", "busy"]), Arrival::Left, "what only waited went with the process");
     }
 
     #[test]
@@ -458,7 +496,8 @@ mod tests {
         let ours = json!({ "type": "user", "sessionId": "s1", "message": { "content": text } });
         let error = json!({ "type": "assistant", "sessionId": "s1", "isApiErrorMessage": true, "message": { "model": "<synthetic>" } });
         let nobody = Surroundings::default();
-        for left in [format!("{ours}\n"), format!("{ours}\n{error}\n")] {
+        let last = json!({ "type": "last-prompt", "sessionId": "s1", "lastPrompt": text });
+        for left in [format!("{ours}\n"), format!("{ours}\n{error}\n{last}\n")] {
             std::fs::write(&path, left).unwrap();
             let verdict = resume(folder.path(), &session, &order, &nobody);
             assert!(
@@ -486,6 +525,23 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_went_to_another_conversation_at_the_last_moment_is_not_spoken_to() {
+        let (folder, listener, entry, session) = silent();
+        // Its file says so by now; the entry is what it said a moment ago.
+        for (id, status) in [("s2", "idle"), ("s1", "busy")] {
+            let now =
+                json!({ "pid": entry.pid, "sessionId": id, "procStart": entry.proc_start, "status": status });
+            std::fs::write(folder.path().join("sessions/1.json"), now.to_string()).unwrap();
+            let verdict = send(&entry, folder.path(), &session, &order(), Duration::from_millis(20));
+            assert!(matches!(&verdict, Verdict::NotNow(why) if why.contains("just then")), "{verdict:?}");
+            let mut heard = String::new();
+            let (mut stream, _) = listener.accept().unwrap();
+            io::Read::read_to_string(&mut stream, &mut heard).unwrap();
+            assert_eq!(heard, "");
+        }
+    }
+
+    #[test]
     fn a_socket_that_another_process_serves_is_not_spoken_to() {
         let (folder, listener, entry, session) = silent();
         let entry = Entry { pid: 1, ..entry };
@@ -503,7 +559,9 @@ mod tests {
         let surroundings = Surroundings::default();
         let session = Session { folder: Some(folder.path().display().to_string()), ..session };
         let write = |start: &str, domain: Option<&str>, status: &str| {
-            let text = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": start, "pidDomain": domain, "status": status });
+            let text = json!({
+                "pid": entry.pid, "sessionId": "s1", "procStart": start, "pidDomain": domain, "status": status, "messagingSocketPath": "s",
+            });
             std::fs::write(folder.path().join("sessions/1.json"), text.to_string()).unwrap();
             readiness(&session, false, &surroundings)
         };
@@ -525,6 +583,11 @@ mod tests {
             let readiness = write(&start, None, "idle");
             assert_eq!(readiness == Readiness::Ready, taken, "{setting}: {readiness:?}");
         }
+        // One that listens nowhere is not tried again and again, whatever it says of its time.
+        let deaf = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": start });
+        std::fs::write(folder.path().join("sessions/1.json"), deaf.to_string()).unwrap();
+        let found = readiness(&session, false, &surroundings);
+        assert!(matches!(&found, Readiness::Closed(why) if why.contains("takes no messages")), "{found:?}");
         // What another puts there is passed over, and nobody waits for it.
         let strange = |name: &str| folder.path().join("sessions").join(name);
         let pipe = rustix::fs::FileType::Fifo;

@@ -17,9 +17,11 @@ mod desktop;
 mod opencode;
 pub mod plain;
 mod program;
+mod rollout;
 mod socket;
 mod survey;
 mod tmux;
+mod told;
 mod trace;
 mod transcript;
 
@@ -123,11 +125,11 @@ pub async fn wake(order: &Order, surroundings: &Surroundings) -> Verdict {
     match &order.route {
         None => Verdict::Failed("there is no way to anybody".to_owned()),
         Some(Route::Desktop) => desktop::show(&order.notices, surroundings),
-        Some(Route::Pane(pane)) => tmux::wake(pane, &order.notices, surroundings).await,
+        Some(Route::Pane(pane)) => tmux::wake(pane, order, surroundings).await,
         Some(Route::Session(session)) => match session.agent {
             Agent::Claude => claude::wake(session, order, surroundings),
             Agent::Codex => codex::wake(session, order, surroundings),
-            Agent::Opencode => opencode::wake(session, &order.notices, surroundings).await,
+            Agent::Opencode => opencode::wake(session, order, surroundings).await,
             Agent::Gemini => Verdict::Failed("Gemini CLI takes no turn from outside".to_owned()),
         },
     }

@@ -1,5 +1,6 @@
 //! opencode: by the HTTP interface of its server. The server must know the session, the session must be idle, and 204 says that it has the
-//! prompt.
+//! prompt. It takes the same prompt twice: what an attempt before this one may have said, with its answer coming too late for it, is looked for
+//! among the session's messages first.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,11 +8,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use homing_model::{Notice, Session, turn};
+use homing_model::{Notice, NoticeId, Session, turn};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Readiness, Surroundings, Verdict, plain};
+use super::{Order, Readiness, Surroundings, Verdict, plain};
 use crate::client::Client;
 use crate::endpoint::{Caller, Endpoint};
 use crate::exchange::Answer;
@@ -23,6 +24,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const PASSWORD: &str = "opencode.password";
 /// No password is longer.
 const LONGEST: u64 = 4 * 1024;
+/// What its server says of all its sessions, or of the last messages of one, is no longer; where it is, nothing can be told from it.
+const MOST: usize = 8 << 20;
+/// So many messages are looked at for what was said before.
+const RECENT: u32 = 100;
 
 async fn ask(
     session: &Session,
@@ -48,7 +53,7 @@ async fn ask(
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     let body = body.map(Value::to_string).unwrap_or_default();
-    let client = Client::new(policy).with_deadline(DEADLINE);
+    let client = Client::new(policy).with_deadline(DEADLINE).with_most_body(MOST);
     client.send(method, &endpoint, headers, Bytes::from(body)).await.map_err(|error| error.line())
 }
 
@@ -74,27 +79,57 @@ async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readine
         StatusCode::NOT_FOUND => return Err("opencode does not know the session".to_owned()),
         status => return Err(format!("opencode answers {status}")),
     }
-    // The answer may be cut, with all that it says of the session; its beginning names it.
     if !String::from_utf8_lossy(&found.body).contains(&format!("\"{}\"", session.id)) {
         return Err("what answers is not opencode, or answers for another session".to_owned());
     }
     let status = ask(session, Method::GET, "/session/status", None, home).await?;
-    let busy = serde_json::from_slice::<Value>(&status.body)
-        .ok()
-        .and_then(|all| all[&session.id]["type"].as_str().map(|state| state != "idle"));
+    let all = match serde_json::from_slice::<Value>(&status.body) {
+        Ok(all) if status.status == StatusCode::OK && all.is_object() => all,
+        // Who is not known to have time is not spoken to.
+        _ => return Err(format!("opencode does not say which sessions are at work ({})", status.status)),
+    };
     // Idle sessions need not be in the list.
-    Ok(match busy {
-        Some(true) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
-        Some(false) | None => Readiness::Ready,
+    Ok(match all[&session.id]["type"].as_str() {
+        Some("idle") | None => Readiness::Ready,
+        Some(_) => Readiness::Busy("the session is in the middle of a turn".to_owned()),
     })
 }
 
-pub(super) async fn wake(session: &Session, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
+/// What the session was not told yet. Where its messages cannot be read that is all of it: better twice than never.
+async fn untold(session: &Session, order: &Order, home: &Path) -> Vec<Notice> {
+    if order.tried.is_empty() {
+        return order.notices.clone();
+    }
+    let path = format!("/session/{}/message?limit={RECENT}", session.id);
+    let answer = ask(session, Method::GET, &path, None, home).await;
+    let messages = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+    let texts: Vec<&str> = messages.iter().flat_map(texts_of_user).collect();
+    let ours =
+        |id: &NoticeId| texts.iter().any(|text| text.contains(turn::MARK) && text.contains(id.as_str()));
+    let knows = |notice: &&Notice| order.tried.contains(&notice.id) && ours(&notice.id);
+    order.notices.iter().filter(|notice| !knows(notice)).cloned().collect()
+}
+
+/// The texts among a session's messages that came as prompts.
+fn texts_of_user(messages: &Value) -> impl Iterator<Item = &str> {
+    let prompts =
+        messages.as_array().into_iter().flatten().filter(|message| message["info"]["role"] == "user");
+    let parts = prompts.filter_map(|message| message["parts"].as_array()).flatten();
+    parts.filter_map(|part| part["text"].as_str())
+}
+
+pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
     match readiness(session, surroundings).await {
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
     }
-    let text = turn::compose(notices, 0).text;
+    let news = untold(session, order, &surroundings.home).await;
+    if news.is_empty() {
+        return Verdict::Delivered(
+            "it is among the session's messages since an attempt before this one".to_owned(),
+        );
+    }
+    let text = turn::compose(&news, 0).text;
     let prompt = json!({ "parts": [{ "type": "text", "text": text }] });
     let path = format!("/session/{}/prompt_async", session.id);
     match ask(session, Method::POST, &path, Some(&prompt), &surroundings.home).await {

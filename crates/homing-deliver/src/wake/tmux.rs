@@ -1,28 +1,32 @@
 //! tmux: what was in the foreground of a pane gets a line typed, and then Enter. The last resort: it answers nothing.
 //!
 //! The program in the foreground is a process, by its pid and start time, and it must be the one that was there when the task was submitted.
-//! Whatever took its place (a shell, an editor) would take the line for something else.
+//! Whatever took its place (a shell, an editor) would take the line for something else. That is looked at before the line and again before Enter. A
+//! line that was typed and not sent stays where it is, if its program does: the next attempt finds it there, and types only Enter. One that
+//! somebody has written on meanwhile is theirs: it is neither sent nor added to, and the pane is left alone until it is gone.
 
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::notice::Notice;
 use homing_model::session::{Foreground, Pane};
 use homing_model::turn;
 use homing_shim::process;
 use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};
-use super::{Surroundings, Verdict};
+use super::{Order, Surroundings, Verdict};
 
 const LIMIT: Duration = Duration::from_secs(10);
-/// What shows nothing of what is typed is not waited for longer.
-const SHOWN: Duration = Duration::from_secs(2);
+/// What shows nothing of what is typed is not waited for longer; a program that is at work may take a while.
+const SHOWN: Duration = Duration::from_secs(5);
 /// Between two looks at the pane.
 const LOOK: Duration = Duration::from_millis(50);
 /// Programs take keys that come faster than a hand types for a paste, and an Enter right behind them for a part of it (Codex for 120 ms): the
 /// line would be there, and no turn begin.
 const PASTE: Duration = Duration::from_millis(500);
+
+/// `Task t-…`, without the space.
+const TASK: usize = 16;
 
 fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
     let mut command = Command::new(program::find("tmux", path)?);
@@ -54,16 +58,74 @@ fn leader(pid: u32) -> Option<Foreground> {
     Some(Foreground { pid: found.pid, start: found.start, name: found.name })
 }
 
+/// What is on the screen.
+fn screen(pane: &Pane, path: &str) -> String {
+    let shown = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]);
+    shown.map(|shown| shown.stdout).unwrap_or_default()
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Whether the line is on the screen, in whatever pieces.
+fn shows(pane: &Pane, path: &str, line: &str) -> bool {
+    squeezed(&screen(pane, path)).contains(&squeezed(line))
+}
+
+/// What an attempt before this one has left on the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Nothing that can be seen.
+    Nothing,
+    /// The line, as it was typed.
+    Line,
+    /// The line, and somebody has written on it.
+    Changed,
+}
+
+/// Looks for the last time that the line, or a beginning that no other has, is on a screen, and at what stands behind it there.
+fn left_on(screen: &str, line: &str) -> Left {
+    let left = left_in(screen.lines(), line);
+    if left == Left::Line {
+        return left;
+    }
+    // A box around a line that is too long for it has sides between the pieces.
+    match left_in(screen.lines().map(|row| row.trim_matches(is_side)), line) {
+        Left::Nothing => left,
+        within => within,
+    }
+}
+
+fn is_side(drawn: char) -> bool {
+    drawn.is_whitespace() || drawn == '|' || ('\u{2500}'..='\u{259f}').contains(&drawn)
+}
+
+fn left_in<'a>(rows: impl Iterator<Item = &'a str>, line: &str) -> Left {
+    let line = squeezed(line);
+    let (mut shown, mut ends) = (String::new(), Vec::new());
+    for row in rows {
+        shown.push_str(&squeezed(row));
+        ends.push(shown.len());
+    }
+    // The mark and the name of the task, and half of what is said of it.
+    let least = squeezed(turn::MARK).chars().count() + TASK;
+    let beginning: String = line.chars().take(least.max(line.chars().count() / 2)).collect();
+    let Some(at) = shown.rfind(&beginning) else { return Left::Nothing };
+    let Some(behind) = shown.get(at..).and_then(|last| last.strip_prefix(line.as_str())) else {
+        return Left::Changed;
+    };
+    // To the end of the row: what a program draws around it has neither letters nor digits.
+    let end = shown.len() - behind.len();
+    let row = ends.into_iter().find(|row| *row >= end).unwrap_or(end);
+    let behind = behind.get(..row - end).unwrap_or(behind);
+    if behind.chars().any(char::is_alphanumeric) { Left::Changed } else { Left::Line }
+}
+
 /// Waits until the program has read what was typed, as far as it shows it, and the paste is over.
 async fn settle(pane: &Pane, path: &str, line: &str) {
-    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
-    let typed = squeezed(line);
     let end = Instant::now() + SHOWN;
-    while Instant::now() < end {
-        let shown = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]);
-        if shown.is_some_and(|shown| squeezed(&shown.stdout).contains(&typed)) {
-            break;
-        }
+    while Instant::now() < end && !shows(pane, path, line) {
         sleep(LOOK).await;
     }
     sleep(PASTE).await;
@@ -87,7 +149,13 @@ fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String>
     if takes_keys { Ok(()) } else { Err(format!("somebody scrolls in pane {}", pane.id)) }
 }
 
-pub(super) async fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroundings) -> Verdict {
+/// What an attempt before this one, if there was one, has left.
+fn left(pane: &Pane, path: &str, order: &Order, line: &str) -> Left {
+    let tried = order.notices.first().is_some_and(|notice| order.tried.contains(&notice.id));
+    if tried { left_on(&screen(pane, path), line) } else { Left::Nothing }
+}
+
+pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings) -> Verdict {
     let path = &surroundings.path;
     let Some(expected) = &pane.program else {
         return Verdict::Failed(format!("what ran in pane {} was not recorded", pane.id));
@@ -95,10 +163,22 @@ pub(super) async fn wake(pane: &Pane, notices: &[Notice], surroundings: &Surroun
     if let Err(why) = listens(pane, expected, path) {
         return Verdict::NotNow(why);
     }
-    let line = harmless(&turn::line(notices));
-    let typed = tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
-    let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
-    settle(pane, path, &line).await;
+    let line = harmless(&turn::line(&order.notices));
+    match left(pane, path, order, &line) {
+        Left::Line => {}
+        Left::Changed => {
+            return Verdict::NotNow(format!(
+                "somebody has written on the line that was typed into pane {}",
+                pane.id
+            ));
+        }
+        Left::Nothing => {
+            let typed =
+                tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
+            let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
+            settle(pane, path, &line).await;
+        }
+    }
     // Meanwhile it may have gone, or somebody has begun to scroll: then Enter would go to somebody else.
     if let Err(why) = listens(pane, expected, path) {
         return Verdict::NotNow(format!("{why}, since the line was typed"));
@@ -132,6 +212,31 @@ fn harmless(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_somebody_has_written_on_is_told_from_one_that_stands_as_it_was_typed() {
+        let line = format!(
+            "{} Task t-2p7kzjnb98 'check' succeeded after 3.1s, see: homing show t-2p7kzjnb98",
+            turn::MARK
+        );
+        let (first, last) = line.split_at(50);
+        for (screen, left) in [
+            ("> \n".to_owned(), Left::Nothing),
+            (format!("> {line}\n  ? for help\n"), Left::Line),
+            (format!("╭───╮\n│ > {line} │\n╰───╯\n 3 tasks\n"), Left::Line),
+            (format!("> {first}\n  {last}\n\n  ? for help\n"), Left::Line),
+            (format!("│ > {first} │\n│   {last}   │\n╰──────╯\n"), Left::Line),
+            (format!("│ > {first} │\n│   {last}! and │\n╰──────╯\n"), Left::Changed),
+            (format!("> {line} and then?\n"), Left::Changed),
+            (format!("> {first}\n  {last}x\n"), Left::Changed),
+            (format!("> {}\n", line.replace("see:", "look at:")), Left::Changed),
+            (format!("> {}\n", line.trim_end_matches("b98")), Left::Changed),
+            (format!("you: {line} and then?\nok\n> {line}\n"), Left::Line),
+            (format!("> {} Task t-2p7kzjnb98 runs on\n", turn::MARK), Left::Nothing),
+        ] {
+            assert_eq!(left_on(&screen, &line), left, "{screen}");
+        }
+    }
 
     #[test]
     fn a_shell_that_takes_the_line_runs_nothing_of_it() {

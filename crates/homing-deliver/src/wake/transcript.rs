@@ -1,7 +1,9 @@
 //! The transcript of a session, as evidence: what is in it was taken by the agent.
 //!
 //! That a message is in it says that the session has it, and not that a turn began with it: Claude Code writes what it was given before it asks its
-//! model, and where that fails a line of its own that says so. Only what the model said after it is an answer.
+//! model, and where that fails a line of its own that says so. Only what the model said after it is an answer. What waits for its turn is in it as
+//! well (`queue-operation`), and says nothing: a process that is killed then takes it along, and whoever goes on with the session has not got it. Nor
+//! does what Claude Code notes for itself (`last-prompt`): that comes also after a turn that failed.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,34 +17,23 @@ use rustix::fs::inotify;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::plain;
+use super::told::{Line, Told};
+use super::{plain, told};
 
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);
-/// What is added is read in pieces: however much it is, no more is held.
+/// What is added is read in pieces: however much it is, no more than two of them are held. No line of ours is longer than one.
 const PIECE: u64 = 1 << 20;
-/// What was told before is looked for in so many bytes.
-const RECENT: u64 = 16 << 20;
-
-/// What became of a notice that is in a transcript.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
-    /// Nothing yet.
-    Unanswered,
-    /// A turn was begun with it, and came to nothing.
-    Failed,
-    /// The session went on after it.
-    Answered,
-}
-
 /// A transcript, from where it ended when it was found.
 #[derive(Debug)]
 pub(super) struct Transcript {
     session: String,
     file: File,
     changes: rustix::fd::OwnedFd,
-    /// What was read and may be the beginning of what is looked for.
+    /// What was read of a line that goes on.
     rest: Vec<u8>,
+    /// Whether that began with more than was held.
+    cut: bool,
 }
 
 impl Transcript {
@@ -55,7 +46,7 @@ impl Transcript {
         file.seek(SeekFrom::End(0)).ok()?;
         let changes = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok()?;
         inotify::add_watch(&changes, &path, inotify::WatchFlags::MODIFY).ok()?;
-        Some(Self { session: id.to_owned(), file, changes, rest: Vec::new() })
+        Some(Self { session: id.to_owned(), file, changes, rest: Vec::new(), cut: false })
     }
 
     /// Which of these notices were in it when it was found, in words of ours, and what became of them.
@@ -64,32 +55,9 @@ impl Transcript {
             return Ok(Vec::new());
         }
         let end = self.file.stream_position()?;
-        let start = self.file.seek(SeekFrom::Start(end.saturating_sub(RECENT)))?;
-        let mut recent = Vec::new();
-        (&self.file).take(end - start).read_to_end(&mut recent)?;
+        let recent = told::recent(&self.file, end)?;
         self.file.seek(SeekFrom::Start(end))?;
-        let recent = String::from_utf8_lossy(&recent);
-        let mut told: Vec<(&NoticeId, Option<Told>)> = ids.iter().map(|id| (id, None)).collect();
-        for line in recent.lines() {
-            match self.judge(line) {
-                Some(Line::Ours) => {
-                    for (_, told) in told.iter_mut().filter(|(id, _)| line.contains(id.as_str())) {
-                        *told = told.filter(|told| *told == Told::Answered).or(Some(Told::Unanswered));
-                    }
-                }
-                Some(Line::Answer) => {
-                    told.iter_mut()
-                        .filter_map(|(_, told)| told.as_mut())
-                        .for_each(|told| *told = Told::Answered);
-                }
-                Some(Line::Trouble) => {
-                    let open = told.iter_mut().filter_map(|(_, told)| told.as_mut());
-                    open.filter(|told| **told == Told::Unanswered).for_each(|told| *told = Told::Failed);
-                }
-                None => {}
-            }
-        }
-        Ok(told.into_iter().filter_map(|(id, told)| Some((id.clone(), told?))).collect())
+        Ok(told::what_became_of(ids, &recent, |line| self.judge(line)))
     }
 
     /// What a line says of us, if it does.
@@ -109,22 +77,20 @@ impl Transcript {
                 Some(Line::Trouble)
             }
             Some("assistant") => Some(Line::Answer),
-            // It only waits for its turn.
-            Some("queue-operation") => None,
-            _ => marked.then_some(Line::Ours),
+            // All else is for itself, and was said before or not at all.
+            Some("user" | "attachment") => marked.then_some(Line::Ours),
+            _ => None,
         }
     }
 
-    /// Whether these words are added to it within this time.
+    /// Whether a line with these words is added to it within this time, other than a note for itself.
     pub(super) fn has(&mut self, words: &str, limit: Duration) -> io::Result<bool> {
         let end = Instant::now() + limit;
         loop {
             let read = (&self.file).take(PIECE).read_to_end(&mut self.rest)?;
-            if self.rest.windows(words.len()).any(|window| window == words.as_bytes()) {
+            if self.take_lines(words) {
                 return Ok(true);
             }
-            let kept = self.rest.len().saturating_sub(words.len());
-            self.rest.drain(..kept);
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
@@ -133,6 +99,22 @@ impl Transcript {
                 self.changed(left.min(LOOK))?;
             }
         }
+    }
+
+    /// Looks through the lines that are whole, and leaves the rest.
+    fn take_lines(&mut self, words: &str) -> bool {
+        let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let lines: Vec<u8> = self.rest.drain(..whole).collect();
+        let mut lines = lines.split_inclusive(|byte| *byte == b'\n');
+        if self.cut && lines.next().is_some() {
+            self.cut = false;
+        }
+        let told = lines.any(|line| holds(line, words) && !is_note(line));
+        if self.rest.len() as u64 > PIECE {
+            self.rest.clear();
+            self.cut = true;
+        }
+        told
     }
 
     /// Waits for a change, or this long.
@@ -153,14 +135,15 @@ impl Transcript {
     }
 }
 
-/// A line of a transcript that matters.
-enum Line {
-    /// What we told.
-    Ours,
-    /// What the session's model said.
-    Answer,
-    /// What Claude Code said instead of its model.
-    Trouble,
+/// Lines by which Claude Code says that something waits for its turn, or does so no more, and what it was given last.
+const NOTES: [&str; 2] = ["queue-operation", "last-prompt"];
+
+fn holds(line: &[u8], words: &str) -> bool {
+    line.windows(words.len()).any(|window| window == words.as_bytes())
+}
+
+fn is_note(line: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(line).is_ok_and(|line| NOTES.iter().any(|note| line["type"] == *note))
 }
 
 #[cfg(test)]
@@ -169,20 +152,60 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn only_what_is_added_counts_also_in_two_pieces() {
+    /// A transcript that begins with this text, and what more is added by.
+    fn begun(text: &str) -> (tempfile::TempDir, Transcript, File) {
         let folder = tempfile::tempdir().unwrap();
         assert!(Transcript::find(folder.path(), "s1").is_none());
         let project = folder.path().join("projects/-w");
         std::fs::create_dir_all(&project).unwrap();
         let path = project.join("s1.jsonl");
-        std::fs::write(&path, "n-2222222222\n").unwrap();
-        let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+        std::fs::write(&path, text).unwrap();
+        let transcript = Transcript::find(folder.path(), "s1").unwrap();
+        (folder, transcript, File::options().append(true).open(&path).unwrap())
+    }
+
+    #[test]
+    fn only_what_is_added_counts_also_in_two_pieces() {
+        let (_folder, mut transcript, mut file) = begun("n-2222222222\n");
         assert!(!transcript.has("n-2222222222", Duration::ZERO).unwrap(), "it was there before");
-        let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"text n-2222").unwrap();
         assert!(!transcript.has("n-2222222222", Duration::from_millis(1)).unwrap());
-        file.write_all(b"222222 more").unwrap();
+        file.write_all(b"222222 more\n").unwrap();
+        assert!(transcript.has("n-2222222222", Duration::from_secs(20)).unwrap());
+    }
+
+    #[test]
+    fn what_waits_in_the_queue_of_a_session_is_not_told_yet() {
+        let (_folder, mut transcript, mut file) = begun("");
+        let mut has = |lines: &str| {
+            file.write_all(lines.as_bytes()).unwrap();
+            transcript.has("n-2222222222", Duration::ZERO).unwrap()
+        };
+        let queued = |operation: &str| {
+            let line = serde_json::json!({ "type": "queue-operation", "operation": operation, "content": format!("{MARK} (notice n-2222222222)") });
+            format!("{line}\n")
+        };
+        assert!(!has(&queued("enqueue")));
+        assert!(!has(&queued("remove")), "that it was taken out says not where it went");
+        let taken = serde_json::json!({ "type": "attachment", "attachment": { "type": "queued_command", "prompt": "n-2222222222" } });
+        assert!(has(&format!("{}{taken}\n", queued("remove"))));
+    }
+
+    #[test]
+    fn of_a_line_without_an_end_no_more_is_held_than_a_piece_and_what_follows_is_seen() {
+        let (_folder, mut transcript, mut file) = begun("");
+        let piece = usize::try_from(PIECE).unwrap();
+        for _ in 0..4 {
+            file.write_all(&vec![b'x'; piece]).unwrap();
+            assert!(!transcript.has("n-2222222222", Duration::from_millis(1)).unwrap());
+            assert!(transcript.rest.len() <= piece);
+        }
+        file.write_all(b" n-2222222222\n").unwrap();
+        assert!(
+            !transcript.has("n-2222222222", Duration::from_millis(1)).unwrap(),
+            "no line of ours is so long"
+        );
+        file.write_all(b"{\"content\":\"n-2222222222\"}\n").unwrap();
         assert!(transcript.has("n-2222222222", Duration::from_secs(20)).unwrap());
     }
 
@@ -191,7 +214,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("projects/-w");
         std::fs::create_dir_all(&project).unwrap();
-        let text = format!("{{\"content\":\"{MARK} 2 (notice n-2222222222)\"}}\nn-3333333333\n");
+        let text =
+            format!("{{\"type\":\"user\",\"content\":\"{MARK} 2 (notice n-2222222222)\"}}\nn-3333333333\n");
         std::fs::write(project.join("s1.jsonl"), text).unwrap();
         let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
         let [told, printed, other] =
@@ -211,6 +235,7 @@ mod tests {
             format!(r#"{{"type":"user","sessionId":"s1","message":{{"content":"{MARK} (notice {id})"}}}}"#);
         let queued =
             format!(r#"{{"type":"queue-operation","operation":"enqueue","content":"{MARK} (notice {id})"}}"#);
+        let last = format!(r#"{{"type":"last-prompt","lastPrompt":"{MARK} (notice {id})"}}"#);
         let answer = r#"{"type":"assistant","sessionId":"s1","message":{"model":"claude","content":[]}}"#;
         let error = r#"{"type":"assistant","isApiErrorMessage":true,"sessionId":"s1","message":{"model":"<synthetic>"}}"#;
         let within =
@@ -223,6 +248,8 @@ mod tests {
             (vec![answer, &ours], Some(Told::Unanswered)),
             (vec![&ours, within, elsewhere, user, "{"], Some(Told::Unanswered)),
             (vec![&ours, error], Some(Told::Failed)),
+            (vec![&queued, &ours, error, &last], Some(Told::Failed)),
+            (vec![&last], None),
             (vec![&ours, error, &ours], Some(Told::Unanswered)),
             (vec![&ours, user, answer], Some(Told::Answered)),
             (vec![&ours, error, answer], Some(Told::Answered)),

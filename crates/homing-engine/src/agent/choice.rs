@@ -1,12 +1,10 @@
 //! Which agent is asked where none is named: the configured one, else the one whose session asks, else the only one that is there.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use homing_model::Session;
 use homing_model::environment::is_agent_session;
 
 use super::config::Agents;
+use super::program::is_there;
 use crate::error::Error;
 use crate::launch::Values;
 
@@ -18,19 +16,22 @@ pub(super) fn choose(agents: &Agents, asking: Option<&str>, values: &Values) -> 
     if let Some(agent) = asking {
         return Ok(agent.to_owned());
     }
+    match there(agents, values).as_slice() {
+        [one] => Ok((*one).to_owned()),
+        several => {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            Err(Error::NoAgent { there: owned(several), known: owned(&agents.names()) })
+        }
+    }
+}
+
+/// Those whose program is there.
+pub(super) fn there<'a>(agents: &'a Agents, values: &Values) -> Vec<&'a str> {
     let there = |name: &&str| {
         let known = agents.known(name);
         known.and_then(|known| known.argv.first().map(|program| is_there(program, values))).unwrap_or(false)
     };
-    let found: Vec<&str> = agents.names().into_iter().filter(there).collect();
-    match found.as_slice() {
-        [one] => Ok((*one).to_owned()),
-        [] => Err(Error::NoAgent(format!(
-            "no agent was named, and none of {} is on the PATH",
-            agents.names().join(", ")
-        ))),
-        several => Err(Error::NoAgent(format!("no agent was named, and there are {}", several.join(", ")))),
-    }
+    agents.names().into_iter().filter(there).collect()
 }
 
 /// The agent whose session asks: the one that was found to, or the one that the task belongs to.
@@ -39,20 +40,10 @@ pub(super) fn asking<'a>(session: Option<&Session>, owner: &'a str) -> Option<&'
     session.map(|session| session.agent.as_str()).or(owner)
 }
 
-/// Whether a program can be found and executed.
-fn is_there(program: &str, values: &Values) -> bool {
-    let executable = |path: &Path| {
-        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    if program.contains('/') {
-        return executable(Path::new(program));
-    }
-    let path = values.get("PATH").map(|path| path.as_os_str().to_owned()).unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.is_absolute() && executable(&folder.join(program)))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

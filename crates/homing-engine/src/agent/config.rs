@@ -96,7 +96,8 @@ impl Agents {
     }
 
     /// All that can be asked, by name.
-    pub(super) fn names(&self) -> Vec<&str> {
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Driver::KNOWN.iter().map(|(name, _)| *name).collect();
         names.extend(self.named.keys().map(String::as_str).filter(|name| Driver::known(name).is_none()));
         names

@@ -24,6 +24,7 @@ mod driver;
 mod lines;
 mod listener;
 pub(crate) mod plan;
+mod program;
 pub(crate) mod prompt;
 mod reading;
 pub(crate) mod sessions;

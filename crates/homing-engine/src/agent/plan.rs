@@ -6,9 +6,9 @@ use homing_model::agent::{Driver, Heard, LONGEST_ARGUMENT};
 use homing_model::{Kind, OsText, Spec, SubAgent, environment};
 use homing_store::Record;
 
-use super::choice;
 use super::config::{Known, PROMPT, SESSION};
 use super::driver::is_session;
+use super::{choice, program};
 use crate::engine::Inner;
 use crate::error::Error;
 use crate::launch::Values;
@@ -68,6 +68,15 @@ pub(crate) async fn plan(inner: &Inner, spec: &mut Spec, owner: &str) -> Result<
         }
     }
     values.extend(known.env.iter().map(|(name, value)| (name.clone(), OsText::from(value.as_str()))));
+    let program = spec.argv.first().cloned().unwrap_or_default();
+    if program::is_missing(
+        program.as_os_str(),
+        &values,
+        spec.cwd.as_ref().map(|cwd| Path::new(cwd.as_os_str())),
+    ) {
+        let there = choice::there(agents, &values).into_iter().map(str::to_owned).collect();
+        return Err(Error::AgentMissing { name, program: program.lossy().into_owned(), there });
+    }
     let folder = folder(&known.driver, &values);
     spec.env = Some(values);
     spec.agent = Some(name.clone());

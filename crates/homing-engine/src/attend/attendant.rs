@@ -6,14 +6,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_shim::wire::Stillness;
 use homing_store::Record;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::conversation::{Link, Parted};
 use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
 use crate::live::Attendance;
+use crate::pause::Stilled;
 use crate::resize::Size;
 use crate::{agent, watch};
 
@@ -45,6 +48,13 @@ pub(super) struct Attendant {
     pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,
     pub(super) signal_waiting: VecDeque<oneshot::Sender<bool>>,
     pub(super) resize_waiting: VecDeque<oneshot::Sender<Option<Size>>>,
+    pub(super) still_waiting: VecDeque<oneshot::Sender<Stilled>>,
+    /// Whether the shim knows how to let its tree stand still; it says so with its first word.
+    pub(super) can_pause: Option<bool>,
+    /// What the shim said of that and the ledger could not take.
+    pub(super) unrecorded: Option<Stillness>,
+    /// The start, on its way into the ledger.
+    pub(super) starting: Option<JoinHandle<()>>,
     /// Watches the output, from the start of the command on.
     pub(super) watcher: Option<watch::Handle>,
     /// What was held back when the watch was brought to its end: that is done once.
@@ -78,6 +88,10 @@ pub(crate) async fn attend(
         input_waiting: HashMap::new(),
         resize_waiting: VecDeque::new(),
         signal_waiting: VecDeque::new(),
+        still_waiting: VecDeque::new(),
+        can_pause: None,
+        unrecorded: None,
+        starting: None,
         watcher: None,
         concluded: None,
         listener: None,

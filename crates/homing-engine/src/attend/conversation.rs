@@ -1,6 +1,7 @@
 //! What is said between a shim and its attendant. Keeps P3.
 
 use std::io;
+use std::time::Duration;
 
 use homing_model::Status;
 use homing_shim::wire::{self, Frames, FromShim, ToShim};
@@ -10,10 +11,14 @@ use tokio::net::UnixStream;
 use super::attendant::Attendant;
 use crate::ancestry;
 use crate::live::Command;
+use crate::pause::Stilled;
 use crate::resize::Size;
 
 /// Resizes without an answer that are remembered before those who gave up on theirs are forgotten.
 const UNANSWERED: usize = 16;
+
+/// Before the ledger is asked again to take what it could not.
+const RECORD_AGAIN: Duration = Duration::from_secs(1);
 
 /// A connection to a shim.
 pub(crate) struct Link {
@@ -60,19 +65,20 @@ impl Attendant {
                     Ok(count) => link.frames.push(buffer.get(..count).unwrap_or_default()),
                 },
                 command = self.attendance.commands.recv() => {
-                    if let Some(command) = command {
-                        let message = self.translate(command);
+                    if let Some(message) = command.and_then(|command| self.translate(command)) {
                         // A shim that is gone is noticed by the next read.
                         let _ = link.stream.write_all(&wire::frame(&message)).await;
                     }
                 }
+                () = tokio::time::sleep(RECORD_AGAIN), if self.unrecorded.is_some() => self.record_stillness().await,
                 () = shutdown.over() => return Parted::Shutdown,
             }
         }
     }
 
-    pub(super) fn translate(&mut self, command: Command) -> ToShim {
-        match command {
+    /// What a command is to the shim; nothing where that is known not to understand it.
+    pub(super) fn translate(&mut self, command: Command) -> Option<ToShim> {
+        Some(match command {
             Command::Stop(stop) => ToShim::Stop(stop),
             Command::Signal(number, answer) => {
                 self.signal_waiting.push_back(answer);
@@ -91,8 +97,16 @@ impl Attendant {
                 self.resize_waiting.push_back(answer);
                 ToShim::Resize(size.cols, size.rows)
             }
+            Command::Still(_, answer) if self.can_pause == Some(false) => {
+                let _ = answer.send(Stilled::Unable);
+                return None;
+            }
+            Command::Still(still, answer) => {
+                self.still_waiting.push_back(answer);
+                if still { ToShim::Pause } else { ToShim::Resume }
+            }
             Command::Watch(seen) => ToShim::Watch(seen),
-        }
+        })
     }
 
     /// Those who waited for an answer of a shim that is gone learn that by the dropped sender.
@@ -100,12 +114,14 @@ impl Attendant {
         self.input_waiting.clear();
         self.signal_waiting.clear();
         self.resize_waiting.clear();
+        self.still_waiting.clear();
     }
 
     /// Acts on a message; true once the end is recorded.
     pub(super) async fn hear(&mut self, message: FromShim, stream: &mut UnixStream) -> io::Result<bool> {
         match message {
-            FromShim::Started(pid, at, shim) => {
+            FromShim::Started(pid, at, shim, can_pause) => {
+                self.can_pause = Some(can_pause.unwrap_or_default());
                 self.inner.live.set_shim(&self.record.id, shim.and_then(ancestry::shim));
                 self.started(pid, at);
                 self.watch(pid, at);
@@ -121,6 +137,7 @@ impl Attendant {
             }
             FromShim::Standing(standing) => {
                 self.inner.live.set_shim(&self.record.id, standing.shim.and_then(ancestry::shim));
+                self.can_pause = Some(standing.stillness.is_some());
                 self.values = None;
                 if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
                     self.started(pid, at);
@@ -135,6 +152,9 @@ impl Attendant {
                     self.record_exit(&bytes, stream).await?;
                     self.settle();
                     return Ok(true);
+                }
+                if let Some(stillness) = standing.stillness {
+                    self.heard_stillness(stillness).await;
                 }
                 if self.record.status == Status::Stopping && standing.stopping != Some(true) {
                     // The stop was recorded and never sent. (A shim of the first release does not say; a second one does not slow the first.)
@@ -165,6 +185,16 @@ impl Attendant {
             FromShim::Resized(_, cols, rows) => {
                 if let Some(waiting) = self.resize_waiting.pop_front() {
                     let _ = waiting.send((cols > 0 && rows > 0).then_some(Size { cols, rows }));
+                }
+                Ok(false)
+            }
+            FromShim::Paused(stillness) => {
+                self.heard_stillness(stillness).await;
+                Ok(false)
+            }
+            FromShim::PauseAnswered(answer) => {
+                if let Some(waiting) = self.still_waiting.pop_front() {
+                    let _ = waiting.send(Stilled::Said(answer));
                 }
                 Ok(false)
             }

@@ -8,6 +8,7 @@ mod attendant;
 mod conversation;
 mod launching;
 mod recording;
+mod stillness;
 
 pub(crate) use attendant::{Begin, attend};
 pub(crate) use conversation::Link;

@@ -25,9 +25,11 @@ impl Attendant {
         let recording = self.inner.store.started(self.record.attempt(), started);
         let inner = Arc::clone(&self.inner);
         let id = self.record.id.clone();
-        tokio::spawn(async move {
+        let starting = tokio::spawn(async move {
             match recording.await {
                 Ok(Applied::Done(record)) => {
+                    tracing::debug!(task = %id, attempt = record.attempt, pid, "started");
+                    inner.meters.started(&record);
                     inner.live.update(&record);
                     inner.bump();
                 }
@@ -38,6 +40,7 @@ impl Attendant {
                 }
             }
         });
+        self.starting = Some(starting);
     }
 
     /// Begins to watch the output, if that was asked for.
@@ -122,6 +125,7 @@ impl Attendant {
             match self.inner.store.finish(self.record.attempt(), ending.clone(), report.clone()).await {
                 Ok(Applied::Done(record)) => {
                     insist.done(&self.inner);
+                    tracing::debug!(task = %record.id, attempt = record.attempt, status = %record.status, "ended");
                     self.inner.announce(&record);
                     self.record = record;
                     return true;

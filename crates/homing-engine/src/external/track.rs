@@ -80,12 +80,17 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, b
         match submitted {
             Ok(Submitted::Created(record)) => {
                 inner.set_degraded(None);
+                inner.meters.submitted(record.kind);
+                tracing::debug!(task = %record.id, kind = record.kind.as_str(), "accepted");
                 inner.bump();
                 begin(inner, record, foreign, true);
                 inner.live.expect_no_more(&id);
                 break id;
             }
-            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::Joined(record)) => {
+                inner.meters.joined();
+                return nest.joined(inner, record).await;
+            }
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),

@@ -35,7 +35,8 @@ impl Watcher {
     pub(super) async fn alarms(&mut self) -> Waits {
         let spec = &self.record.spec;
         let (quiet, beat) = (spec.quiet_after_ms, spec.heartbeat_ms);
-        if quiet.is_none() && beat.is_none() {
+        // A task that was told to stand still is silent for that reason, and its time does not count.
+        if (quiet.is_none() && beat.is_none()) || self.stillness.paused {
             return Waits::default();
         }
         let now = self.inner.now();
@@ -69,7 +70,8 @@ impl Watcher {
     }
 
     async fn silence(&mut self, after: u64, extent: Extent, now: Timestamp) -> Quiet {
-        let last = last_output(self.started_at, extent.written_at);
+        // A silence begins anew when the task goes on.
+        let last = last_output(self.started_at, extent.written_at.max(self.stillness.since));
         let judged = watch::quiet(after, last, extent.end, self.state.quiet_told, now);
         if let Quiet::Alarm(quiet_ms) = judged {
             let waiting_for_input = self.record.spec.pty && self.pid.is_some_and(terminal::waits_for_input);
@@ -84,6 +86,9 @@ impl Watcher {
     /// Gives a heartbeat if one is due; answers when the next may be.
     async fn heartbeat(&mut self, every: u64, extent: Extent, now: Timestamp) -> Timestamp {
         let next = now.plus_millis(i64::try_from(every).unwrap_or(i64::MAX));
+        if let Some(resumed) = self.stillness.since.map(Timestamp::from_millis) {
+            self.beat_at = self.beat_at.max(resumed);
+        }
         match watch::beat(every, self.beat_at, self.state.beat_to, extent.end, now) {
             Beat::At(at) => return at,
             Beat::Skip => {}

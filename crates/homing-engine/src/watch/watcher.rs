@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use homing_model::watch::{self, Pattern, State};
 use homing_model::{TaskId, Timestamp};
+use homing_shim::wire::Stillness;
 use homing_store::Record;
-use tokio::sync::oneshot;
+use tokio::sync::{self, oneshot};
 use tokio::task::JoinHandle;
 
 use super::scan::Scan;
@@ -67,6 +68,8 @@ pub(super) struct Watcher {
     pub(super) beat_at: Timestamp,
     /// Output up to here was looked at.
     pub(super) seen: u64,
+    /// Whether the tree stands still, and since when, or since when not.
+    pub(super) stillness: Stillness,
 }
 
 /// Begins to watch a task, from where the ledger says that it was watched to.
@@ -90,6 +93,7 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record, pid: Option<u32>, start
         over: false,
         beat_at: state.beat_at.unwrap_or(started_at),
         seen: 0,
+        stillness: Stillness::default(),
         state,
     };
     let (end, ending) = oneshot::channel();
@@ -102,6 +106,7 @@ impl Watcher {
     async fn run(mut self, mut ending: oneshot::Receiver<u64>) -> Option<u64> {
         let mut news = News::new(&self.inner, &self.record.id);
         let mut shutdown = self.inner.shutdown.clone();
+        let mut still = self.inner.live.stillness(&self.record.id);
         let mut readable = true;
         let mut breath = Duration::ZERO;
         loop {
@@ -113,6 +118,9 @@ impl Watcher {
             }
             readable = looked.is_ok();
             let more = looked.unwrap_or(false);
+            if let Some(still) = &mut still {
+                self.stillness = *still.borrow_and_update();
+            }
             let waits = self.alarms().await;
             if self.over {
                 return (&mut ending).await.ok().map(|_| 0);
@@ -129,6 +137,7 @@ impl Watcher {
                 until = &mut ending => return self.conclude(until.ok()?).await,
                 () = tokio::time::sleep(BETWEEN), if more => {}
                 () = news.beyond(&self.inner, self.seen, breath), if listens && !more => breath = BREATH,
+                () = changed(&mut still) => {}
                 () = until(wake, now), if !more => {}
             }
         }
@@ -179,6 +188,16 @@ impl Watcher {
         }
         Some(self.state.waiting())
     }
+}
+
+/// Waits until the tree stands still, or goes on.
+async fn changed(still: &mut Option<sync::watch::Receiver<Stillness>>) {
+    if let Some(news) = still
+        && news.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Waits for a time; without one, for ever.

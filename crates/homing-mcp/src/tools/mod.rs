@@ -13,7 +13,7 @@ mod wait;
 use std::sync::{Arc, OnceLock};
 
 use homing_model::nesting::Rule;
-use homing_model::{Code, Problem, Task, sanitize};
+use homing_model::{Code, Problem, Task, sanitize, unsure};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
 };
@@ -111,6 +111,7 @@ async fn find(access: &Access, tool: &str, id: &str) -> Result<Task, Refusal> {
 async fn find_own(access: &Access, tool: &str, id: &str) -> Result<Task, Refusal> {
     let task = find(access, tool, id).await?;
     own(access, &task, tool)?;
+    unsure::certain(id, &task.id, task.name.as_deref()).map_err(Problem::from)?;
     Ok(task)
 }
 

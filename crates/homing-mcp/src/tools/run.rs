@@ -184,7 +184,14 @@ pub(super) async fn carry_out(
     // In one call with the end itself: a wake that is due at the same moment finds that it is known.
     let waiting =
         access.client.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify || plan.watched);
-    let answer = patiently(context, "the command runs", waiting).await?;
+    let answer = match patiently(context, "the command runs", waiting).await {
+        Ok(answer) => answer,
+        // It was accepted, and runs on without a daemon: whoever does not hear its id runs it a second time.
+        Err(refusal) if refusal.code() == Some(Code::DaemonUnreachable) => {
+            return Ok(CallToolResult::from(begun(access, &task, plan)).into());
+        }
+        Err(refusal) => return Err(refusal),
+    };
     let task = answer.items.into_iter().next().unwrap_or(task);
     if task.status.is_terminal() {
         return Ok(CallToolResult::from(ended(access, &task).await?).into());
@@ -208,6 +215,8 @@ async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> 
     };
     spec.owner = Some(access.owner.clone());
     spec.polled = as_task;
+    // The wait that follows is the first to hear of the end, also of one that comes before it.
+    spec.awaited_ms = (told && !plan.background && !as_task).then_some(plan.wait_ms);
     let mut targets = if told { vec![Target::Inbox] } else { Vec::new() };
     // A client that polls an MCP task is told by that, and need not be woken as well.
     if told && spec.session.is_some() && !as_task {

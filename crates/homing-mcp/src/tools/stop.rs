@@ -1,8 +1,5 @@
 //! `stop`: ends the caller's own tasks, the whole tree of each.
 
-use std::time::Duration;
-
-use homing_client::Mode;
 use homing_model::api::StopRequest;
 use homing_model::environment::is_agent_session;
 use rmcp::model::{Tool, ToolAnnotations};
@@ -58,9 +55,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
     let task = answer.task;
     if task.status.is_terminal() && !is_agent_session(&access.owner) {
         // The API tells a session of an agent by itself; whoever else calls tools has read the answer too.
-        let told =
-            access.client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true);
-        told.await?;
+        access.client.shown(std::slice::from_ref(&task.id)).await?;
     }
     let summary = Summary::new(&task, &access.owner);
     let before = if answer.stopping { "" } else { "It had ended before, and nothing was changed.\n" };

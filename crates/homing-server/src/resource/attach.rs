@@ -5,6 +5,7 @@
 //! the same task that served it, so that whatever cuts connections cuts this one too.
 
 mod feeder;
+mod keys;
 mod model;
 mod modes;
 mod picture;
@@ -24,6 +25,7 @@ use homing_model::attach::TerminalSize;
 use homing_model::nesting::Act;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+pub(crate) use self::keys::as_asked_for;
 pub(crate) use self::stage::Stages;
 use crate::answer::{Answer, json};
 use crate::app::to_the_end;

@@ -75,7 +75,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
                 return Err(refusal.into());
             }
             // To the owner of the inbox the same words may mean another task.
-            *id = call.resolve(id, Act::Dispose).await?.to_string();
+            *id = call.certain(id, Act::Dispose).await?.to_string();
         }
     } else {
         engine.confirm(&owner).await?;

@@ -10,6 +10,7 @@ use homing_model::nesting::Act;
 use crate::answer::{Answer, json};
 use crate::call::Call;
 use crate::refusal::Refusal;
+use crate::resource::attach;
 use crate::route::{Kind, Parameter};
 
 /// The most input at once.
@@ -18,8 +19,24 @@ const MOST: usize = 1 << 20;
 /// The largest body: the same bytes take more room in JSON.
 pub(crate) const LIMIT: usize = 8 << 20;
 
+const PIECE: Parameter = Parameter::new(
+    "piece",
+    Kind::ANY_NUMBER,
+    "A number that no other piece of input has. Where no answer came, the same piece may be sent again with it: what was taken of it before \
+     does not come twice, and is counted in the answer.",
+);
+
 /// For raw bytes, which have no room for a flag.
-pub(crate) const QUERY: &[Parameter] = &[Parameter::new("eof", Kind::Flag, "Close the input afterwards.")];
+pub(crate) const QUERY: &[Parameter] = &[
+    Parameter::new("eof", Kind::Flag, "Close the input afterwards."),
+    PIECE,
+    Parameter::new(
+        "keys",
+        Kind::Flag,
+        "These are keys: cursor keys in their usual form (`ESC [ A`) are sent in the other one (`ESC O A`) where the program on the task's \
+         terminal has asked for it.",
+    ),
+];
 
 /// Serves it.
 pub(crate) async fn write(call: Call) -> Answer {
@@ -29,8 +46,17 @@ pub(crate) async fn write(call: Call) -> Answer {
     }
     let eof = eof || call.query.flag("eof").unwrap_or(false);
     let id = call.task(Act::Steer).await?;
+    let data = if call.query.flag("keys").unwrap_or(false) {
+        attach::as_asked_for(&call.app.engine, &call.app.stages, &id, data).await
+    } else {
+        data
+    };
     // Not to the end: who has gone must not keep others waiting for a task that does not read.
-    let written = call.app.engine.input(&id, data, eof).await?;
+    let engine = &call.app.engine;
+    let written = match call.query.number(PIECE.name) {
+        Some(piece) => engine.input_piece(&id, data, eof, piece).await?,
+        None => engine.input(&id, data, eof).await?,
+    };
     json(&InputAnswer { written })
 }
 

@@ -1,4 +1,4 @@
-//! `/v1/listener`: the loopback listener, turned on and off; `/v1/token/rotate`: what opens it. Only who is on the socket changes either.
+//! `/v1/listener`: the loopback listener, turned on and off; `/v1/token/rotate`: what opens it; `/v1/page`: the way of a browser through it. Only who is on the socket changes any of it.
 
 use homing_model::Code;
 use homing_model::api::{ListenerRequest, RotateAnswer};
@@ -34,6 +34,12 @@ pub(crate) async fn rotate(call: Call) -> Answer {
     on_the_socket(&call)?;
     call.app.listener.rotate().await?;
     json(&RotateAnswer { rotated: true })
+}
+
+/// `POST /v1/page`.
+pub(crate) async fn invite(call: Call) -> Answer {
+    on_the_socket(&call)?;
+    json(&call.app.listener.invite().await?)
 }
 
 /// Who has a token cannot lock out its owner.

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod complete;
+pub(crate) mod config_reload;
 pub(crate) mod daemon_stop;
 pub(crate) mod deliveries;
 pub(crate) mod events;
@@ -12,9 +13,12 @@ pub(crate) mod heartbeat;
 pub(crate) mod inbox;
 pub(crate) mod input;
 pub(crate) mod listener;
+pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod output;
+pub(crate) mod output_file;
 pub(crate) mod output_index;
+pub(crate) mod pause;
 pub(crate) mod progress;
 pub(crate) mod rerun;
 pub(crate) mod session;

@@ -22,7 +22,7 @@ pub(crate) async fn rerun(call: Call) -> Answer {
     if let (Some(owner), None) = (&request.owner, call.standing.limited_to()) {
         call.app.engine.confirm(owner).await?;
     }
-    let id = call.task(Act::Look).await?;
+    let id = call.certain(call.named()?, Act::Look).await?;
     let idempotency = tasks::idempotency_key(&call)?.map(|key| {
         // The same key for another task is another request.
         let body = [id.as_str().as_bytes(), b"\n", &call.body].concat();

@@ -9,6 +9,10 @@ use crate::call::Call;
 pub(crate) async fn show(call: Call) -> Answer {
     let engine = &call.app.engine;
     let mut status = engine.status().await?;
+    if call.standing.limited_to().is_some() {
+        // From inside a task the tasks of others are not to be seen.
+        status.failures.clear();
+    }
     status.listener = call.app.listener.info().await.ok();
     if let Some(settings) = call.app.settings.as_ref().map(Arc::clone) {
         let config = engine.config();

@@ -9,6 +9,17 @@ use crate::answer::{Answer, json};
 use crate::app::to_the_end;
 use crate::call::Call;
 use crate::refusal::Refusal;
+use crate::route::{Kind, Parameter};
+
+const ASKS: Parameter = Parameter::new(
+    "asks",
+    Kind::Flag,
+    "`true`: with `wait`, the answer itself tells the owner (`Homing-Owner`) nothing: it is shown first, and then marked by a call of `/v1/wait` with \
+     `told`. For 10 s after the answer nobody else tells it the end. Without it, the answer to a session of an agent tells it.",
+);
+
+/// What may be asked for.
+pub(crate) const QUERY: &[Parameter] = &[ASKS];
 
 /// Serves it. An empty body asks for nothing special.
 pub(crate) async fn stop(call: Call) -> Answer {
@@ -21,17 +32,19 @@ pub(crate) async fn stop(call: Call) -> Answer {
     request.by.get_or_insert_with(|| owner.to_owned());
     let id = call.task(Act::Steer).await?;
     let told = call.permit(Act::Dispose, &id).await.is_ok();
+    let asks = call.query.flag(ASKS.name) == Some(true);
     let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
     let stopped = async move {
-        let waits = request.wait;
-        let answer = engine.stop(&id, request).await?;
-        // An agent that waited for the end is told of it by the answer; a person may be elsewhere when it comes.
-        let ends = waits && told && answer.task.status.is_terminal();
-        if ends && answer.task.owner == owner && is_agent_session(&owner) {
-            match standing.limited_to() {
-                Some(inside) => engine.told_inside(inside, &owner, vec![id]).await?,
-                None => engine.told(&owner, vec![id]).await?,
-            }
+        // An agent that waits for the end is told of it by the answer, or by what is made of that; a person may be elsewhere when it comes.
+        if !(request.wait && told && is_agent_session(&owner)) {
+            return engine.stop(&id, request).await;
+        }
+        let mut question = engine.ask(&owner, std::slice::from_ref(&id), None).await;
+        let answer = question.during(Box::pin(engine.stop(&id, request))).await?;
+        if asks {
+            question.stands().await;
+        } else if answer.task.status.is_terminal() && answer.task.owner == owner {
+            question.answered(vec![id], standing.limited_to()).await?;
         }
         Ok(answer)
     };

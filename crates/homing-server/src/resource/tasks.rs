@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, LOCATION};
+use axum::http::{HeaderName, StatusCode};
 use homing_engine::{IdempotencyKey, Submission};
 use homing_model::Spec;
 use homing_store::store::Filter;
@@ -44,6 +44,12 @@ pub(crate) const LIST: &[Parameter] = &[
     Parameter::new("limit", Kind::Number { least: 1, most: 1000 }, "At most so many; 100 if absent."),
     Parameter::new("cursor", Kind::Text, "`next_cursor` of the last page."),
 ];
+
+/// What the headers of a page say.
+pub(crate) const HEADERS: &[(&str, &str)] = &[(
+    "Homing-As-Of",
+    "The newest event when the page was read: `GET /v1/events?after=` it misses nothing.",
+)];
 
 /// `POST /v1/tasks`.
 pub(crate) async fn submit(call: Call) -> Answer {
@@ -92,7 +98,10 @@ pub(crate) async fn list(call: Call) -> Answer {
         limit: query.number("limit").and_then(|limit| u32::try_from(limit).ok()).unwrap_or(PAGE),
         cursor: query.text("cursor").map(str::to_owned),
     };
-    json(&call.app.engine.list(filter).await?)
+    let (page, as_of) = call.app.engine.list_as_of(filter).await?;
+    let mut response = json(&page)?;
+    response.headers_mut().insert(HeaderName::from_static("homing-as-of"), as_of.into());
+    Ok(response)
 }
 
 fn labels<'a>(texts: impl Iterator<Item = &'a str>) -> Result<BTreeMap<String, String>, Refusal> {

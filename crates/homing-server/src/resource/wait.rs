@@ -1,13 +1,14 @@
 //! `GET /v1/tasks/{ref}/wait` and `GET /v1/wait`: an answer when tasks have ended, or when the time is up.
 
 use axum::http::StatusCode;
-use homing_engine::WaitMode;
+use homing_engine::{Question, WaitMode};
 use homing_model::api::WaitAnswer;
 use homing_model::nesting::Act;
 use homing_model::{Code, TaskId};
 
 use crate::answer::{Answer, json_with};
 use crate::call::Call;
+use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
 
@@ -28,6 +29,20 @@ const PARTIAL: Parameter = Parameter::new(
      that is thrown away to ask again has told nobody.",
 );
 
+const ASKS: Parameter = Parameter::new(
+    "asks",
+    Kind::Flag,
+    "`true`: the owner (`Homing-Owner`) stays with these and is told by a call with `told` that follows. For as long as this one is open, \
+     and 10 s after its answer, nobody else tells it their ends; the answer itself tells nothing.",
+);
+
+const AGAIN: Parameter = Parameter::new(
+    "again",
+    Kind::Flag,
+    "`true`: this call goes on with an earlier one, or says what came of it. It is no sign that the owner has heard what it was told since, and \
+     acknowledges nothing.",
+);
+
 /// For one.
 pub(crate) const ONE: &[Parameter] = &[TIMEOUT, TOLD];
 
@@ -38,6 +53,8 @@ pub(crate) const SEVERAL: &[Parameter] = &[
     TIMEOUT,
     TOLD,
     PARTIAL,
+    ASKS,
+    AGAIN,
 ];
 
 /// 202 is no error: the task goes on.
@@ -45,19 +62,25 @@ const fn status(done: bool) -> StatusCode {
     if done { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
-/// Who is told takes it from the inbox.
+fn is(call: &Call, flag: &str) -> bool {
+    call.query.flag(flag) == Some(true)
+}
+
+/// Who is told takes it from the inbox, and who asks keeps others from it.
 fn act(call: &Call) -> Act {
-    if call.query.flag("told") == Some(true) { Act::Dispose } else { Act::Look }
+    if is(call, "told") || is(call, "asks") { Act::Dispose } else { Act::Look }
 }
 
 /// Waits for one.
 pub(crate) async fn one(call: Call) -> Answer {
-    let id = call.task(act(&call)).await?;
-    let answer = call.app.engine.wait(&[id], WaitMode::All, call.query.millis("timeout_ms")).await?;
+    let ids = [call.task(act(&call)).await?];
+    let (answer, question) = wait(&call, &ids, WaitMode::All).await?;
     let Some(task) = answer.items.first() else {
         return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
     };
-    tell(&call, &answer).await?;
+    if let Some(question) = question.filter(|_| answer.done) {
+        tell(&call, &answer, question).await?;
+    }
     json_with(status(answer.done), task)
 }
 
@@ -72,22 +95,58 @@ pub(crate) async fn several(call: Call) -> Answer {
         ids.push(call.resolve(reference, act(&call)).await?);
     }
     let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
-    let answer = call.app.engine.wait(&ids, mode, call.query.millis("timeout_ms")).await?;
-    tell(&call, &answer).await?;
+    let (answer, question) = wait(&call, &ids, mode).await?;
+    let shown = is(&call, "told") && (answer.done || is(&call, "partial"));
+    match question {
+        Some(question) if shown => tell(&call, &answer, question).await?,
+        Some(question) => question.stands().await,
+        None => {}
+    }
     json_with(status(answer.done), &answer)
 }
 
-/// Holds what the owner is told by this answer.
-async fn tell(call: &Call, answer: &WaitAnswer) -> Result<(), Refusal> {
-    let shown = answer.done || call.query.flag("partial") == Some(true);
-    if shown && call.query.flag("told") == Some(true) {
-        let owner = call.owner()?;
-        let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
-        let ended = ended.map(|task| task.id.clone()).collect();
-        match call.standing.limited_to() {
-            Some(inside) => call.app.engine.told_inside(inside, owner, ended).await?,
-            None => call.app.engine.told(owner, ended).await?,
+/// Waits; with `told` or `asks`, as a question of the owner, which is open before the first look.
+async fn wait(
+    call: &Call,
+    ids: &[TaskId],
+    mode: WaitMode,
+) -> Result<(WaitAnswer, Option<Question>), Refusal> {
+    let (engine, timeout) = (&call.app.engine, call.query.millis("timeout_ms"));
+    if act(call) == Act::Look {
+        return Ok((engine.wait(ids, mode, timeout).await?, None));
+    }
+    let mut asking = Asking {
+        question: Some(engine.ask(call.owner()?, ids, timeout).await),
+        leaving: call.app.leaving.clone(),
+    };
+    let waiting = engine.wait(ids, mode, timeout);
+    let answer = match &mut asking.question {
+        Some(question) => question.during(waiting).await?,
+        None => waiting.await?,
+    };
+    Ok((answer, asking.question.take()))
+}
+
+/// A question while its answer is waited for. Cut off because the daemon leaves, it stands: its client asks the next one.
+struct Asking {
+    question: Option<Question>,
+    leaving: Leaving,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(question) = self.question.take()
+            && self.leaving.has_begun()
+        {
+            question.left_standing();
         }
     }
-    Ok(())
+}
+
+/// Holds what the owner is told by this answer.
+async fn tell(call: &Call, answer: &WaitAnswer, question: Question) -> Result<(), Refusal> {
+    let owner = call.owner()?;
+    let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
+    let ended = ended.map(|task| task.id.clone()).collect();
+    Ok(question.answered(ended, call.standing.limited_to()).await?)
 }

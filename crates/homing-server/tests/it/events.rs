@@ -33,6 +33,19 @@ fn the_log_so_far_is_json_lines() {
 }
 
 #[test]
+fn a_list_says_after_which_event_whoever_follows_misses_nothing() {
+    let served = Served::start();
+    let before = served.run_to_end("true");
+    let list = served.get("/v1/tasks?limit=1");
+    assert_eq!(list.json()["items"][0]["id"], before.as_str());
+    let as_of = list.header("homing-as-of");
+    let after = served.run_to_end("true");
+    let log = lines(&served.get(&format!("/v1/events?follow=false&after={as_of}")).text());
+    let tasks: Vec<_> = log.iter().filter_map(|event| event["task_id"].as_str()).collect();
+    assert_eq!(tasks, [after.as_str(); 3], "all of the later task, nothing of the earlier one");
+}
+
+#[test]
 fn a_follower_sees_everything_once_and_in_order() {
     let served = Served::start();
     let before = served.run_to_end("true");

@@ -11,6 +11,7 @@ mod nesting;
 mod output;
 mod served;
 mod sessions;
+mod signin;
 mod submit;
 mod surface;
 mod wait;

@@ -16,17 +16,21 @@ const EXPECTED: &[(&str, &str)] = &[
     ("status", "200"),
     ("healthy", "200"),
     ("openapi", "200"),
+    ("metrics", "200"),
     ("listener", "200"),
     ("session", "200"),
     ("bind_session", "HM0053"),
     ("show", "HM0053"),
     ("forget", "HM0053"),
     ("output", "HM0053"),
+    ("output_file", "HM0053"),
     ("output_index", "HM0053"),
     ("follow", "HM0053"),
     ("wait_one", "HM0053"),
     ("wait", "HM0053"),
     ("stop", "HM0053"),
+    ("pause", "HM0053"),
+    ("resume", "HM0053"),
     ("signal", "HM0053"),
     ("input", "HM0053"),
     ("attach", "HM0053"),
@@ -45,6 +49,8 @@ const EXPECTED: &[(&str, &str)] = &[
     ("deliveries", "HM0053"),
     ("redeliver", "HM0054"),
     ("gc", "HM0054"),
+    ("config_reload", "HM0054"),
+    ("web", "HM0054"),
     ("daemon_stop", "HM0054"),
     ("listener_on", "HM0054"),
     ("listener_off", "HM0054"),
@@ -119,6 +125,16 @@ fn p11_every_route_is_judged_for_callers_inside_a_task() {
     assert_eq!(served.get(&format!("/v1/tasks/{foreign}")).json()["status"], "running");
     let within = answers.lines().zip(questions.keys()).find(|(_, name)| **name == "list").unwrap().0;
     assert!(!within.contains(&foreign) && !within.contains(&external), "{within}");
+}
+
+#[test]
+fn p11_the_status_names_no_failure_of_others_inside_a_task() {
+    let served = Served::start();
+    let failed = served.run("exit 3", &json!({}));
+    assert_eq!(served.get(&format!("/v1/tasks/{failed}/wait?timeout_ms=30000")).status, 200);
+    assert!(served.get("/v1/status").json()["failures"].to_string().contains(&failed));
+    let inside = inside(&served, &json!({}), "GET\t/v1/status\t\n");
+    assert!(inside.contains(" 200 ") && !inside.contains(&failed), "{inside}");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Command, Stdio};
+
+use rustix::fs::OFlags;
 
 use super::client::Mode;
 use super::peers::Role;
@@ -96,7 +99,11 @@ impl Keeper {
         };
         let mut command = Command::new(program);
         command.arg(dispatch::DAEMON).arg(&self.home).stdin(Stdio::null()).stdout(Stdio::null());
-        let log = File::options().append(true).create(true).open(self.home.join(home::LOG));
+        // No link is followed out of the home, and no pipe in its place is waited for.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = File::options();
+        options.append(true).create(true).mode(0o600).custom_flags(i32::try_from(flags.bits()).unwrap_or(0));
+        let log = options.open(self.home.join(home::LOG));
         command.stderr(log.map_or_else(|_| Stdio::null(), Stdio::from));
         Ok(command.spawn()?.id())
     }

@@ -32,7 +32,7 @@ pub struct SizeMark {
     pub number: u32,
 }
 
-/// What a terminal has before anybody says otherwise: columns and rows.
+/// What a terminal has if neither its launch nor anybody since says otherwise: columns and rows.
 pub const FIRST_SIZE: (u16, u16) = (80, 24);
 
 impl SizeMark {

@@ -133,15 +133,14 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 type Plumbing = (Ends, Vec<(OwnedFd, Stream)>, Option<OwnedFd>);
 
-fn terminal() -> io::Result<Plumbing> {
+fn terminal((cols, rows): (u16, u16)) -> io::Result<Plumbing> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
     unlockpt(&master)?;
     let name = ptsname(&master, Vec::new())?;
     let slave =
         rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
-    let size =
-        rustix::termios::Winsize { ws_row: FIRST_SIZE.1, ws_col: FIRST_SIZE.0, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = rustix::termios::Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     rustix::termios::tcsetwinsize(&master, size)?;
     fcntl_setfl(&master, OFlags::NONBLOCK)?;
     let input = master.try_clone()?;
@@ -185,7 +184,8 @@ pub(super) fn spawn(launch: &Launch, cgroup: Option<BorrowedFd<'_>>) -> Result<C
     let mut script = vec![SHELL.as_ptr(), std::ptr::null()];
     script.extend(argv.pointers.iter().skip(1));
     let (ends, sources, input) = if launch.pty {
-        terminal().map_err(|error| StartFailure::new("no terminal could be had", &error))?
+        terminal(launch.pty_size.unwrap_or(FIRST_SIZE))
+            .map_err(|error| StartFailure::new("no terminal could be had", &error))?
     } else {
         pipes(&launch.stdin, launch.shown.as_ref().map(|shown| shown.input.as_str()))?
     };

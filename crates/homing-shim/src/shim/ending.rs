@@ -10,13 +10,13 @@ use rustix::event::PollFlags;
 
 use super::revive;
 use super::service::Service;
-use super::stop::{self, Cause};
+use super::stop::Cause;
 use super::vigil;
 use crate::cgroup;
 use crate::clock;
 use crate::record::{self, ExitRecord, Survivor, Verdict};
 use crate::wire::FromShim;
-use crate::{folder, sys};
+use crate::{folder, freeze, sys};
 
 /// After the main process's end, a pipe that is silent this long is considered drained.
 pub(super) const QUIET_MS: i64 = 100;
@@ -65,7 +65,9 @@ impl Service {
     /// Everything that is due because of what is now known, or of the time.
     pub(super) fn advance(&mut self) {
         let now = clock::monotonic();
-        if self.ended.is_none() && self.stop.is_none() && self.timeout_at.is_some_and(|at| now >= at) {
+        self.advance_pause(now);
+        let timed = self.ended.is_none() && self.stop.is_none() && self.pause.is_none();
+        if timed && self.timeout_at.is_some_and(|at| now >= at) {
             self.begin_stop(Cause::TimedOut, libc::SIGTERM, self.launch.grace_ms);
         }
         if let Some(stop) = &mut self.stop
@@ -174,7 +176,7 @@ impl Service {
     }
 
     pub(super) fn exit_record(&self) -> ExitRecord {
-        let survivors = if self.tree_gone { Vec::new() } else { stop::members(self.group.as_ref()) };
+        let survivors = if self.tree_gone { Vec::new() } else { freeze::members(self.group.as_ref()) };
         let survivors = survivors
             .into_iter()
             .take(record::MAX_SURVIVORS)

@@ -20,6 +20,7 @@ mod ending;
 mod input;
 mod launch;
 mod orders;
+mod pause;
 mod resize;
 mod revive;
 mod service;

@@ -14,7 +14,7 @@ use super::ending::{Phase, Safety};
 use super::launch;
 use super::service::Service;
 use super::stop::{Cause, Stop};
-use crate::wire::{FromShim, Standing, ToShim};
+use crate::wire::{FromShim, PauseAnswer, Standing, ToShim};
 use crate::{clock, confine};
 
 /// Between two looks at a queue that could not be taken from.
@@ -34,6 +34,7 @@ impl Service {
         if confine::trusted_peer(&socket).is_some() {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
+            self.forget_askers();
             self.vigil.end();
             self.channel = Some(Channel::new(socket));
         }
@@ -44,6 +45,7 @@ impl Service {
     pub(super) fn part(&mut self) {
         self.channel = None;
         self.watch = None;
+        self.forget_askers();
         self.input.forget();
         self.listen();
         self.keep_vigil();
@@ -90,6 +92,9 @@ impl Service {
         match message {
             ToShim::Launch(_) => {}
             ToShim::Hello => {
+                if let Some(pause) = &mut self.pause {
+                    pause.make_sure();
+                }
                 let standing = self.standing();
                 self.tell(&FromShim::Standing(Box::new(standing)));
             }
@@ -106,6 +111,10 @@ impl Service {
             ToShim::Signal(number) => {
                 self.reap();
                 let sent = self.signal_group(number);
+                if let Some(pause) = &mut self.pause {
+                    // It may have been a SIGCONT.
+                    pause.look_again();
+                }
                 self.tell(&FromShim::Signalled(sent));
             }
             ToShim::Input(request) => {
@@ -120,6 +129,8 @@ impl Service {
                 let (offset, (cols, rows)) = self.resize(cols, rows);
                 self.tell(&FromShim::Resized(offset, cols, rows));
             }
+            ToShim::Pause => self.pause(),
+            ToShim::Resume => self.resume(),
             ToShim::Watch(seen) => {
                 // Several may follow: all of them are told at once, so whoever has seen least decides.
                 self.watch = Some(self.watch.map_or(seen, |least| least.min(seen)));
@@ -140,6 +151,11 @@ impl Service {
             Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), now),
             None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), now)),
         }
+        // A tree that stands still has its signal, be it the last one, before it goes on.
+        if let Some(stop) = self.stop.as_mut().filter(|_| self.pause.is_some()) {
+            stop.advance(self.group.as_ref(), now);
+        }
+        self.let_go(&PauseAnswer::Stopping);
     }
 
     /// Signals the main process's group. Its leader is ours and not yet waited for, so the number is still its own.
@@ -169,6 +185,7 @@ impl Service {
             output_dropped: self.output.dropped(),
             shim: Some(std::process::id()),
             stopping: Some(self.stop.is_some()),
+            stillness: Some(self.stillness()),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::child::{self, Child, StartFailure};
 use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS, Safety};
 use super::input::Input;
 use super::launch;
+use super::pause::Pause;
 use super::stop::Stop;
 use super::vigil::Vigil;
 use crate::cgroup::{self, Group};
@@ -56,6 +57,10 @@ pub(super) struct Service {
     pub(super) started_at: Option<i64>,
     pub(super) timeout_at: Option<i64>,
     pub(super) stop: Option<Stop>,
+    /// The tree stands still, or is about to.
+    pub(super) pause: Option<Pause>,
+    /// When it last went on, in wall-clock milliseconds.
+    pub(super) resumed_at: Option<i64>,
     pub(super) stopped_by: Option<String>,
     pub(super) ended: Option<Ended>,
     /// The kernel said that there are no children.
@@ -137,6 +142,8 @@ impl Service {
             started_at: None,
             timeout_at: None,
             stop: None,
+            pause: None,
+            resumed_at: None,
             stopped_by: None,
             ended: None,
             tree_gone: false,
@@ -163,6 +170,10 @@ impl Service {
                 self.status = status;
                 self.sources = sources.into_iter().map(|(fd, stream)| Source::new(fd, stream)).collect();
                 self.input = Input::new(input, self.launch.pty);
+                // Before anything is taken that was printed for it.
+                if let Some(size) = self.launch.pty_size.filter(|_| self.launch.pty) {
+                    self.sizes.note(&self.folder, 0, size);
+                }
             }
             Err(failure) => {
                 self.failure = Some(failure);
@@ -273,14 +284,16 @@ impl Service {
     /// The next moment at which something is due by itself.
     pub(super) fn deadline(&self) -> Option<i64> {
         let stop = self.stop.as_ref().filter(|_| !self.tree_gone).map(Stop::deadline);
-        let timeout = self.timeout_at.filter(|_| self.ended.is_none() && self.stop.is_none());
+        let timed = self.ended.is_none() && self.stop.is_none() && self.pause.is_none();
+        let timeout = self.timeout_at.filter(|_| timed);
+        let pause = self.pause.as_ref().and_then(Pause::deadline);
         let drain = match &self.phase {
             Phase::Draining { since, last_output } => Some((since + DRAIN_MS).min(last_output + QUIET_MS)),
             Phase::Told { safety: Safety::Pending { sync_at }, .. } => Some(*sync_at),
             Phase::Running | Phase::Told { .. } => None,
         };
         let rest = self.buffer.as_ref().map(|_| clock::monotonic() + REST_MS);
-        [stop, timeout, drain, rest, self.retry_at, self.vigil.deadline()].into_iter().flatten().min()
+        [stop, timeout, pause, drain, rest, self.retry_at, self.vigil.deadline()].into_iter().flatten().min()
     }
 
     /// The child's word: closed means executed, eight bytes mean that it could not be.
@@ -295,7 +308,7 @@ impl Service {
                 let limit = self.launch.timeout_ms.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX / 4));
                 self.timeout_at = limit.map(|limit| self.cloned_at.saturating_add(limit));
                 if let Some(pid) = self.pid {
-                    self.tell(&FromShim::Started(pid, at, Some(std::process::id())));
+                    self.tell(&FromShim::Started(pid, at, Some(std::process::id()), Some(true)));
                 }
                 sys::trim_memory();
             }
@@ -322,6 +335,10 @@ impl Service {
     pub(super) fn reap(&mut self) {
         let mut drain = [0; 128];
         let _ = rustix::io::read(&self.signals, &mut drain);
+        if let Some(pause) = &mut self.pause {
+            // A child may have been continued by somebody else.
+            pause.look_again();
+        }
         loop {
             match sys::wait() {
                 sys::Wait::Ended(reaped) => {

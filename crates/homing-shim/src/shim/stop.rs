@@ -1,7 +1,8 @@
 //! Ending the tree: politely, then not, then making sure. Keeps P8.
 
 use crate::cgroup::Group;
-use crate::process::{self, Process};
+use crate::freeze::members;
+use crate::process;
 
 /// Between two looks at what is left after the last signal.
 const RETRY_MS: i64 = 20;
@@ -29,17 +30,6 @@ pub(super) struct Stop {
     next_look: i64,
     pause: i64,
     killed: bool,
-}
-
-/// Everybody in the tree: descendants of this process, and members of the cgroup that may have left it.
-pub(super) fn members(group: Option<&Group>) -> Vec<Process> {
-    let mut members = process::descendants(std::process::id());
-    for member in group.map(Group::members).unwrap_or_default() {
-        if members.iter().all(|known| known.pid != member.pid) {
-            members.push(member);
-        }
-    }
-    members
 }
 
 /// When the last signal is due.

@@ -82,7 +82,7 @@ pub async fn a_start_of_an_id_finds_one_or_names_several(store: Ledger) {
     assert_eq!(several, both);
 }
 
-/// Unique among live ones, else the last that ended.
+/// Unique among live ones, else the last that ended, of those that are kept first.
 pub async fn a_name_finds_the_live_task_then_the_newest_ended(store: Ledger) {
     for n in [1, 2, 3] {
         create(&store, named(n, "nightly"), 0).await;
@@ -94,6 +94,16 @@ pub async fn a_name_finds_the_live_task_then_the_newest_ended(store: Ledger) {
     finish(&store, 3, 3, 0).await;
     assert_eq!(find(&store, "nightly").await, Found::One(id(3)));
     assert_eq!(find(&store, "Nightly").await, Found::None);
+    store.forget(id(3), at(4)).await.expect("it can be forgotten");
+    assert_eq!(
+        find(&store, "nightly").await,
+        Found::One(id(2)),
+        "of the others more is kept than a tombstone"
+    );
+    for n in [1, 2] {
+        store.forget(id(n), at(5)).await.expect("it can be forgotten");
+    }
+    assert_eq!(find(&store, "nightly").await, Found::One(id(3)), "a name that was given is answered (P12)");
 }
 
 /// What a person stops or forgets by its name must not be another task by chance; the start of an id can be written with its `t-`.

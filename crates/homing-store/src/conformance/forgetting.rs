@@ -210,6 +210,18 @@ pub async fn trimmed_events_are_owned_up_to(store: Ledger) {
     assert!(store.last_event().await.is_ok_and(|newest| newest > last));
 }
 
+/// A clock that was ahead for a while, and was set right, keeps nothing for ever.
+pub async fn what_was_written_by_a_clock_that_was_ahead_goes_with_what_follows_it(store: Ledger) {
+    for (n, millis) in (1..).zip([1_000_000, 0, 1_000_000, 1_000, 9_000]) {
+        create(&store, submit(n), millis).await;
+    }
+    let last = store.last_event().await.expect("the log can be read");
+    let policy = Policy { age: Duration::from_secs(5), ..keep_all() };
+    store.trim(policy, at(10_000), 100).await.expect("taken");
+    let rest = store.events(0, EventFilter::default(), 10).await.expect("the log can be read");
+    assert_eq!(rest.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [last]);
+}
+
 /// After their day.
 pub async fn expired_request_keys_are_dropped(store: Ledger) {
     create(&store, requested(1, "r", "body"), 0).await;

@@ -129,6 +129,10 @@ pub async fn counts_follow_every_step(store: Ledger) {
     finish(&store, 1, 2, 0).await;
     store.finish(first(1), ending(3, 0), Report::default()).await.expect("the end is judged");
     assert_eq!(store.counts().await, counts(1, 1));
+    let census = store.census().await.expect("it can be counted");
+    let all: u64 = census.tasks.iter().map(|(_, count)| count).sum();
+    assert_eq!((census.tasks(Status::Succeeded), all), (1, 2));
+    assert!(store.work().commits >= 4 && store.work().time.count() == store.work().commits);
     store.forget(id(1), at(4)).await.expect("it can be forgotten");
     assert_eq!(store.counts().await, counts(1, 0));
 }

@@ -12,6 +12,8 @@ mod listing;
 mod logging;
 mod masking;
 mod nesting;
+mod pausing;
+mod questions;
 mod seating;
 mod submitting;
 mod telling;
@@ -30,6 +32,8 @@ pub use listing::*;
 pub use logging::*;
 pub use masking::*;
 pub use nesting::*;
+pub use pausing::*;
+pub use questions::*;
 pub use seating::*;
 pub use submitting::*;
 pub use telling::*;
@@ -59,6 +63,9 @@ macro_rules! store_conformance_cases {
             p1_a_message_that_comes_twice_changes_nothing
             p1_an_end_may_overtake_the_start
             a_stop_is_taken_once_and_the_late_start_still_counts
+            a_pause_and_a_resume_are_taken_once_each_time
+            p1_only_a_running_task_is_paused
+            p1_a_paused_task_can_end_in_every_way
             what_does_not_exist_is_unknown
             live_tasks_are_listed_oldest_first
             several_are_answered_in_the_order_asked
@@ -88,6 +95,7 @@ macro_rules! store_conformance_cases {
             p12_an_id_is_never_reused_even_after_its_tombstone
             p12_an_id_whose_tombstone_is_gone_is_told_from_one_that_never_was
             trimmed_events_are_owned_up_to
+            what_was_written_by_a_clock_that_was_ahead_goes_with_what_follows_it
             expired_request_keys_are_dropped
             p5_an_end_its_notice_its_entry_and_its_deliveries_are_one
             p5_the_policy_decides_who_is_told
@@ -101,6 +109,13 @@ macro_rules! store_conformance_cases {
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
             p5_what_a_process_that_is_gone_was_told_is_open_again
             p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
+            p6_what_an_owner_asks_for_is_told_by_the_answer_and_by_nobody_else
+            p6_a_question_that_is_given_up_leaves_the_end_to_everybody
+            p6_an_end_that_comes_before_the_question_is_kept_for_it
+            p6_no_wake_tells_what_is_asked_for
+            p6_no_wake_is_handed_what_was_asked_for_since_the_claim
+            p6_a_wake_that_is_asked_for_again_takes_nothing_from_others
+            p6_what_a_new_process_heard_before_a_hook_named_it_is_not_told_again
             sessions_are_kept_for_a_while_and_so_many
             what_was_told_of_a_task_is_listed_with_where_it_is
             p5_notices_of_a_live_task_come_too_and_none_after_its_end

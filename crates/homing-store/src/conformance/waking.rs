@@ -10,6 +10,7 @@ use homing_model::{
 };
 
 use super::fixture::{Ledger, at, create, done, ending, first, id, submit, tell};
+use crate::Hearer;
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
@@ -67,6 +68,7 @@ async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: 
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
     let mut hook = submit(n).task;
     (hook.kind, hook.owner) = (Kind::Hook, String::new());
+    hook.spec.timeout_ms = Some(LIMIT.unsigned_abs());
     let until = (channel.contains("\nwake")).then(|| at(millis + LIMIT));
     let wake = Wake { owner: OWNER.into(), budget: BUDGET, until };
     store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken")?;
@@ -286,6 +288,7 @@ pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: L
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
         let mut hook = submit(n).task;
         (hook.kind, hook.owner) = (Kind::Hook, String::new());
+        hook.spec.timeout_ms = Some(LIMIT.unsigned_abs());
         let wake = Wake { owner: OWNER.into(), budget: BUDGET, until: Some(at(millis + LIMIT)) };
         assert!(store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken").is_some());
         assert_eq!(inbox(&store, millis).await.len(), 0, "the wake has it");
@@ -384,8 +387,8 @@ pub async fn the_operator_has_the_last_word_on_pauses(store: Ledger) {
 /// The first is acknowledged, the second told, the third told to somebody whose it is not.
 async fn know(store: &Ledger) {
     store.acknowledge(OWNER.into(), Vec::new(), vec![id(1)]).await.expect("taken");
-    store.told(OWNER.into(), vec![id(2)], at(100)).await.expect("taken");
-    store.told("ann".into(), vec![id(3)], at(100)).await.expect("none of hers");
+    store.told(OWNER.into(), vec![id(2)], Hearer::Known, at(100)).await.expect("taken");
+    store.told("ann".into(), vec![id(3)], Hearer::Known, at(100)).await.expect("none of hers");
 }
 
 /// A command may do more than wake: it gets what its owner knows, and what is older than two days.

@@ -98,10 +98,11 @@ fn decode(row: &Row<'_>) -> Result<Event, String> {
 }
 
 /// Drops the oldest events from before `cutoff`, at most `limit`; answers how many. Only ever a beginning of the log goes, so that one
-/// number tells what is missing.
-pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) -> Result<usize, Error> {
-    let mut oldest = conn.prepare_cached("SELECT seq, at FROM events ORDER BY seq LIMIT ?1")?;
-    let mut rows = oldest.query([limit])?;
+/// number tells what is missing. What was written by a clock that was ahead says nothing of its age: it goes with what follows it.
+pub(super) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32, now: Timestamp) -> Result<usize, Error> {
+    let mut oldest =
+        conn.prepare_cached("SELECT seq, at FROM events WHERE at <= ?2 ORDER BY seq LIMIT ?1")?;
+    let mut rows = oldest.query(params![limit, now.as_millis()])?;
     let mut trimmed_to = None;
     while let Some(row) = rows.next()? {
         if row.get::<_, i64>(1)? >= cutoff.as_millis() {

@@ -10,8 +10,11 @@ use crate::store::{Error, Found};
 /// How many candidates an ambiguous answer has: one more than are named, so that it is known whether there are more.
 const FEW: usize = 6;
 
-/// Finds the task. A task with exactly this name, live or else the newest that ended, comes before an id that merely starts so: with
-/// thousands of random ids some stranger begins like any short name, and must not be stopped or forgotten in its place. Who means the
+/// Among how many of the newest of one name one is looked for of which more is kept than a tombstone: an old name may have any number.
+const NAMESAKES: u32 = 1_000;
+
+/// Finds the task. A task with exactly this name comes before an id that merely starts so: a live one, else the newest that ended and is
+/// kept, else the newest that is forgotten. With thousands of random ids some stranger begins like any short name, and must not be stopped or forgotten in its place. Who means the
 /// start of an id can always write its `t-`.
 pub(super) fn find(conn: &Connection, reference: &Reference, owner: &str) -> Result<Found, Error> {
     among(conn, reference, owner, None)
@@ -46,10 +49,11 @@ fn among(conn: &Connection, reference: &Reference, owner: &str, only: Option<&st
             }
             let ended = found(
                 conn,
-                "SELECT id FROM tasks INDEXED BY tasks_ended_name \
+                "SELECT id FROM (SELECT id, seq, forgotten_at FROM tasks INDEXED BY tasks_ended_name \
                  WHERE name = ?1 AND ended_at IS NOT NULL AND name IS NOT NULL AND (?2 IS NULL OR owner = ?2) \
-                 ORDER BY seq DESC LIMIT 1",
-                params![name, only],
+                 ORDER BY seq DESC LIMIT ?3) \
+                 ORDER BY forgotten_at IS NOT NULL, seq DESC LIMIT 1",
+                params![name, only, NAMESAKES],
             )?;
             match prefix {
                 Some(prefix) if ended == Found::None => starting_with(conn, prefix, only),

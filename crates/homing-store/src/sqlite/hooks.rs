@@ -122,5 +122,10 @@ pub(super) fn end(
         Verdict::Busy => wakes::give_back(conn, &hook.id)?,
         Verdict::Failed { .. } | Verdict::Gone => {}
     }
-    if acknowledges { wakes::put_back(conn, &hook.id) } else { Ok(()) }
+    // As it was given to it: see `hand_over`.
+    let limit = hook.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok());
+    match limit {
+        Some(limit) if acknowledges => wakes::put_back(conn, &hook.id, hook.created_at.plus_millis(limit)),
+        Some(_) | None => Ok(()),
+    }
 }

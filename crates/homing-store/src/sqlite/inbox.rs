@@ -3,9 +3,19 @@
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::row;
+use super::{questions, row};
 use crate::outbox::Waiting;
+use crate::question::Hearer;
 use crate::store::Error;
+
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looker {
+    /// Somebody who reads.
+    Reader,
+    /// Somebody who will tell the owner.
+    Teller,
+}
 
 /// Owners with something in it.
 pub(super) fn waiting(conn: &Connection) -> Result<Vec<Waiting>, Error> {
@@ -20,12 +30,19 @@ pub(super) fn peek(
     conn: &Connection,
     owner: &str,
     limit: u32,
+    looker: Looker,
     now: Timestamp,
 ) -> Result<(Vec<Notice>, Option<Timestamp>), Error> {
-    let notices = free(conn, owner, limit, now)?.into_iter().map(|(_, notice)| notice).collect();
-    let next: Option<i64> = conn
-        .prepare_cached("SELECT min(held_until) FROM inbox WHERE owner = ?1 AND held_until > ?2")?
-        .query_row(params![owner, now.as_millis()], |row| row.get(0))?;
+    let notices = free(conn, owner, limit, looker, now)?.into_iter().map(|(_, notice)| notice).collect();
+    let mut next = conn.prepare_cached(match looker {
+        Looker::Reader => "SELECT min(held_until) FROM inbox WHERE owner = ?1 AND held_until > ?2",
+        Looker::Teller => {
+            "SELECT min(until) FROM (SELECT held_until AS until FROM inbox WHERE owner = ?1 AND held_until > ?2 \
+             UNION ALL SELECT until FROM inbox JOIN questions ON questions.task_id = inbox.task_id \
+             WHERE inbox.owner = ?1 AND until > ?2)"
+        }
+    })?;
+    let next: Option<i64> = next.query_row(params![owner, now.as_millis()], |row| row.get(0))?;
     Ok((notices, next.map(Timestamp::from_millis)))
 }
 
@@ -37,7 +54,7 @@ pub(super) fn take(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<Notice>, Error> {
-    let entries = free(conn, owner, limit, now)?;
+    let entries = free(conn, owner, limit, Looker::Teller, now)?;
     let mut hold =
         conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = 0 WHERE owner = ?1 AND seq = ?2")?;
     for (seq, _) in &entries {
@@ -46,11 +63,26 @@ pub(super) fn take(
     Ok(entries.into_iter().map(|(_, notice)| notice).collect())
 }
 
-fn free(conn: &Connection, owner: &str, limit: u32, now: Timestamp) -> Result<Vec<(i64, Notice)>, Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
-         WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) ORDER BY inbox.seq",
-    )?;
+/// What a question is open for is there to be read, and not to be told.
+fn free(
+    conn: &Connection,
+    owner: &str,
+    limit: u32,
+    looker: Looker,
+    now: Timestamp,
+) -> Result<Vec<(i64, Notice)>, Error> {
+    let mut query = conn.prepare_cached(match looker {
+        Looker::Reader => {
+            "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
+             WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) ORDER BY inbox.seq"
+        }
+        Looker::Teller => concat!(
+            "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
+             WHERE owner = ?1 AND (held_until IS NULL OR held_until <= ?2) AND NOT ",
+            questions::asked!(),
+            " ORDER BY inbox.seq"
+        ),
+    })?;
     let mut rows = query.query(params![owner, now.as_millis()])?;
     let (mut entries, limit) = (Vec::new(), usize::try_from(limit).unwrap_or(usize::MAX));
     // Only what can be given counts: what is damaged must not stand before the rest for ever.
@@ -94,9 +126,15 @@ pub(super) fn acknowledge(
 }
 
 /// The owner was handed the ends of these tasks.
-pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Timestamp) -> Result<(), Error> {
+pub(super) fn told(
+    conn: &Connection,
+    owner: &str,
+    tasks: &[TaskId],
+    hearer: Hearer,
+    until: Timestamp,
+) -> Result<(), Error> {
     let mut hold = conn.prepare_cached(
-        "UPDATE inbox SET held_until = ?3, told = 1 WHERE owner = ?1 AND task_id = ?2 \
+        "UPDATE inbox SET held_until = ?3, told = ?4 WHERE owner = ?1 AND task_id = ?2 \
          AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2)",
     )?;
     let mut mark = conn.prepare_cached(
@@ -104,7 +142,7 @@ pub(super) fn told(conn: &Connection, owner: &str, tasks: &[TaskId], until: Time
          AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2 AND owner = ?1)",
     )?;
     for task in tasks {
-        hold.execute(params![owner, task.as_str(), until.as_millis()])?;
+        hold.execute(params![owner, task.as_str(), until.as_millis(), hearer.number()])?;
         mark.execute(params![owner, task.as_str()])?;
     }
     Ok(())
@@ -115,14 +153,15 @@ pub(super) fn told_notices(
     conn: &Connection,
     owner: &str,
     ids: Vec<NoticeId>,
+    hearer: Hearer,
     until: Timestamp,
 ) -> Result<Vec<NoticeId>, Error> {
     let mut hold =
-        conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = 1 WHERE owner = ?1 AND id = ?2")?;
+        conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = ?4 WHERE owner = ?1 AND id = ?2")?;
     let mut mark = conn.prepare_cached("UPDATE notices SET told = 1 WHERE id = ?1")?;
     let mut there = Vec::with_capacity(ids.len());
     for id in ids {
-        if hold.execute(params![owner, id.as_str(), until.as_millis()])? > 0 {
+        if hold.execute(params![owner, id.as_str(), until.as_millis(), hearer.number()])? > 0 {
             mark.execute([id.as_str()])?;
             there.push(id);
         }
@@ -133,7 +172,7 @@ pub(super) fn told_notices(
 /// Owners that were told something which is still held, and until when.
 pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(String, Timestamp)>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT owner, max(held_until) FROM inbox WHERE told = 1 AND held_until > ?1 GROUP BY owner ORDER BY owner",
+        "SELECT owner, max(held_until) FROM inbox WHERE told > 0 AND held_until > ?1 GROUP BY owner ORDER BY owner",
     )?;
     let rows =
         query.query_map([now.as_millis()], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))?;
@@ -142,7 +181,7 @@ pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(Stri
 
 /// The owner came back: what it was told, and is still held, is acknowledged.
 pub(super) fn confirm(conn: &Connection, owner: &str, now: Timestamp) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told = 1 AND held_until > ?2")?
+    conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told > 0 AND held_until > ?2")?
         .execute(params![owner, now.as_millis()])?;
     Ok(())
 }

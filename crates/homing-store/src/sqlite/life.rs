@@ -319,7 +319,7 @@ pub(super) fn kept(record: &Record) -> i64 {
 }
 
 /// The row was read in this transaction, by the only writer: it cannot have moved, unless it contradicts itself.
-fn expect_one(changed: usize, record: &Record) -> Result<(), Error> {
+pub(super) fn expect_one(changed: usize, record: &Record) -> Result<(), Error> {
     if changed == 1 {
         return Ok(());
     }

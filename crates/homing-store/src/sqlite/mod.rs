@@ -12,6 +12,7 @@
 //! Nothing here wakes up by itself: both threads sleep on their channels, but for the writer's one look after it has written much.
 
 mod agents;
+mod census;
 mod check;
 mod cursor;
 mod deliveries;
@@ -26,7 +27,9 @@ mod life;
 mod listing;
 mod notices;
 mod open;
+mod pause;
 mod place;
+mod questions;
 mod reader;
 mod recent;
 mod reserve;

@@ -91,7 +91,9 @@ pub(super) fn of_task(
     now: Timestamp,
 ) -> Result<Vec<NoticeInfo>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT notices.seq, notices.id, inboxed, inbox.seq IS NOT NULL, held_until, \
+        "SELECT notices.seq, notices.id, inboxed, inbox.seq IS NOT NULL, \
+         max(coalesce(held_until, 0), coalesce((SELECT max(until) FROM questions WHERE questions.task_id = ?1 \
+           AND questions.owner = inbox.owner AND inbox.seq = (SELECT ended_seq FROM tasks WHERE tasks.id = ?1)), 0)), \
          CASE WHEN json_valid(body) THEN json_extract(body, '$.type') END, \
          CASE WHEN json_valid(body) THEN json_extract(body, '$.at') END \
          FROM notices INDEXED BY notices_task LEFT JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notices.seq \

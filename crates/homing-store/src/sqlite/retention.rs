@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
 use super::row::{self, unsigned};
-use super::{deliveries, events, notices, schema, wakes};
+use super::{deliveries, events, notices, questions, schema, wakes};
 use crate::store::{Applied, Error, Retired, Trimmed};
 
 /// Turns one ended task into a tombstone.
@@ -89,13 +89,14 @@ fn oldest(
 
 /// Drops what is past even its time as a tombstone, keys that expired, and events as old as forgotten tasks.
 pub(super) fn trim(conn: &Connection, policy: &Policy, now: Timestamp, limit: u32) -> Result<Trimmed, Error> {
+    questions::trim(conn, now)?;
     let keys = conn
         .prepare_cached(
             "DELETE FROM idempotency WHERE (owner, key) IN \
              (SELECT owner, key FROM idempotency INDEXED BY idempotency_expiry WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)",
         )?
         .execute(params![now.as_millis(), limit])?;
-    let events = events::trim(conn, before(now, policy.age), limit)?;
+    let events = events::trim(conn, before(now, policy.age), limit, now)?;
     let deliveries = deliveries::trim(conn, before(now, policy.age), limit)?;
     wakes::trim(conn, now)?;
     let notices = notices::trim(conn, schema::meta(conn, "events_trimmed_to")?, limit)?;

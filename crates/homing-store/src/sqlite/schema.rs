@@ -15,7 +15,7 @@ use crate::store::Error;
 pub(super) const APPLICATION_ID: i32 = 0x686f_6d69;
 
 /// Step `n` leads from version `n` to `n + 1`.
-const MIGRATIONS: [&str; 2] = [V1, V2];
+const MIGRATIONS: [&str; 3] = [V1, V2, V3];
 
 /// The version that this release writes.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -215,6 +215,19 @@ CREATE TRIGGER deliveries_done AFTER DELETE ON deliveries BEGIN
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.seq = OLD.notice_seq)
     AND NOT EXISTS (SELECT 1 FROM deliveries WHERE notice_seq = OLD.notice_seq);
 END;
+";
+
+/// Who waits for an end by a call whose answer tells it. `inbox.told`, from here on: 1 to the process that the session was in, 2 while it was in
+/// none that was known.
+const V3: &str = "
+CREATE TABLE questions (
+  task_id TEXT NOT NULL,
+  call    INTEGER NOT NULL,
+  owner   TEXT NOT NULL,
+  until   INTEGER NOT NULL,
+  PRIMARY KEY (task_id, call)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX questions_age ON questions (until);
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

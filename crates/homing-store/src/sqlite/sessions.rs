@@ -21,6 +21,10 @@ const COLUMNS: &str = "agent, session, node, boot_id, pid, start, streak, bound_
 pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
     let Bind { binding, alone, gives_back, polls } = bind;
     let (agent, now) = (binding.agent.as_str(), binding.bound_at);
+    // Of two hooks that saw the old process gone at the same moment, the second must not take back what the first has told since.
+    let before = of_session(conn, binding.agent, &binding.session)?;
+    let moves = before.is_none_or(|before| !before.same_process(binding));
+    let gives_back = *gives_back && moves;
     if *alone {
         conn.prepare_cached(
             "DELETE FROM sessions INDEXED BY sessions_process \
@@ -49,7 +53,8 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
         binding.streak,
         now.as_millis()
     ])?;
-    if *gives_back {
+    if gives_back {
+        // Not what was told to a process that no hook had named: that is not the one which is gone.
         conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
             .execute([format!("{agent}:{}", binding.session)])?;
         if *polls {
@@ -59,6 +64,11 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
                     now.plus_millis(POLLED_MS).as_millis()
                 ])?;
         }
+    }
+    if moves {
+        // That was this process, so far as is known: it is gone when this one is.
+        conn.prepare_cached("UPDATE inbox SET told = 1 WHERE owner = ?1 AND told = 2")?
+            .execute([format!("{agent}:{}", binding.session)])?;
     }
     trim(conn, now)
 }

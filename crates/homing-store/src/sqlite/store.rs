@@ -22,12 +22,14 @@ use super::reserve::Reserve;
 use super::room::Room;
 use super::writer::Durability::{Full, Relaxed};
 use super::{
-    agents, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, reader, retention,
-    row, sessions, submit, wakes, writer,
+    agents, census, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, pause,
+    questions, reader, retention, row, sessions, submit, wakes, writer,
 };
+use crate::census::{Census, Work};
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
+use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 use crate::store::{
@@ -86,6 +88,14 @@ impl Store for SqliteStore {
         self.writer.run_essential(Relaxed, move |conn| life::started(conn, &attempt, &started))
     }
 
+    fn paused(&self, attempt: Attempt, now: Timestamp) -> Op<Applied> {
+        self.writer.run_essential(Relaxed, move |conn| pause::paused(conn, &attempt, now))
+    }
+
+    fn resumed(&self, attempt: Attempt, now: Timestamp) -> Op<Applied> {
+        self.writer.run_essential(Relaxed, move |conn| pause::resumed(conn, &attempt, now))
+    }
+
     fn stop_requested(
         &self,
         task: TaskId,
@@ -133,7 +143,16 @@ impl Store for SqliteStore {
     }
 
     fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)> {
-        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, now))
+        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Reader, now))
+    }
+
+    fn peek_to_tell(
+        &self,
+        owner: String,
+        limit: u32,
+        now: Timestamp,
+    ) -> Op<(Vec<Notice>, Option<Timestamp>)> {
+        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Teller, now))
     }
 
     fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>> {
@@ -145,12 +164,41 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| inbox::acknowledge(conn, &owner, &ids, &tasks))
     }
 
-    fn told(&self, owner: String, tasks: Vec<TaskId>, until: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, until))
+    fn told(&self, owner: String, tasks: Vec<TaskId>, hearer: Hearer, until: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, hearer, until))
     }
 
-    fn told_notices(&self, owner: String, ids: Vec<NoticeId>, until: Timestamp) -> Op<Vec<NoticeId>> {
-        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, until))
+    fn ask(&self, question: Question, now: Timestamp) -> Op<()> {
+        // What a power cut undoes, it undoes with the call.
+        self.writer.run(Relaxed, move |conn| questions::ask(conn, &question, now))
+    }
+
+    fn answer(
+        &self,
+        question: Question,
+        told: Vec<TaskId>,
+        hearer: Hearer,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| {
+            inbox::told(conn, &question.owner, &told, hearer, until)?;
+            questions::close(conn, &question, now)
+        })
+    }
+
+    fn withdraw(&self, question: Question, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| questions::close(conn, &question, now))
+    }
+
+    fn told_notices(
+        &self,
+        owner: String,
+        ids: Vec<NoticeId>,
+        hearer: Hearer,
+        until: Timestamp,
+    ) -> Op<Vec<NoticeId>> {
+        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, hearer, until))
     }
 
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
@@ -288,6 +336,14 @@ impl Store for SqliteStore {
 
     fn counts(&self) -> Op<TaskCounts> {
         self.reader.run(listing::counts)
+    }
+
+    fn census(&self) -> Op<Census> {
+        self.reader.run(census::take)
+    }
+
+    fn work(&self) -> Work {
+        self.writer.work()
     }
 
     fn note(&self, kind: EventKind, data: serde_json::Value, now: Timestamp) -> Op<u64> {

@@ -1,10 +1,11 @@
 //! Accepting a task, or finding out that it was accepted before.
 
+use homing_model::binding::{GRACE_MS, LONGEST_AWAITED_MS};
 use homing_model::{EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, transition};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::{agents, events, row};
+use super::{agents, events, questions, row};
 use crate::record::{NewTask, Record, Tracking};
 use crate::store::{Error, Idempotency, Submit, Submitted};
 
@@ -142,6 +143,10 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         task.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
         task.network,
     ])?;
+    if let Some(awaited) = task.spec.awaited_ms {
+        let awaited = i64::try_from(awaited.min(LONGEST_AWAITED_MS)).unwrap_or(0);
+        questions::will_ask(conn, &task.owner, &task.id, now.plus_millis(awaited + GRACE_MS))?;
+    }
     let record = Record {
         seq: row::unsigned(seq),
         id: task.id,

@@ -103,7 +103,9 @@ fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Err
     let mut query = conn.prepare_cached(concat!(
         "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
          coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq), \
-         (SELECT max(held_until) FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq AND held_until > ?2) \
+         (SELECT max(until) FROM (SELECT held_until AS until FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
+           UNION ALL SELECT until FROM questions WHERE questions.task_id = deliveries.task_id AND questions.owner = deliveries.owner \
+           AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id)) WHERE until > ?2) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND channel = ?1 AND ",
         deliveries::ready!(),
@@ -245,30 +247,34 @@ pub(super) fn take(
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut held = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM deliveries JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notice_seq \
-         WHERE deliveries.id = ?1 AND again = 0 AND inbox.held_until > ?2)",
+        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND again = 0 AND ( \
+           EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq AND inbox.held_until > ?2) \
+           OR EXISTS (SELECT 1 FROM questions WHERE questions.task_id = deliveries.task_id AND questions.owner = deliveries.owner \
+             AND questions.until > ?2 AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id))))",
     )?;
     for (id, _) in claims {
         if held.query_row(params![id.as_str(), now.as_millis()], |row| row.get(0))? {
             return Ok(false);
         }
     }
+    // What somebody has, and is asked for again all the same, stays theirs.
     let mut take = conn.prepare_cached(
-        "UPDATE inbox INDEXED BY inbox_seq SET held_until = ?2, told = 0 WHERE seq = (SELECT notice_seq FROM deliveries WHERE id = ?1)",
+        "UPDATE inbox INDEXED BY inbox_seq SET held_until = ?2, told = 0 WHERE seq = (SELECT notice_seq FROM deliveries WHERE id = ?1) \
+         AND (held_until IS NULL OR held_until <= ?3)",
     )?;
     for (id, _) in claims {
-        take.execute(params![id.as_str(), until.as_millis()])?;
+        take.execute(params![id.as_str(), until.as_millis(), now.as_millis()])?;
     }
     Ok(true)
 }
 
-/// A wake did not come about: the entries of what it was given are there for everybody again.
-pub(super) fn put_back(conn: &Connection, hook: &TaskId) -> Result<(), Error> {
+/// A wake did not come about: the entries that it held, until then, are there for everybody again. What somebody else has stays theirs.
+pub(super) fn put_back(conn: &Connection, hook: &TaskId, until: Timestamp) -> Result<(), Error> {
     conn.prepare_cached(
-        "UPDATE inbox SET held_until = NULL WHERE told = 0 AND seq IN (SELECT notice_seq FROM deliveries INDEXED BY deliveries_hook \
+        "UPDATE inbox SET held_until = NULL WHERE told = 0 AND held_until = ?2 AND seq IN (SELECT notice_seq FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state <> 'delivered')",
     )?
-    .execute([hook.as_str()])?;
+    .execute(params![hook.as_str(), until.as_millis()])?;
     Ok(())
 }
 
@@ -280,6 +286,16 @@ pub(super) fn woken(conn: &Connection, hook: &TaskId, acknowledges: bool) -> Res
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'delivered' AND (?2 OR inboxed = 2))",
     )?
     .execute(params![hook.as_str(), acknowledges])?;
+    Ok(())
+}
+
+/// Nobody asks for the end of a task any more: a wake that waited for that is due.
+pub(super) fn go_on(conn: &Connection, task: &TaskId, now: Timestamp) -> Result<(), Error> {
+    conn.prepare_cached(
+        "UPDATE deliveries INDEXED BY deliveries_notice SET next_at = ?2 WHERE state = 'pending' AND held_until IS NULL AND reason = ?3 \
+         AND next_at > ?2 AND notice_seq = (SELECT ended_seq FROM tasks WHERE id = ?1)",
+    )?
+    .execute(params![task.as_str(), now.as_millis(), TAKEN])?;
     Ok(())
 }
 

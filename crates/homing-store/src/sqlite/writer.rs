@@ -12,7 +12,6 @@
 //! every operation is answered with the error.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -24,6 +23,7 @@ use super::place::Place;
 use super::recent::Recent;
 use super::reserve::Reserve;
 use super::room::Room;
+use crate::census::{Meters, Work};
 use crate::store::{Error, Events, Op};
 
 /// So many operations share a commit at most, so that the first of them does not wait for ever.
@@ -94,7 +94,7 @@ pub(super) struct Handle {
     // they come in. A bounded channel would have to block an async caller or to refuse an exit that was already recorded. The one of
     // std, because its receiver blocks a plain thread without a runtime.
     messages: Sender<Message>,
-    commits: Arc<AtomicU64>,
+    meters: Arc<Meters>,
 }
 
 impl Handle {
@@ -139,7 +139,12 @@ impl Handle {
 
     /// Commits so far.
     pub(super) fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+        self.meters.commits.read()
+    }
+
+    /// What was done so far.
+    pub(super) fn work(&self) -> Work {
+        self.meters.read()
     }
 }
 
@@ -154,14 +159,14 @@ pub(super) fn spawn(
     readers: Vec<JoinHandle<()>>,
 ) -> Result<Handle, Error> {
     let (messages, inbox) = mpsc::channel();
-    let commits = Arc::new(AtomicU64::new(0));
+    let meters = Arc::new(Meters::default());
     let writer = Writer {
         conn,
         place,
         reserve,
         room,
         recent,
-        commits: Arc::clone(&commits),
+        meters: Arc::clone(&meters),
         durability: Durability::Full,
         suspect: false,
         untidy: 0,
@@ -170,7 +175,7 @@ pub(super) fn spawn(
         .name("homing-write".into())
         .spawn(move || writer.serve(inbox, readers))
         .map_err(|error| Error::Io(format!("the writer's thread could not be started: {error}")))?;
-    Ok(Handle { messages, commits })
+    Ok(Handle { messages, meters })
 }
 
 struct Writer {
@@ -179,7 +184,7 @@ struct Writer {
     reserve: Reserve,
     room: Room,
     recent: Arc<Recent>,
-    commits: Arc<AtomicU64>,
+    meters: Arc<Meters>,
     /// What `PRAGMA synchronous` says now.
     durability: Durability,
     /// An input/output error happened and was not made good.
@@ -257,10 +262,16 @@ impl Writer {
 
     /// One transaction; after an error nothing of it is left.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
+        let began = monotonic();
         let fate = self.commit(jobs, durability);
         match &fate {
-            Ok(()) => self.reserve.refill(),
+            Ok(()) => {
+                self.meters.batch.observe(jobs.len() as u64);
+                self.meters.time.observe(monotonic().saturating_sub(began));
+                self.reserve.refill();
+            }
             Err(error) => {
+                self.meters.failures.add();
                 if !self.conn.is_autocommit()
                     && let Err(error) = self.conn.execute_batch("ROLLBACK")
                 {
@@ -293,7 +304,7 @@ impl Writer {
         let news = self.news()?;
         self.execute("COMMIT")?;
         self.recent.show(news);
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.meters.commits.add();
         self.untidy = self.untidy.saturating_add(1);
         Ok(())
     }
@@ -348,6 +359,12 @@ impl Writer {
             self.suspect |= matches!(Error::from(error), Error::Io(_));
         }
     }
+}
+
+/// Microseconds of a clock that nobody sets.
+fn monotonic() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000).unwrap_or_default()
 }
 
 struct Batch {

@@ -16,6 +16,8 @@ use crate::home::Home;
 enum Step {
     Submit { n: u64, key: Option<u8>, refuse: bool },
     Start { n: u64, attempt: u32 },
+    Pause { n: u64, attempt: u32 },
+    Resume { n: u64, attempt: u32 },
     Stop { n: u64 },
     Finish { n: u64, attempt: u32, verdict: usize, bytes: u64 },
     Forget { n: u64 },
@@ -29,6 +31,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (n(), proptest::option::of(0..2_u8), any::<bool>()).prop_map(|(n, key, refuse)| Step::Submit { n, key, refuse }),
         4 => (n(), attempt()).prop_map(|(n, attempt)| Step::Start { n, attempt }),
+        3 => (n(), attempt()).prop_map(|(n, attempt)| Step::Pause { n, attempt }),
+        3 => (n(), attempt()).prop_map(|(n, attempt)| Step::Resume { n, attempt }),
         2 => n().prop_map(|n| Step::Stop { n }),
         5 => (n(), attempt(), 0..6_usize, 0..100_u64)
             .prop_map(|(n, attempt, verdict, bytes)| Step::Finish { n, attempt, verdict, bytes }),
@@ -137,6 +141,18 @@ async fn play(steps: Vec<Step>) {
                 let applied =
                     store.started(attempt.clone(), Started { pid: 5, at: at(millis) }).await.unwrap();
                 let expected = model.step(&attempt, Transition::Started, |task| task.started = true);
+                model.agree(&applied, expected);
+            }
+            Step::Pause { n, attempt: number } => {
+                let attempt = Attempt { task: id(n), number };
+                let applied = store.paused(attempt.clone(), at(millis)).await.unwrap();
+                let expected = model.step(&attempt, Transition::Paused, |_| {});
+                model.agree(&applied, expected);
+            }
+            Step::Resume { n, attempt: number } => {
+                let attempt = Attempt { task: id(n), number };
+                let applied = store.resumed(attempt.clone(), at(millis)).await.unwrap();
+                let expected = model.step(&attempt, Transition::Resumed, |_| {});
                 model.agree(&applied, expected);
             }
             Step::Stop { n } => {

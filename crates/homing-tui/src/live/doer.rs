@@ -50,3 +50,22 @@ pub(super) async fn blocking<T: Send + 'static>(
 pub(super) fn first_line(told: &[u8]) -> String {
     String::from_utf8_lossy(told).lines().next().unwrap_or_default().to_owned()
 }
+
+/// The last thing that a command said, without the advice below it.
+pub(super) fn last_words(told: &[u8]) -> String {
+    let told = String::from_utf8_lossy(told);
+    told.lines().rfind(|line| !line.is_empty() && !line.starts_with(' ')).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_command_said_the_last_counts_and_advice_does_not() {
+        let told = b"homing: attached to t-b; ctrl-\\ detaches\nhoming: detached from t-b, which goes on\n  next: more\n";
+        assert_eq!(last_words(told), "homing: detached from t-b, which goes on");
+        assert_eq!(last_words(b""), "");
+        assert_eq!(first_line(told), "homing: attached to t-b; ctrl-\\ detaches");
+    }
+}

@@ -32,38 +32,123 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Tells of every task, for ever.
 pub(super) async fn feed(client: Client, out: Out) {
-    let mut cursor = BEGINNING;
-    while let Ok(()) = follow(&client, &out, &mut cursor).await {
+    let mut feed = Feed { client, out, cursor: BEGINNING, unasked: BTreeSet::new() };
+    while let Ok(()) = feed.follow().await {
         sleep(AGAIN).await;
     }
 }
 
-/// Until the stream cannot go on by itself.
-async fn follow(client: &Client, out: &Out, cursor: &mut u64) -> Result<(), Over> {
-    let query = EventQuery { after: *cursor, owner: None, kinds: Vec::new() };
-    let mut stream = client.follow_events(query);
-    let mut standing = stream.standing();
-    loop {
-        let first = tokio::select! {
-            record = stream.next() => record,
-            Ok(()) = standing.changed() => {
-                let link = match *standing.borrow_and_update() {
-                    // How it is comes with what is told next, or it was all told before.
-                    true if *cursor == BEGINNING => Link::Connecting,
-                    true => Link::Live,
-                    false => Link::Lost("reconnecting".to_owned()),
-                };
-                out.now(Message::Link(link)).await?;
-                continue;
+struct Feed {
+    client: Client,
+    out: Out,
+    cursor: u64,
+    /// Tasks that changed and of which nobody could be asked yet. Their events do not come again: what is forgotten here stays wrong until the next one.
+    unasked: BTreeSet<String>,
+}
+
+impl Feed {
+    /// Until the stream cannot go on by itself.
+    async fn follow(&mut self) -> Result<(), Over> {
+        let query = EventQuery { after: self.cursor, owner: None, kinds: Vec::new() };
+        let mut stream = self.client.follow_events(query);
+        let mut standing = stream.standing();
+        loop {
+            let first = tokio::select! {
+                record = stream.next() => record,
+                Ok(()) = standing.changed() => {
+                    let link = match *standing.borrow_and_update() {
+                        // How it is comes with what is told next, or it was all told before.
+                        true if self.cursor == BEGINNING => Link::Connecting,
+                        true => Link::Live,
+                        false => Link::Lost("reconnecting".to_owned()),
+                    };
+                    self.out.now(Message::Link(link)).await?;
+                    continue;
+                }
+                () = sleep(AGAIN), if !self.unasked.is_empty() => {
+                    self.ask().await?;
+                    continue;
+                }
+            };
+            let mut records = Vec::new();
+            match first {
+                Ok(record) => records.push(record),
+                Err(error) => return self.out.now(Message::Link(Link::Lost(why(error)))).await,
             }
-        };
-        let mut records = Vec::new();
-        match first {
-            Ok(record) => records.push(record),
-            Err(error) => return out.now(Message::Link(Link::Lost(why(error)))).await,
+            drain(&mut stream, &mut records).await;
+            self.take_in(records).await?;
         }
-        drain(&mut stream, &mut records).await;
-        take_in(client, out, cursor, records).await?;
+    }
+
+    async fn take_in(&mut self, records: Vec<Record>) -> Result<(), Over> {
+        let mut touched = BTreeSet::new();
+        for record in records {
+            match &record {
+                Record::Event { seq, .. } => {
+                    self.cursor = *seq;
+                    // One that this release does not know may still be about a task; the next event of that task brings it.
+                    let Ok(Some(event)) = record.event() else { continue };
+                    let Event { kind, task_id: Some(id), .. } = event else { continue };
+                    touched.insert(id.to_string());
+                    if !matches!(kind, EventKind::DeliveryDelivered | EventKind::DeliveryDead) {
+                        self.unasked.insert(id.to_string());
+                    }
+                }
+                Record::Reset { seq, .. } => match record.reset() {
+                    Ok(reset) => {
+                        self.cursor = *seq;
+                        self.unasked.clear();
+                        let tasks = reset.map(|reset| reset.tasks.items).unwrap_or_default();
+                        self.out.now(Message::Rows(rows(&tasks))).await?;
+                        self.out.now(Message::Link(Link::Live)).await?;
+                        touched.extend(tasks.iter().map(|task| task.id.to_string()));
+                    }
+                    // Of a later release: what it says of its tasks is asked for one by one as they change.
+                    Err(error) => {
+                        self.cursor = *seq;
+                        self.out.say(why(error)).await?;
+                    }
+                },
+            }
+        }
+        self.ask().await?;
+        self.out.send(News::Changed(touched.into_iter().collect())).await
+    }
+
+    /// How the tasks that changed are now. Those that could not be asked for are asked for again.
+    async fn ask(&mut self) -> Result<(), Over> {
+        match self.ask_each().await? {
+            Ok(()) => Ok(()),
+            Err(error) => self.out.say(why(error)).await,
+        }
+    }
+
+    async fn ask_each(&mut self) -> Result<Result<(), Error>, Over> {
+        if self.unasked.len() > ONE_BY_ONE {
+            let query = ListQuery { limit: Some(PAGE), ..ListQuery::default() };
+            match self.client.list(&query).await {
+                Ok(page) => {
+                    for task in page.items.iter().filter(|task| self.unasked.remove(task.id.as_str())) {
+                        self.out.now(Message::Row(Box::new(Row::from(task)))).await?;
+                    }
+                }
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        while let Some(id) = self.unasked.first().cloned() {
+            let message = match self.client.task(&id).await {
+                Ok(task) if task.kind == Kind::Hook => None,
+                Ok(task) if task.forgotten => Some(Message::Gone(id.clone())),
+                Ok(task) => Some(Message::Row(Box::new(Row::from(&task)))),
+                Err(error) if error.code() == Some(Code::UnknownTask) => Some(Message::Gone(id.clone())),
+                Err(error) => return Ok(Err(error)),
+            };
+            self.unasked.remove(&id);
+            if let Some(message) = message {
+                self.out.now(message).await?;
+            }
+        }
+        Ok(Ok(()))
     }
 }
 
@@ -78,62 +163,6 @@ async fn drain(stream: &mut EventStream, records: &mut Vec<Record>) {
     }
 }
 
-async fn take_in(client: &Client, out: &Out, cursor: &mut u64, records: Vec<Record>) -> Result<(), Over> {
-    let (mut changed, mut touched) = (BTreeSet::new(), BTreeSet::new());
-    for record in records {
-        match &record {
-            Record::Event { seq, .. } => {
-                *cursor = *seq;
-                // One that this release does not know may still be about a task; the next event of that task brings it.
-                let Ok(Some(event)) = record.event() else { continue };
-                let Event { kind, task_id: Some(id), .. } = event else { continue };
-                touched.insert(id.to_string());
-                if !matches!(kind, EventKind::DeliveryDelivered | EventKind::DeliveryDead) {
-                    changed.insert(id.to_string());
-                }
-            }
-            Record::Reset { seq, .. } => {
-                *cursor = *seq;
-                changed.clear();
-                if let Ok(Some(reset)) = record.reset() {
-                    out.now(Message::Rows(rows(&reset.tasks.items))).await?;
-                    out.now(Message::Link(Link::Live)).await?;
-                    touched.extend(reset.tasks.items.iter().map(|task| task.id.to_string()));
-                }
-            }
-        }
-    }
-    if let Err(error) = ask(client, out, changed).await? {
-        out.say(why(error)).await?;
-    }
-    out.send(News::Changed(touched.into_iter().collect())).await
-}
-
-/// How the tasks that changed are now.
-async fn ask(client: &Client, out: &Out, mut changed: BTreeSet<String>) -> Result<Result<(), Error>, Over> {
-    if changed.len() > ONE_BY_ONE {
-        let query = ListQuery { limit: Some(PAGE), ..ListQuery::default() };
-        match client.list(&query).await {
-            Ok(page) => {
-                for task in page.items.iter().filter(|task| changed.remove(task.id.as_str())) {
-                    out.now(Message::Row(Box::new(Row::from(task)))).await?;
-                }
-            }
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    for id in changed {
-        match client.task(&id).await {
-            Ok(task) if task.kind == Kind::Hook => {}
-            Ok(task) if task.forgotten => out.now(Message::Gone(id)).await?,
-            Ok(task) => out.now(Message::Row(Box::new(Row::from(&task)))).await?,
-            Err(error) if error.code() == Some(Code::UnknownTask) => out.now(Message::Gone(id)).await?,
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    Ok(Ok(()))
-}
-
 fn rows(tasks: &[Task]) -> Vec<Row> {
     tasks.iter().filter(|task| !task.forgotten).map(Row::from).collect()
 }
@@ -142,4 +171,50 @@ fn rows(tasks: &[Task]) -> Vec<Row> {
 pub(super) fn why(error: Error) -> String {
     let problem = error.into_problem();
     format!("{} ({})", problem.detail, problem.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use homing_client::fake::{Fake, Reply, sample_task};
+    use homing_model::Problem;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_could_not_be_asked_for_is_asked_for_again() {
+        let home = tempfile::tempdir().unwrap();
+        let mut task = sample_task("running");
+        let id = task["id"].as_str().unwrap().to_owned();
+        task["name"] = "wanted".into();
+        let event = serde_json::json!({ "seq": 1, "type": "task.started", "at": "2026-01-01T00:00:00Z", "task_id": id,
+            "owner": "user", "data": {} });
+        let told = format!("event: task.started\nid: 1\ndata: {event}\n\n");
+        let (streams, asked) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let _fake = Fake::serve(home.path(), move |request| {
+            if request.is("GET", "/v1/events") {
+                return match streams.fetch_add(1, Ordering::Relaxed) {
+                    0 => Reply::stream([told.clone()]),
+                    _ => Reply::silence(),
+                };
+            }
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => Reply::problem(&Problem::new(Code::Internal, "not now")),
+                _ => Reply::json(200, task.to_string()),
+            }
+        });
+        let (out, mut news) = Out::channel();
+        let feeding = tokio::spawn(feed(Client::new(home.path(), "u"), out));
+        let mut said = false;
+        let row = loop {
+            match news.recv().await.unwrap() {
+                News::Now(Message::Row(row)) => break row,
+                News::Now(Message::Say(text)) => said |= text.contains("not now"),
+                _ => {}
+            }
+        };
+        assert_eq!((row.id.as_str(), row.name.as_deref(), said), (id.as_str(), Some("wanted"), true));
+        feeding.abort();
+    }
 }

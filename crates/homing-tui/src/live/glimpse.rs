@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::news::{News, Out, Over};
+use super::news::{News, Out, Over, spawn};
 use crate::message::Message;
 use crate::output::last_line;
 use crate::panel::Glimpse;
@@ -84,7 +84,7 @@ impl Glimpses {
                     self.out.clone(),
                 );
                 // It ends with the output, or is aborted when the task is out of sight.
-                let worker = tokio::spawn(look);
+                let worker = spawn("the reader of last lines", &self.out, look);
                 self.looking.insert(one.task.clone(), Look { worker, changed });
             }
         }
@@ -118,7 +118,9 @@ async fn look(client: Client, task: String, changed: Arc<Notify>, live: Arc<Atom
         };
         let first = next.is_none();
         next = Some(seen.end);
-        between = pause(between, asked.elapsed(), live.load(Ordering::Relaxed));
+        if !first {
+            between = pause(between, asked.elapsed(), live.load(Ordering::Relaxed));
+        }
         // What comes in a flood is drawn with the next thing that is not.
         let urgent = first || seen.complete || between <= 4 * SHORT;
         if !seen.line.is_empty() && tell(&out, &task, seen.line, urgent).await.is_err() {
@@ -127,7 +129,10 @@ async fn look(client: Client, task: String, changed: Arc<Notify>, live: Arc<Atom
         if seen.complete {
             return;
         }
-        sleep(between).await;
+        // What a task prints first may come at once; one that has nothing to wait for is asked again after a pause.
+        if !first {
+            sleep(between).await;
+        }
     }
 }
 

@@ -1,7 +1,10 @@
 //! What workers tell the loop.
 
+use std::future::Future;
+
 use homing_model::TaskDetail;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::message::Message;
 
@@ -16,6 +19,8 @@ pub(super) enum News {
     Changed(Vec<String>),
     /// More about a task.
     Detail(Box<TaskDetail>),
+    /// This worker panicked: what it told of would stand still from now on.
+    Broken(&'static str),
 }
 
 /// The way to the loop. Full means that the loop has enough to do: a worker waits.
@@ -43,5 +48,52 @@ impl Out {
     /// Words for whoever looks.
     pub(super) async fn say(&self, text: String) -> Result<(), Over> {
         self.now(Message::Say(text)).await
+    }
+}
+
+/// Starts a worker that tells by `out`. One that panics says so: without it the panel would go on, and show what is no longer so.
+pub(super) fn spawn(
+    what: &'static str,
+    out: &Out,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    let alarm = Alarm { what, out: out.clone() };
+    tokio::spawn(async move {
+        let _alarm = alarm;
+        work.await;
+    })
+}
+
+/// Rings where it is dropped by a panic. One that ends, or is aborted, is dropped in peace.
+struct Alarm {
+    what: &'static str,
+    out: Out,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (out, what) = (self.out.clone(), self.what);
+            // Beside: the way may be full just now.
+            drop(tokio::spawn(async move { out.send(News::Broken(what)).await }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_panics_says_so_and_one_that_ends_or_is_aborted_does_not() {
+        let (out, mut news) = Out::channel();
+        spawn("a worker that ends", &out, async {}).await.unwrap();
+        let endless = spawn("a worker that is aborted", &out, std::future::pending());
+        endless.abort();
+        let _ = endless.await;
+        let _ = spawn("a worker that panics", &out, async { panic!("of a test") }).await;
+        assert!(matches!(news.recv().await, Some(News::Broken("a worker that panics"))));
+        drop(out);
+        assert!(news.recv().await.is_none(), "nothing else was said");
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 const LEAST: Duration = Duration::from_millis(33);
 
 /// However long one takes.
-const MOST: Duration = Duration::from_millis(50);
+const MOST: Duration = Duration::from_millis(40);
 
 /// What is not urgent waits so long for something that is.
 const SOON: Duration = Duration::from_millis(250);
@@ -74,6 +74,12 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_printed_waits_for_both_pauses_on_its_way_and_is_shown_well_within_a_tenth_of_a_second() {
+        let worst = super::super::reader::LONGER + MOST;
+        assert!(worst <= Duration::from_millis(75), "{worst:?} are left out of 100 ms for all the work");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn nothing_is_drawn_when_nothing_changed_and_much_is_drawn_together() {

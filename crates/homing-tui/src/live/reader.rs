@@ -2,6 +2,9 @@
 //!
 //! It begins with the end of what is there. A question stands at the daemon until there is more; after an answer there is a pause, in which a task that prints all the time
 //! prints what the next answer brings together. Of one that prints more than can be read, the end is shown, and how much was left out.
+//!
+//! What is printed after a silence meets a question that stands, and is shown with the next drawing. What is printed just after something else waits for a pause here and for
+//! one of the drawing ([`pace`](super::pace)), which together stay well below the tenth of a second within which it has to be shown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +12,7 @@ use std::time::Duration;
 use homing_client::{Chunk, Client, Error, OutputQuery, Source, Span};
 use homing_model::Code;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::feed::why;
 use super::news::{News, Out, Over};
@@ -21,8 +24,20 @@ const TAIL: u64 = 256 * 1024;
 /// The most that is read at once then.
 const STRETCH: u64 = 64 * 1024;
 
-/// Between an answer and the next question.
-const PAUSE: Duration = Duration::from_millis(30);
+/// Between an answer that had to be waited for and the next question.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// The same while a task prints all the time: nobody reads faster, and each answer costs a drawing.
+pub(super) const LONGER: Duration = Duration::from_millis(35);
+
+/// How long to rest after an answer that took so long. After the first one, which nobody was made to wait for, not at all: what comes next may come at once.
+fn rest(first: bool, waited: Duration) -> Duration {
+    match (first, waited >= LONGER) {
+        (true, _) => Duration::ZERO,
+        (false, true) => PAUSE,
+        (false, false) => LONGER,
+    }
+}
 
 /// How long a question stands.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -48,6 +63,7 @@ async fn follow(client: &Client, task: &str, changed: &Notify, out: &Out) -> Res
     out.now(Message::OutputBegins { task: task.to_owned() }).await?;
     let mut next = None;
     loop {
+        let asked = Instant::now();
         let chunk = tokio::select! {
             chunk = stretch(client, task, next) => chunk,
             () = changed.notified(), if next.is_some() => continue,
@@ -60,6 +76,7 @@ async fn follow(client: &Client, task: &str, changed: &Notify, out: &Out) -> Res
             }
             Err(error) => return Ok(Err(error)),
         };
+        let rest = rest(next.is_none(), asked.elapsed());
         let missing = chunk.offset.saturating_sub(next.unwrap_or(0));
         next = Some(chunk.end);
         let complete = chunk.complete;
@@ -72,7 +89,7 @@ async fn follow(client: &Client, task: &str, changed: &Notify, out: &Out) -> Res
         if complete {
             return Ok(Ok(()));
         }
-        sleep(PAUSE).await;
+        sleep(rest).await;
     }
 }
 
@@ -159,6 +176,14 @@ mod tests {
             .iter()
             .map(|piece| (piece.gap, piece.stream, std::str::from_utf8(&piece.bytes).unwrap()))
             .collect()
+    }
+
+    #[test]
+    fn a_question_follows_the_first_answer_at_once_and_the_others_after_a_pause() {
+        let millis = Duration::from_millis;
+        assert_eq!(rest(true, millis(1)), Duration::ZERO);
+        assert_eq!(rest(false, millis(1)), LONGER, "a flood, or one that has nothing to wait for");
+        assert_eq!(rest(false, millis(500)), PAUSE, "after a silence");
     }
 
     #[test]

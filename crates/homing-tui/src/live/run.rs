@@ -15,7 +15,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 use super::glimpse::Glimpses;
 use super::input::Input;
-use super::news::{News, Out};
+use super::news::{News, Out, spawn};
 use super::pace::Pace;
 use super::screen::Screen;
 use super::{doer, feed, reader};
@@ -51,18 +51,59 @@ impl fmt::Debug for Setup {
     }
 }
 
+/// Why a panel ended that nobody left.
+#[derive(Debug)]
+pub enum Error {
+    /// The terminal cannot be used.
+    Terminal(io::Error),
+    /// A part of the panel panicked, which is a mistake in it. What was shown would no longer have been so.
+    Broken(&'static str),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Terminal(error) => write!(f, "the terminal cannot be used: {error}"),
+            Self::Broken(what) => write!(f, "{what} of the panel failed"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Terminal(error) => Some(error),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Terminal(error)
+    }
+}
+
 /// Runs a panel on the terminal of this process until somebody leaves it, or the terminal is gone.
 ///
 /// # Errors
-/// If the terminal cannot be used.
-pub async fn run(setup: Setup) -> io::Result<()> {
+/// If the terminal cannot be used, or a part of the panel panicked.
+pub async fn run(setup: Setup) -> Result<(), Error> {
+    fed_by(setup, feed::feed).await
+}
+
+/// The same, with the tasks told of by this.
+async fn fed_by<F: Future<Output = ()> + Send + 'static>(
+    setup: Setup,
+    feed: impl FnOnce(Client, Out) -> F,
+) -> Result<(), Error> {
     let (out, news) = Out::channel();
     let mut panel = Panel::new(setup.options.clone());
     panel.update(Message::Now((setup.clock)()));
     panel.set_filter(&setup.filter);
     let looker = setup.client.nameless();
     // Ends with the loop: what it sends goes nowhere then.
-    let feeding = Worker(tokio::spawn(feed::feed(looker.clone(), out.clone())));
+    let feeding = Worker(spawn("the reader of events", &out, feed(looker.clone(), out.clone())));
     let mut live = Live {
         glimpses: Glimpses::new(looker.clone(), out.clone()),
         looker,
@@ -111,9 +152,12 @@ enum Next {
 }
 
 impl Live {
-    async fn turn(&mut self, mut news: mpsc::Receiver<News>, mut screen: Screen) -> io::Result<()> {
+    async fn turn(&mut self, mut news: mpsc::Receiver<News>, mut screen: Screen) -> Result<(), Error> {
+        // Whatever can be caught ends it in order; keys make no signals here.
         let mut ended = signal(SignalKind::terminate())?;
         let mut hung_up = signal(SignalKind::hangup())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        let mut quit = signal(SignalKind::quit())?;
         let mut input = Some(Input::open());
         loop {
             let now = Instant::now();
@@ -130,6 +174,8 @@ impl Live {
                 biased;
                 _ = ended.recv() => return Ok(()),
                 _ = hung_up.recv() => return Ok(()),
+                _ = interrupted.recv() => return Ok(()),
+                _ = quit.recv() => return Ok(()),
                 event = input_now => match event {
                     Some(Ok(event)) => self.event(event),
                     // The terminal is gone.
@@ -140,9 +186,9 @@ impl Live {
                     Vec::new()
                 }
                 Some(one) = news.recv() => {
-                    self.take_in(one);
+                    self.take_in(one)?;
                     while let Ok(one) = news.try_recv() {
-                        self.take_in(one);
+                        self.take_in(one)?;
                     }
                     Vec::new()
                 }
@@ -169,8 +215,9 @@ impl Live {
         })
     }
 
-    fn take_in(&mut self, news: News) {
+    fn take_in(&mut self, news: News) -> Result<(), Error> {
         match news {
+            News::Broken(what) => return Err(Error::Broken(what)),
             News::Now(message) => {
                 self.pace.now();
                 self.panel.update(message);
@@ -188,6 +235,7 @@ impl Live {
                 }
             }
         }
+        Ok(())
     }
 
     fn changed(&mut self, tasks: &[String]) {
@@ -225,7 +273,7 @@ impl Live {
             self.reading = self.wanted.output.clone().map(|task| {
                 let changed = Arc::new(Notify::new());
                 let read = reader::read(self.looker.clone(), task, Arc::clone(&changed), self.out.clone());
-                (Worker(tokio::spawn(read)), changed)
+                (Worker(spawn("the reader of output", &self.out, read)), changed)
             });
         }
         if before.detail != self.wanted.detail {
@@ -244,7 +292,7 @@ impl Live {
         };
         let (client, out) = (self.looker.clone(), self.out.clone());
         // A question that is not answered yet is asked anew: its answer might be older than what made us ask.
-        self.describing = Some(Worker(tokio::spawn(async move {
+        self.describing = Some(Worker(spawn("the reader of details", &self.out, async move {
             let _ = match client.detail(&task).await {
                 Ok(detail) => out.send(News::Detail(Box::new(detail))).await,
                 Err(error) => out.say(feed::why(error)).await,
@@ -273,10 +321,10 @@ impl Live {
             Effect::Stop(task) => {
                 let by = self.setup.options.owner.clone();
                 // Neither is ended with the loop: what was asked for is done.
-                drop(tokio::spawn(doer::stop(client, task, by, out)));
+                drop(spawn("what stops tasks", &self.out, doer::stop(client, task, by, out)));
             }
             Effect::Acknowledge { task, owner } => {
-                drop(tokio::spawn(doer::acknowledge(client, task, owner, out)));
+                drop(spawn("what acknowledges", &self.out, doer::acknowledge(client, task, owner, out)));
             }
             Effect::Attach(_) => {
                 if let Some(command) = (self.setup.commands)(&effect) {
@@ -285,7 +333,7 @@ impl Live {
             }
             Effect::Pause(_) | Effect::Resume(_) | Effect::Rerun(_) => {
                 if let Some(command) = (self.setup.commands)(&effect) {
-                    drop(tokio::spawn(doer::command(command, out)));
+                    drop(spawn("what runs commands", &self.out, doer::command(command, out)));
                 }
             }
         }
@@ -310,9 +358,83 @@ impl Live {
         self.pace.now();
         self.panel.update(Message::Now((self.setup.clock)()));
         self.panel.update(Message::Say(match ended {
-            Ok(output) => doer::first_line(&output.stderr),
+            Ok(output) => doer::last_words(&output.stderr),
             Err(error) => format!("it could not be started: {error}"),
         }));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read as _;
+
+    use homing_client::fake::{Fake, Reply};
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+
+    use super::*;
+
+    #[tokio::test]
+    #[ignore = "is what the test below runs on a terminal of its own"]
+    async fn has_a_feeder_that_panics() {
+        let home = tempfile::tempdir().unwrap();
+        let _fake = Fake::serve(home.path(), |_| Reply::silence());
+        let setup = Setup {
+            client: Client::new(home.path(), "u"),
+            options: Options::default(),
+            filter: String::new(),
+            clock: Box::new(Timestamp::default),
+            describe: |_, _| Vec::new(),
+            commands: Box::new(|_| None),
+        };
+        let broken = async |_: Client, out: Out| {
+            // Once something was drawn: what was shown would stand still from then on.
+            let _ = out.say("these were shown".to_owned()).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            panic!("these words");
+        };
+        let ended = fed_by(setup, broken).await;
+        eprintln!("ended: {}", ended.unwrap_err());
+    }
+
+    #[test]
+    fn a_feeder_that_panics_ends_the_panel_which_says_so_on_a_terminal_that_is_as_it_was() {
+        let seat = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&seat).and_then(|()| unlockpt(&seat)).unwrap();
+        let name = ptsname(&seat, Vec::new()).unwrap().into_string().unwrap();
+        let terminal = File::options().read(true).write(true).open(name).unwrap();
+        tcsetwinsize(&seat, Winsize { ws_col: 80, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let modes = || {
+            let modes = tcgetattr(&terminal).unwrap();
+            (modes.local_modes, modes.input_modes, modes.output_modes)
+        };
+        let before = modes();
+        let given = || Stdio::from(terminal.try_clone().unwrap());
+        let mut child = Command::new("setsid")
+            .args(["--ctty", "--wait"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "live::run::tests::has_a_feeder_that_panics", "--ignored", "--nocapture"])
+            .stdin(given())
+            .stdout(given())
+            .stderr(given())
+            .spawn()
+            .unwrap();
+        let (mut seat, mut seen) = (File::from(seat), Vec::new());
+        while !String::from_utf8_lossy(&seen).contains("test result") {
+            let mut piece = [0; 4096];
+            let count = seat.read(&mut piece).unwrap();
+            seen.extend_from_slice(&piece[..count]);
+        }
+        let _ = child.wait();
+        assert_eq!(modes(), before);
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        let (_, ours) = seen.split_once("\x1b[?1049h").unwrap();
+        let (drawn, after) = ours.split_once("\x1b[?1049l").unwrap();
+        assert!(drawn.contains("these were shown"), "{seen:?}");
+        assert!(after.contains("these words"), "what the panic said stays: {seen:?}");
+        assert!(after.contains("ended: the reader of events of the panel failed"), "{seen:?}");
+        assert!(!after.contains("\x1b[?1049"), "nothing is drawn afterwards: {seen:?}");
     }
 }

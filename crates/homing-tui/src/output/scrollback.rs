@@ -47,6 +47,11 @@ impl Line {
         self.spans.iter().map(|span| span.text.len() + 64).sum::<usize>() + 64
     }
 
+    /// How wide it is.
+    pub(crate) const fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// Without its styles.
     pub(crate) fn text(&self) -> String {
         self.spans.iter().map(|span| span.text.as_str()).collect()

@@ -28,7 +28,7 @@ pub(crate) const HELP: &[Help] = &[
     ("x", "stop", |can| can.stop),
     ("p", "pause, or let go on", |can| can.pause),
     ("r", "run again", |can| can.rerun),
-    ("t", "attach the terminal", |can| can.attach),
+    ("t", "attach the terminal; ctrl-\\ leaves it", |can| can.attach),
     ("a", "acknowledge: take it out of the inbox", |can| can.acknowledge),
     ("c", "copy the id", |can| can.copy),
     ("?", "this help", |_| true),
@@ -221,7 +221,7 @@ fn act(panel: &mut Panel, key: char) -> Vec<Effect> {
     let (task, status, owner) = (row.id.clone(), row.status, row.owner.clone());
     let called = crate::glyph::fit(row.name.as_ref().unwrap_or(&row.command), 40);
     let live = !status.is_terminal();
-    let has_terminal = row.accepts_input;
+    let has_terminal = row.has_terminal;
     let refuse = |panel: &mut Panel, text: &str| {
         panel.say(text);
         Vec::new()
@@ -235,7 +235,10 @@ fn act(panel: &mut Panel, key: char) -> Vec<Effect> {
         'p' if can.pause && status == Status::Paused => vec![Effect::Resume(task)],
         'p' if can.pause && live => vec![Effect::Pause(task)],
         'p' if can.pause => refuse(panel, "it has ended"),
-        'r' if can.rerun => vec![Effect::Rerun(task)],
+        'r' if can.rerun => {
+            let text = format!("Run {called} again ({task})?");
+            ask(panel, text, Effect::Rerun(task))
+        }
         't' if can.attach && live && has_terminal => vec![Effect::Attach(task)],
         't' if can.attach && live => refuse(panel, "it has no terminal: `run --pty` gives one"),
         't' if can.attach => refuse(panel, "it has ended"),

@@ -69,6 +69,8 @@ pub(crate) struct Roster {
     chosen: Option<String>,
     /// Whether somebody moved the focus.
     pinned: bool,
+    /// When the order changes by itself: what has just ended is no longer recent then.
+    turns_at: Option<Timestamp>,
     /// The first place that is drawn.
     pub(crate) top: usize,
     pub(crate) filter: String,
@@ -115,6 +117,13 @@ impl Roster {
         }
     }
 
+    /// It is this late. Nothing is ordered anew before something in the order depends on it.
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        if self.turns_at.is_some_and(|at| now >= at) {
+            self.arrange(now);
+        }
+    }
+
     /// Orders and filters anew, and finds the focus again.
     pub(crate) fn arrange(&mut self, now: Timestamp) {
         let key = |row: &Row| (!row.is_recent(now), std::cmp::Reverse(row.created_at.as_millis()));
@@ -134,6 +143,8 @@ impl Roster {
             self.status.shows(row.status) && row.matches(&words)
         });
         self.shown = order;
+        let left = self.rows.iter().filter_map(|row| row.recent_for(now)).min();
+        self.turns_at = left.map(|left| now.plus_millis(i64::try_from(left).unwrap_or(i64::MAX)));
         let found = self.chosen.as_ref().filter(|_| self.pinned);
         let found = found.and_then(|id| self.shown.iter().position(|place| self.rows[*place].id == *id));
         let cursor = if self.pinned { found.unwrap_or(self.cursor) } else { 0 };
@@ -222,7 +233,7 @@ impl Roster {
 
     /// When the order changes by itself.
     pub(crate) fn next_change(&self, now: Timestamp) -> Option<u64> {
-        self.rows.iter().filter_map(|row| row.recent_for(now)).min()
+        self.turns_at.map(|at| at.millis_since(now))
     }
 
     pub(crate) fn tally(&self) -> Tally {

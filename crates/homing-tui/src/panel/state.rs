@@ -133,7 +133,8 @@ impl Panel {
         let lines = crate::view::detail_lines(&self.detail, width).len();
         self.detail_pager.settle(lines, height, 0, width);
         if let Some(Overlay::Help(top)) = &mut self.overlay {
-            *top = (*top).min(super::keys::HELP.len().saturating_sub(1));
+            let lines = crate::view::help_lines(&self.options, usize::from(self.areas.whole.width));
+            *top = (*top).min(lines.len().saturating_sub(1));
         }
     }
 

@@ -70,7 +70,7 @@ impl Panel {
         if self.said.as_ref().is_some_and(|(_, at)| now.millis_since(*at) >= SAID) {
             self.said = None;
         }
-        self.roster.arrange(now);
+        self.roster.tick(now);
     }
 
     fn paste(&mut self, text: &str) {

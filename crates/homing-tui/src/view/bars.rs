@@ -8,24 +8,33 @@ use crate::panel::{Focus, Panel, Purpose, Shown};
 use crate::snapshot::Link;
 use crate::theme::Tone;
 
+/// How much there is of what, and what is left out; in short words where there is little room.
+fn title(panel: &Panel, name: &str, long: bool) -> String {
+    let dot = panel.options.theme.pick(" · ", " | ");
+    let (tally, roster) = (panel.roster.tally(), &panel.roster);
+    let words = if long { ["running", "queued", "ended"] } else { ["run", "wait", "end"] };
+    let mut parts = vec![format!("{} {}", tally.running, words[0])];
+    if tally.queued > 0 {
+        parts.push(format!("{} {}", tally.queued, words[1]));
+    }
+    parts.push(format!("{} {}", tally.ended, words[2]));
+    if roster.status != Shown::All {
+        let only = if long { "only " } else { "" };
+        parts.push(format!("{only}{}", roster.status.word()));
+    }
+    if !roster.filter.is_empty() {
+        let what = if long { "filter " } else { "" };
+        parts.push(format!("{what}`{}`: {}", roster.filter, roster.len()));
+    }
+    let parts = parts.join(dot);
+    if name.is_empty() { format!(" {parts}") } else { format!("{name}{dot}{parts}") }
+}
+
 /// How much there is of what, what is left out, and whether that is how it is.
 pub(super) fn header(panel: &Panel, buffer: &mut Buffer) {
     let (area, theme) = (panel.areas.header, panel.options.theme);
     if area.is_empty() {
         return;
-    }
-    let dot = theme.pick(" · ", " | ");
-    let tally = panel.roster.tally();
-    let mut parts = vec![format!("{} running", tally.running)];
-    if tally.queued > 0 {
-        parts.push(format!("{} queued", tally.queued));
-    }
-    parts.push(format!("{} ended", tally.ended));
-    if panel.roster.status != Shown::All {
-        parts.push(format!("only {}", panel.roster.status.word()));
-    }
-    if !panel.roster.filter.is_empty() {
-        parts.push(format!("filter `{}`: {}", panel.roster.filter, panel.roster.len()));
     }
     let link = match &panel.link {
         Link::Connecting => format!("{} connecting", theme.pick("◌", "-")),
@@ -35,7 +44,10 @@ pub(super) fn header(panel: &Panel, buffer: &mut Buffer) {
     let width = usize::from(area.width);
     let link = fit(&link, width.saturating_sub(2));
     let room = width.saturating_sub(columns(&link) + 2);
-    let text = fit(&format!(" homing{dot}{}", parts.join(dot)), room);
+    let ways = [(" homing", true), ("", true), ("", false)].map(|(name, long)| title(panel, name, long));
+    let text =
+        ways.iter().find(|text| columns(text) <= room).or_else(|| ways.last()).map_or("", String::as_str);
+    let text = fit(text, room);
     put(buffer, area, area.x, area.y, &text, theme.style(Tone::Strong));
     let at = width.saturating_sub(columns(&link) + 1);
     let tone = match &panel.link {
@@ -75,6 +87,10 @@ pub(super) fn footer(panel: &Panel, buffer: &mut Buffer) {
 fn hints(panel: &Panel) -> String {
     let can = panel.options.abilities;
     let list = panel.focus == Focus::List;
+    // Only what would be done is offered.
+    let chosen = panel.roster.chosen();
+    let live = chosen.is_some_and(|row| !row.status.is_terminal());
+    let has_terminal = chosen.is_some_and(|row| row.has_terminal);
     let all = [
         ("? help", true),
         ("q quit", panel.options.may_quit && !panel.zoomed),
@@ -85,12 +101,12 @@ fn hints(panel: &Panel) -> String {
         ("F follow", !list),
         ("d details", true),
         ("Tab other", !panel.zoomed),
-        ("x stop", can.stop),
-        ("p pause", can.pause),
-        ("r rerun", can.rerun),
-        ("t attach", can.attach),
-        ("a ack", can.acknowledge),
-        ("c copy id", can.copy),
+        ("t attach", can.attach && live && has_terminal),
+        ("x stop", can.stop && live),
+        ("p pause", can.pause && live),
+        ("r rerun", can.rerun && chosen.is_some()),
+        ("a ack", can.acknowledge && chosen.is_some()),
+        ("c copy id", can.copy && chosen.is_some()),
     ];
     let (mut text, width) = (String::new(), usize::from(panel.areas.footer.width));
     for (hint, _) in all.into_iter().filter(|(_, there)| *there) {

@@ -9,5 +9,6 @@ mod widget;
 
 pub(crate) use age::next_age;
 pub(crate) use list::shows_last_lines;
+pub(crate) use overlay::help_lines;
 pub(crate) use pane::{GUTTER, detail_lines};
 pub use widget::View;

@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::pane::folded;
 use super::widget::{put, tint};
 use crate::glyph::{columns, pad};
-use crate::panel::{HELP, Overlay, Panel};
+use crate::panel::{HELP, Options, Overlay, Panel};
 use crate::theme::Tone;
 
 /// Columns of the keys.
@@ -23,17 +23,30 @@ pub(super) fn draw(panel: &Panel, buffer: &mut Buffer) {
             draw_box(panel, &lines, 0, Tone::Strong, buffer);
         }
         Some(Overlay::Help(top)) => {
-            let narrow = panel.areas.whole.width < 50;
-            let known = HELP.iter().filter(|(_, _, there)| there(&panel.options.abilities));
-            let lines: Vec<String> =
-                known
-                    .map(|(keys, what, _)| {
-                        if narrow { format!("{keys}: {what}") } else { format!("{}{what}", pad(keys, KEYS)) }
-                    })
-                    .collect();
+            let lines = help_lines(&panel.options, usize::from(panel.areas.whole.width));
             draw_box(panel, &lines, *top, Tone::Plain, buffer);
         }
     }
+}
+
+/// The keys and what they do. Where there is little room for two columns, each goes on in the next line, further in: nothing is cut.
+pub(crate) fn help_lines(options: &Options, width: usize) -> Vec<String> {
+    let spelt = |keys: &str| match options.theme.symbols {
+        true => keys.to_owned(),
+        false => keys.replace("↑ ↓", "Up Down").replace("← →", "Left Right"),
+    };
+    let known = HELP.iter().filter(|(_, _, there)| there(&options.abilities));
+    let known: Vec<(String, &str)> = known.map(|(keys, what, _)| (spelt(keys), *what)).collect();
+    let roomy = known.iter().all(|(_, what)| KEYS + columns(what) + 2 <= width);
+    let explained = |(keys, what): &(String, &str)| {
+        if roomy {
+            return vec![format!("{}{what}", pad(keys, KEYS))];
+        }
+        let lines = folded(&format!("{keys}: {what}"), width.saturating_sub(4).max(1));
+        let indented = |(index, line): (usize, String)| if index == 0 { line } else { format!("  {line}") };
+        lines.into_iter().enumerate().map(indented).collect()
+    };
+    known.iter().flat_map(explained).collect()
 }
 
 /// Lines in the middle, with a blank edge where there is room.

@@ -35,9 +35,10 @@ fn title(panel: &Panel, buffer: &mut Buffer) {
         return;
     }
     let mut parts = Vec::new();
+    let mut called = None;
     if let Some(row) = panel.roster.chosen() {
         let what = if panel.pane == Pane::Output { "output" } else { "details" };
-        parts.push(format!("{what} of {}", fit(&row.title(), 60)));
+        called = Some((format!("{what} of "), row.title()));
         if panel.pane == Pane::Output {
             let pager = &panel.output_pager;
             if pager.following && !row.status.is_terminal() {
@@ -54,7 +55,16 @@ fn title(panel: &Panel, buffer: &mut Buffer) {
     if !panel.search.is_empty() && panel.pane == Pane::Output {
         parts.push(format!("searching `{}`", panel.search));
     }
-    let text = format!(" {} ", parts.join(theme.pick(" · ", " | ")));
+    // How it stands is in sight whatever the task is called.
+    let dot = theme.pick(" · ", " | ");
+    let rest = parts.join(dot);
+    let text = match called {
+        Some((what, title)) => {
+            let room = usize::from(area.width).saturating_sub(columns(&rest) + columns(&what) + 5);
+            format!(" {what}{}{dot}{rest} ", fit(&title, room.clamp(8, 60)))
+        }
+        None => format!(" {rest} "),
+    };
     let tone = if panel.focus == Focus::Pane { Tone::Focus } else { Tone::Bar };
     put(buffer, area, area.x, area.y, &text, theme.style(Tone::Plain));
     tint(buffer, area, theme.style(tone));
@@ -108,6 +118,18 @@ fn one(panel: &Panel, line: &Line, area: Rect, needle: &[char], buffer: &mut Buf
             break;
         }
     }
+    // What is out of sight is marked: `→` brings it.
+    let (left, width) = (panel.output_pager.left, usize::from(text.width));
+    if line.columns() > left + width && width > 1 {
+        let last = Rect { x: text.right() - 1, width: 1, ..text };
+        put(buffer, last, last.x, last.y, theme.pick("›", ">"), theme.style(Tone::Found));
+    }
+    if left > 0 && line.columns() > 0 && width > 2 {
+        put(buffer, text, text.x, text.y, theme.pick("‹", "<"), theme.style(Tone::Found));
+    }
+    if needle.is_empty() {
+        return;
+    }
     for (from, to) in found(&line.text(), needle) {
         let from = from.saturating_sub(panel.output_pager.left).min(usize::from(text.width));
         let to = to.saturating_sub(panel.output_pager.left).min(usize::from(text.width));
@@ -140,9 +162,6 @@ fn skipped(text: &str, skip: &mut usize) -> String {
 
 /// Columns from and to which a text is found.
 fn found(text: &str, needle: &[char]) -> Vec<(usize, usize)> {
-    if needle.is_empty() {
-        return Vec::new();
-    }
     let (mut letters, mut ends) = (Vec::new(), Vec::new());
     let mut column = 0;
     for c in text.chars() {
@@ -214,7 +233,6 @@ mod tests {
         let needle: Vec<char> = "ab".chars().collect();
         assert_eq!(found("日AB ab", &needle), [(2, 4), (5, 7)]);
         assert_eq!(found("nothing", &needle), []);
-        assert_eq!(found("x", &[]), []);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The widget.
 
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{StatefulWidget, Widget};
@@ -20,8 +20,8 @@ impl StatefulWidget for View {
         panel.place(area);
         // Nothing of what was there before shows through.
         for y in area.y..area.bottom() {
-            for x in area.x..area.right() {
-                buffer[(x, y)].reset();
+            for cell in cells(buffer, area.x, y, area.width) {
+                cell.reset();
             }
         }
         if area.is_empty() {
@@ -32,6 +32,15 @@ impl StatefulWidget for View {
         pane::draw(panel, buffer);
         bars::footer(panel, buffer);
         overlay::draw(panel, buffer);
+        if !panel.options.theme.symbols {
+            for y in area.y..area.bottom() {
+                for cell in
+                    cells(buffer, area.x, y, area.width).iter_mut().filter(|cell| cell.symbol() == "…")
+                {
+                    cell.set_char('~');
+                }
+            }
+        }
     }
 }
 
@@ -46,7 +55,24 @@ pub(super) fn put(buffer: &mut Buffer, area: Rect, x: u16, y: u16, text: &str, s
     if y < area.y || y >= area.bottom() || x < area.x || x >= area.right() {
         return x;
     }
-    buffer.set_stringn(x, y, text, usize::from(area.right() - x), style).0
+    let room = area.right() - x;
+    if !text.is_ascii() {
+        return buffer.set_stringn(x, y, text, usize::from(room), style).0;
+    }
+    // Most of what is drawn: each letter is one cell, and nothing has to be looked up.
+    for (cell, letter) in cells(buffer, x, y, room).iter_mut().zip(text.bytes()) {
+        cell.set_char(char::from(letter)).set_style(style);
+    }
+    x.saturating_add(u16::try_from(text.len()).unwrap_or(u16::MAX).min(room))
+}
+
+/// The cells of a line from a place on, which must be in the buffer.
+fn cells(buffer: &mut Buffer, x: u16, y: u16, width: u16) -> &mut [Cell] {
+    if width == 0 {
+        return &mut [];
+    }
+    let from = buffer.index_of(x, y);
+    buffer.content.get_mut(from..from + usize::from(width)).unwrap_or_default()
 }
 
 /// Gives a whole line a style.

@@ -142,7 +142,8 @@ fn an_ended_task_is_not_stopped_or_attached_to() {
         assert!(press(&mut panel, KeyCode::Char(key)).is_empty());
         assert!(text(&mut panel, 80, 24).contains("it has ended"), "{key}");
     }
-    assert_eq!(press(&mut panel, KeyCode::Char('r')), [Effect::Rerun("t-ffffffffff".to_owned())]);
+    assert!(press(&mut panel, KeyCode::Char('r')).is_empty(), "a slip of the finger runs nothing");
+    assert_eq!(press(&mut panel, KeyCode::Char('y')), [Effect::Rerun("t-ffffffffff".to_owned())]);
 }
 
 #[test]
@@ -316,4 +317,67 @@ fn nothing_changes_by_itself_where_no_age_is_shown() {
     assert_eq!(panel.next_change(), Some(30_000), "90 s are 1m until they are 2m");
     let _ = draw(&mut panel, 40, 24);
     assert_eq!(panel.next_change(), None);
+}
+
+#[test]
+fn only_what_would_be_done_is_offered() {
+    let mut panel = empty(dark());
+    let hints = |panel: &mut Panel| lines(&draw(panel, 200, 24)).pop().unwrap();
+    assert!(!hints(&mut panel).contains("stop"), "there is nothing to stop");
+    let mut task = row("t-bbbbbbbbbb", "cat", Status::Running, 5);
+    task.accepts_input = true;
+    panel.update(Message::Rows(vec![task.clone()]));
+    let shown = hints(&mut panel);
+    assert!(shown.contains("x stop") && !shown.contains("t attach"), "an open input is no terminal: {shown}");
+    assert!(press(&mut panel, KeyCode::Char('t')).is_empty());
+    assert!(text(&mut panel, 80, 24).contains("it has no terminal"));
+    task.has_terminal = true;
+    panel.update(Message::Row(Box::new(task.clone())));
+    panel.update(Message::Now(at(-60)));
+    assert!(hints(&mut panel).contains("t attach"));
+    assert_eq!(press(&mut panel, KeyCode::Char('t')), [Effect::Attach("t-bbbbbbbbbb".to_owned())]);
+    task.status = Status::Succeeded;
+    panel.update(Message::Row(Box::new(task)));
+    let shown = hints(&mut panel);
+    assert!(!shown.contains("t attach") && !shown.contains("x stop") && shown.contains("r rerun"), "{shown}");
+}
+
+#[test]
+fn a_line_that_goes_on_out_of_sight_says_so_and_can_be_brought_into_it() {
+    let mut panel = empty(dark());
+    panel.update(Message::Rows(vec![row("t-bbbbbbbbbb", "long", Status::Running, 5)]));
+    panel.update(Message::OutputBegins { task: "t-bbbbbbbbbb".to_owned() });
+    let long: String = (0..30).map(|number| format!("{number:03} ")).collect();
+    let pieces = vec![Piece { bytes: format!("{long}fin\nshort\n").into_bytes(), ..Piece::default() }];
+    panel.update(Message::Output { task: "t-bbbbbbbbbb".to_owned(), pieces });
+    let line = |panel: &mut Panel, part: &str| {
+        let shown = lines(&draw(panel, 40, 24));
+        shown.into_iter().find(|line| line.contains(part)).unwrap_or_default()
+    };
+    assert!(line(&mut panel, "000").ends_with('›'));
+    assert!(!line(&mut panel, "short").contains('›'));
+    press(&mut panel, KeyCode::Right);
+    let moved = line(&mut panel, "004");
+    assert!(moved.contains('‹') && moved.ends_with('›'), "{moved}");
+    for _ in 0..30 {
+        press(&mut panel, KeyCode::Right);
+    }
+    let last = line(&mut panel, "fin");
+    assert!(last.contains('‹') && last.trim_end().ends_with("fin"), "{last}");
+}
+
+#[test]
+fn without_symbols_nothing_of_the_panel_s_own_is_beyond_ascii() {
+    let mut panel = empty(Theme { symbols: false, ..dark() });
+    let mut long = row("t-bbbbbbbbbb", &"a long command ".repeat(20), Status::Running, 5);
+    (long.last_line, long.waiting_for_input) = ("words ".repeat(40), true);
+    panel.update(Message::Rows(vec![long, row("t-cccccccccc", "x", Status::Failed, 9)]));
+    panel.update(Message::OutputBegins { task: "t-bbbbbbbbbb".to_owned() });
+    let pieces = vec![Piece { gap: 9, bytes: b"wide ".repeat(90), stream: Stream::Stderr }];
+    panel.update(Message::Output { task: "t-bbbbbbbbbb".to_owned(), pieces });
+    for (width, height) in [(20, 5), (40, 12), (80, 24), (200, 60)] {
+        let shown = text(&mut panel, width, height);
+        assert!(shown.is_ascii(), "{width}x{height}: {shown}");
+    }
+    assert!(text(&mut panel, 80, 24).contains('~'), "what was cut says so");
 }

@@ -133,3 +133,28 @@ fn without_colours_and_symbols_it_looks_as_it_did() {
         check(&format!("plain-{width}x{height}"), &mut busy(plain), width, height);
     }
 }
+
+#[test]
+fn at_forty_columns_neither_the_title_nor_the_help_is_cut() {
+    let mut panel = busy(Theme::default());
+    let title = lines(&draw(&mut panel, 40, 12))[0].clone();
+    assert!(title.contains("queued") || title.contains("wait"), "{title}");
+    assert!(title.contains("end") && title.contains("live") && !title.contains('…'), "{title}");
+    for (width, height) in [(40, 24), (40, 8), (20, 5)] {
+        let mut panel = busy(Theme::default());
+        let _ = draw(&mut panel, width, height);
+        types(&mut panel, "?");
+        let mut seen = String::new();
+        for _ in 0..60 {
+            let screen = lines(&draw(&mut panel, width, height)).join("\n");
+            assert!(!screen.contains('…') || width < 40, "{screen}");
+            seen.push_str(&screen);
+            press(&mut panel, KeyCode::Down);
+        }
+        let words: String = seen.split_whitespace().collect::<Vec<_>>().join(" ");
+        for last in ["tasks run on", "take it out", "of the inbox"] {
+            let found = last.split(' ').all(|word| words.contains(word));
+            assert!(found, "{width}x{height}: {last} is nowhere in {seen}");
+        }
+    }
+}

@@ -57,7 +57,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut server = row("t-cccccccccc", "python -m http.server", Status::Running, 7_200);
     server.last_line = "127.0.0.1 - - \"GET / HTTP/1.1\" 200".to_owned();
     let mut shell = row("t-dddddddddd", "read -p 'Sure? ' answer", Status::Running, 30);
-    (shell.waiting_for_input, shell.accepts_input) = (true, true);
+    (shell.waiting_for_input, shell.accepts_input, shell.has_terminal) = (true, true, true);
     let mut failed = row("t-eeeeeeeeee", "make check", Status::Failed, 200);
     failed.sentence = "failed, exit 2".to_owned();
     failed.last_line = "make: *** [check] Error 1".to_owned();

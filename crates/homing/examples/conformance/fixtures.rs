@@ -93,7 +93,8 @@ impl Fixtures {
         let mut arguments = object(arguments);
         arguments.insert("notify_on_complete".to_owned(), true.into());
         arguments.insert("wait_ms".to_owned(), 60_000.into());
-        self.handler.call_tool(CallToolRequestParams::new("run").with_arguments(arguments), context).await
+        let call = CallToolRequestParams::new("run").with_arguments(arguments);
+        Box::pin(self.handler.call_tool(call, context)).await
     }
 
     async fn progress(&self, context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {

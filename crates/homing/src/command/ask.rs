@@ -4,18 +4,19 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use clap::Args;
-use clap_complete::ArgValueCompleter;
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use homing_client::{Client, Mode, Submitted};
 use homing_model::agent::LONGEST_PROMPT;
 use homing_model::sanitize::{Colour, Sanitizer};
 use homing_model::{Kind, Spec, Task, TaskId, environment};
 
 use super::run::{conclude, submit};
+use crate::asking::{announced, meanwhile};
 use crate::circumstances::Circumstances;
 use crate::context::Context;
 use crate::failure::{Failure, heard, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
-use crate::{completion, exit_code, stranger, symbol, wording};
+use crate::{completion, exit_code, stranger, symbol, vocabulary, wording};
 
 /// Between two looks at what the agent is at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,11 +40,11 @@ Examples:
 
 Exit codes with --wait or --follow: 0 answered, the agent's own code or 1 where it reported an error,
 128+n for a signal, 121 lost, 122 stopped, 123 still running, 124 timed out, 125 homing failed,
-126/127 could not be started. Without them: 0 submitted, 125 homing failed."
+126/127 could not be started. Without them: 0 submitted, 1 failed, 2 usage, 69 no daemon."
 )]
 pub(crate) struct Options {
     /// Which agent
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(vocabulary::agents))]
     agent: Option<String>,
     /// Go on with the session of this task, which an agent answered
     #[arg(long = "continue", value_name = "ID", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
@@ -64,6 +65,7 @@ pub(crate) struct Options {
 /// Submits, and stays only if asked to.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let spec = options.spec(context)?;
+    let spec = if options.wait || options.follow { announced(spec) } else { spec };
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
         let interrupts = foreground::interrupts()?;
@@ -90,11 +92,14 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let attend = async {
             tokio::join!(foreground.attend(), stranger::tell(&spec, &submitted, &client, context)).0
         };
-        let attended = tokio::select! {
-            attended = attend => attended?,
-            error = narrate(&client, &id, context), if options.follow => return Err(error),
+        let ends = async {
+            let attended = tokio::select! {
+                attended = attend => attended?,
+                error = narrate(&client, &id, context), if options.follow => return Err(error),
+            };
+            answer(attended, &client, context).await
         };
-        answer(attended, &client, context).await
+        meanwhile(&client, &spec, &id, Box::pin(ends)).await
     })
 }
 
@@ -127,17 +132,25 @@ impl Options {
 /// The words that were typed, or what is piped in.
 fn prompt(words: &[String]) -> Result<String, Failure> {
     let advice = "homing ask 'WHAT TO DO', or homing ask - < FILE";
-    match words {
-        [] => Err(Failure::usage("nothing was asked", advice)),
+    let text = match words {
+        [] => return Err(Failure::usage("nothing was asked", advice)),
         [dash] if dash == "-" => {
             let mut text = Vec::new();
             let limit = LONGEST_PROMPT as u64 + 1;
             let read = std::io::stdin().lock().take(limit).read_to_end(&mut text);
             read.map_err(|error| Failure::usage(format!("stdin cannot be read: {error}"), advice))?;
-            Ok(String::from_utf8_lossy(&text).into_owned())
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if text.trim().is_empty() {
+                return Err(Failure::usage("nothing was asked: stdin was empty", advice));
+            }
+            text
         }
-        words => Ok(words.join(" ")),
+        words => words.join(" "),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("nothing was asked: the prompt is empty", advice));
     }
+    Ok(text)
 }
 
 fn told(submitted: &Submitted, context: &Context) -> Result<u8, Failure> {
@@ -238,7 +251,7 @@ mod tests {
     #[test]
     fn nothing_asked_and_odd_names_are_refused() {
         assert_eq!(spec(&[]).unwrap_err(), "nothing was asked");
-        assert!(spec(&[" "]).unwrap_err().contains("prompt"));
+        assert_eq!(spec(&[" "]).unwrap_err(), "nothing was asked: the prompt is empty");
         assert!(spec(&["--agent", "a b", "x"]).unwrap_err().starts_with("`--agent`"));
         let session = spec(&["--env-from", "CLAUDECODE", "x"]).unwrap_err();
         assert!(session.starts_with("CLAUDECODE belongs to this session"), "{session}");

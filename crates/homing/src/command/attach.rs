@@ -4,20 +4,23 @@ mod detach;
 mod terminal;
 mod viewing;
 
+use std::os::fd::BorrowedFd;
+
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_client::Client;
-use homing_model::attach::TerminalSize;
+use homing_model::shell::quote;
 use homing_model::{Code, Problem};
-use rustix::termios::{isatty, tcgetwinsize};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::isatty;
 
-use self::detach::Detach;
+pub(crate) use self::detach::Detach;
 use self::viewing::{Left, Viewing};
-use crate::console::Console;
+use super::run::told;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::keys::{self, Key};
-use crate::{completion, exit_code, symbol, wording};
+use crate::{completion, exit_code, size, symbol, wording};
 
 /// The usual keys to detach.
 pub(crate) const DETACH_KEYS: &str = "ctrl-\\";
@@ -52,6 +55,13 @@ pub(crate) struct DetachKeys {
     keys: Vec<Key>,
 }
 
+impl DetachKeys {
+    /// Looks for them.
+    pub(crate) fn looked_for(&self) -> Detach {
+        Detach::new(self.keys.clone())
+    }
+}
+
 /// Reads the keys that detach.
 pub(crate) fn detach_keys(text: &str) -> Result<DetachKeys, String> {
     Ok(DetachKeys { text: text.to_owned(), keys: keys::parse(text)? })
@@ -60,7 +70,7 @@ pub(crate) fn detach_keys(text: &str) -> Result<DetachKeys, String> {
 /// Attaches.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client();
-    context.block_on(attach(&client, &options.id, &options.detach_keys, &context.console))
+    context.block_on(attach(&client, &options.id, &options.detach_keys, context))
 }
 
 /// Takes this terminal over, shows the task's, and gives it back; the code is what a command would return. For whoever has a terminal and
@@ -69,42 +79,54 @@ pub(crate) async fn attach(
     client: &Client,
     reference: &str,
     detach: &DetachKeys,
-    console: &Console,
+    context: &Context,
 ) -> Result<u8, Failure> {
+    let console = &context.console;
     let (stdin, stdout) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     if !isatty(stdin) || !isatty(stdout) {
-        return Err(Problem::new(Code::NotATerminal, "stdin and stdout must be a terminal to attach").into());
+        let mut problem = Problem::new(Code::NotATerminal, "stdin and stdout must be a terminal to attach");
+        problem.advice = problem.advice.replace(" ID", &format!(" {}", quote(reference)));
+        return Err(problem.into());
     }
     // Names may come to mean another task; the id does not.
     let task = client.task(reference).await?;
     let id = task.id.to_string();
-    let size = tcgetwinsize(stdout).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    let size = size.map(|size| TerminalSize { cols: size.ws_col.min(1000), rows: size.ws_row.min(500) });
     // A refusal comes before anything is done to the terminal.
+    let size = size::of(stdout);
     let first = client.attach(&id, size).await?;
     console.note(&format!("homing: attached to {id}; {} detaches", detach.text));
-    let mut viewing = Viewing::begin(client, &id, Detach::new(detach.keys.clone()))?;
+    let mut viewing = Viewing::begin(client, &id, size, detach.looked_for())?;
     let left = viewing.attend(first).await;
     let uncertain = viewing.uncertain;
     drop(viewing);
+    // A terminal that takes nothing may be why somebody leaves: nobody waits for it.
+    let note = |text: &str| takes_more(rustix::stdio::stderr()) && console.noted(text);
     if uncertain > 0 {
-        console
-            .note(&format!("homing: {uncertain} bytes that were typed may not have been read by the task"));
+        note(&format!("homing: {uncertain} bytes that were typed may not have been read by the task"));
     }
     match left? {
         Left::Detached => {
-            console.note(&format!(
+            note(&format!(
                 "homing: detached from {id}, which goes on\n  next: `homing attach {id}` comes back"
             ));
             Ok(exit_code::DONE)
         }
         Left::Ended(task) => {
-            console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
+            let read = note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
+            if read && task.owner == context.owner() {
+                told(client, &task).await;
+            }
             Ok(exit_code::of_task(&task))
         }
         Left::Signalled(number) => {
-            console.note(&format!("homing: detached from {id} by signal {number}; it goes on"));
+            note(&format!("homing: detached from {id} by signal {number}; it goes on"));
             Ok(u8::try_from(number.saturating_add(128)).unwrap_or(exit_code::FAILED))
         }
     }
+}
+
+/// Whether something can be written without waiting.
+fn takes_more(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }

@@ -1,16 +1,20 @@
 //! `homing config`: the configuration in force, where each value comes from, and whether the file is sound.
 
+mod explanation;
+
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCandidates;
 use homing_engine::Config;
-use homing_model::Problem;
+use homing_engine::config::manual;
 use homing_model::api::{ConfigurationInfo, ConfigurationSource};
+use homing_model::{Code, Problem};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{columns, configuration, entry, exit_code, home};
+use crate::{columns, configuration, entry, exit_code, home, vocabulary};
 
 /// How long a daemon is waited for that may not be there.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,25 +25,70 @@ const LAST_GOOD: &str = "config.last-good.toml";
 #[derive(Debug, Args)]
 #[command(
     after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG
-configuration folder. A running daemon is asked what is in force; none is ever started. If the file
-has changed since the daemon read it, or is broken, that is said on stderr.
+configuration folder. A running daemon is asked what is in force; none is ever started. A changed
+file takes effect by itself, a moment after it was written; a broken one changes nothing, and that
+is said on stderr, in the status and by doctor.
 
 [notify] says what notices may do, whatever a task asks for: kinds of targets (allow, forbid), and which
 ends are told at most (on). [wake] per_hour says how often an agent's session is woken by its hooks.
 
 Examples:
   homing config                      what is in force, and where each value comes from
-  homing config --check              0 if the file is sound
-  $EDITOR \"$(homing config --path)\"
-  homing daemon restart              takes a changed file over; tasks run on"
+  homing config check                0 if the file is sound
+  homing config default              every key with its meaning, as a commented file
+  homing config explain log.level
+  $EDITOR \"$(homing config path)\""
 )]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
-    /// Only say whether the file is sound
-    #[arg(long, conflicts_with = "path")]
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Only say whether the file is sound, as `config check`
+    #[arg(long, conflicts_with_all = ["path", "default"])]
     check: bool,
-    /// Only print where it is
-    #[arg(long)]
+    /// Only print where it is, as `config path`
+    #[arg(long, conflicts_with = "default")]
     path: bool,
+    /// Print every key with its meaning and default, as `config default`
+    #[arg(long)]
+    default: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum What {
+    /// Say whether the file is sound
+    #[command(after_help = "Exit codes: 0 it is, or there is none; 1 it is not.
+
+Example:
+  homing config check && homing config reload")]
+    Check,
+    /// Print where the file is
+    #[command(after_help = "Example:
+  $EDITOR \"$(homing config path)\"")]
+    Path,
+    /// Print every key with its meaning and default, as a commented file
+    #[command(after_help = "As a file it changes nothing: take the mark away from the lines that you change.
+
+Example:
+  homing config default > \"$(homing config path)\"")]
+    Default,
+    /// Explain one key, or all of a section
+    #[command(after_help = "Examples:
+  homing config explain retention.age
+  homing config explain retention")]
+    Explain {
+        /// SECTION.KEY, or SECTION
+        #[arg(value_name = "KEY", add = ArgValueCandidates::new(vocabulary::keys))]
+        key: String,
+    },
+    /// Have the daemon read the file now, and say what is wrong with it
+    #[command(after_help = "It does so by itself whenever the file changes; this waits until it is done.
+
+Exit codes: 0 the file is in force; 1 it is broken and the last good one is, or no daemon runs.
+
+Example:
+  homing config reload")]
+    Reload,
 }
 
 /// What is in force, or would be.
@@ -53,17 +102,16 @@ struct InForce {
 /// Prints it; 1 if the file is broken.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let path = home::configuration(context.home_flag.as_deref(), &context.surroundings)?;
-    let shown = path.display().to_string();
-    if options.path {
-        if context.json {
-            context.console.json(&serde_json::json!({ "path": shown }))?;
-        } else {
-            context.console.line(&shown)?;
-        }
-        return Ok(exit_code::DONE);
-    }
-    if options.check {
-        return check(&path, context);
+    match &options.what {
+        Some(What::Path) => return show_path(&path, context),
+        Some(What::Check) => return check(&path, context),
+        Some(What::Default) => return default(context),
+        Some(What::Explain { key }) => return explanation::run(key, &path, context),
+        Some(What::Reload) => return reload(context),
+        None if options.path => return show_path(&path, context),
+        None if options.check => return check(&path, context),
+        None if options.default => return default(context),
+        None => {}
     }
     let file = entry::configuration(&path);
     let told = ask(context)?;
@@ -93,9 +141,58 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             .map(|(key, in_force, file)| format!("{key} is {in_force} in force and {file} in the file"))
             .collect();
         context.console.note(&format!(
-            "homing: the file has changed since the daemon read it: {}\n  next: `homing daemon restart` takes it over; tasks run on",
+            "homing: the file has changed since the daemon read it: {}\n  next: `homing config reload` takes it over",
             keys.join(", ")
         ));
+    }
+    Ok(exit_code::DONE)
+}
+
+fn show_path(path: &Path, context: &Context) -> Result<u8, Failure> {
+    let shown = path.display().to_string();
+    if context.json {
+        context.console.json(&serde_json::json!({ "path": shown }))?;
+    } else {
+        context.console.line(&shown)?;
+    }
+    Ok(exit_code::DONE)
+}
+
+fn default(context: &Context) -> Result<u8, Failure> {
+    let text = manual::default_file();
+    if context.json {
+        let answer = serde_json::json!({ "default": text, "values": Config::default() });
+        context.console.json(&answer)?;
+    } else {
+        context.console.data(text.as_bytes())?;
+    }
+    Ok(exit_code::DONE)
+}
+
+fn reload(context: &Context) -> Result<u8, Failure> {
+    let client = context.quiet_client();
+    let answer = context.block_on(async { Ok(client.reload_configuration().await) })?;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(error) if error.is_nobody_there() => {
+            let mut problem =
+                Problem::new(Code::DaemonUnreachable, "no daemon runs that could read the configuration");
+            problem.advice = "The next one reads it when it starts: `homing daemon start`.".to_owned();
+            return Err(problem.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if context.json {
+        context.console.json(&answer)?;
+    } else {
+        // Whether it was read just now or a moment before, by itself, is in the JSON and makes no difference to a reader.
+        let path = homing_model::sanitize::line(&answer.path);
+        let said = if Path::new(&answer.path).exists() {
+            format!("{path} is in force")
+        } else {
+            format!("{path} is not there, which is fine: the defaults are in force")
+        };
+        context.console.line(&said)?;
     }
     Ok(exit_code::DONE)
 }

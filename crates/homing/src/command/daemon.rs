@@ -1,5 +1,10 @@
 //! `homing daemon`: the process that serves a home.
 
+pub(crate) mod install;
+mod renewal;
+mod service;
+pub(crate) mod unit;
+
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -27,7 +32,8 @@ Examples:
   homing daemon status               0 if it runs, 1 if not; never starts one
   homing daemon restart              after an upgrade; tasks run on
   homing daemon stop                 until the next command needs it
-  homing daemon run                  in the foreground, for service managers"
+  homing daemon run                  in the foreground, for whoever wants to look at it
+  homing daemon install              as a service of the user, by systemd"
 )]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -47,30 +53,53 @@ Example:
   homing daemon stop && homing daemon status")]
     Stop,
     /// Stop and start it; tasks run on
-    #[command(after_help = "Example:
-  homing daemon restart              after an upgrade, or to read config.toml anew")]
+    #[command(
+        after_help = "The next one is this program, whichever the last one was. A changed config.toml needs no restart.
+
+Example:
+  homing daemon restart              after an upgrade"
+    )]
     Restart,
     /// Say whether it runs, without starting it
     #[command(after_help = "Exit codes: 0 it runs, 1 it does not.
 
 Example:
-  homing daemon status --json | jq .daemon.pid")]
+  homing daemon status --json | jq .running")]
     Status,
     /// Serve in the foreground
-    #[command(after_help = "Example:
-  homing daemon run                  as the ExecStart of a service")]
-    Run,
+    #[command(
+        after_help = "It serves until Ctrl-C, which is a stop on purpose. With --service it watches over a daemon in the
+background instead, which its keeper restarts at once when it dies: for service managers, which then
+restart nothing but this watch. It ends well when the daemon is stopped, and stops it when it is told to end.
+
+HOMING_LOG says what is logged: a level, or levels by module, such as info,homing_store=debug.
+
+Examples:
+  homing daemon run
+  homing daemon run --service        as the ExecStart of a service; `daemon install` writes one"
+    )]
+    Run(Run),
+    /// Install it as a service of the user
+    Install(install::Options),
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct Run {
+    /// Watch over a daemon in the background, for a service manager
+    #[arg(long)]
+    service: bool,
 }
 
 /// Does one of them.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     match options.what {
-        What::Run => {
+        What::Install(options) => return install::run(options, context),
+        What::Run(Run { service: false }) => {
             let served = entry::run_daemon_in_foreground(&context.home)?;
             let well = served == std::process::ExitCode::SUCCESS;
             return Ok(if well { exit_code::DONE } else { exit_code::FAILED });
         }
-        What::Start | What::Stop | What::Restart | What::Status => {}
+        What::Run(_) | What::Start | What::Stop | What::Restart | What::Status => {}
     }
     let client = context.quiet_client();
     context.block_on(async {
@@ -85,14 +114,10 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 };
                 say(context, &serde_json::json!({ "running": false, "was_running": was }), text)
             }
-            What::Restart => {
-                // Before the stop: from here it could not be started again.
-                refuse_inside_task(context)?;
-                leave(&client, context).await?;
-                start(context).await
-            }
+            What::Restart => renewal::run(context).await,
             What::Status => look(context).await,
-            What::Run => Ok(exit_code::DONE),
+            What::Run(_) => service::run(context).await,
+            What::Install(_) => Ok(exit_code::DONE),
         }
     })
 }
@@ -107,14 +132,37 @@ fn refuse_inside_task(context: &Context) -> Result<(), Failure> {
 
 async fn start(context: &Context) -> Result<u8, Failure> {
     refuse_inside_task(context)?;
-    let running = ask(context).await?.is_some();
+    let running = ask(context).await?;
+    let how = if running.is_some() { "already runs" } else { "started" };
+    let answer = match running {
+        Some(answer) => answer,
+        None => begin(context).await?,
+    };
+    if context.json {
+        context.console.json(&running_now(&answer))?;
+    } else {
+        context.console.line(&format!("{how}, pid {}", answer.daemon.pid))?;
+    }
+    tell_of_broken_configuration(context);
+    Ok(exit_code::DONE)
+}
+
+/// Its status, with the word that it runs: so whoever asks looks at one field, whatever the answer.
+fn running_now(answer: &StatusAnswer) -> serde_json::Value {
+    let mut value = serde_json::to_value(answer).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("running".to_owned(), true.into());
+    }
+    value
+}
+
+/// Has one started, and waits until it answers.
+async fn begin(context: &Context) -> Result<StatusAnswer, Failure> {
     let deadline = Instant::now() + PATIENCE;
-    let answer = loop {
-        if !running {
-            autostart::start(&context.home, context.console).await?;
-        }
+    loop {
+        autostart::start(&context.home, context.console).await?;
         if let Some(answer) = ask(context).await? {
-            break answer;
+            return Ok(answer);
         }
         // The last daemon no longer answers, and the keeper has not heard yet that it leaves: it is asked again.
         if Instant::now() >= deadline {
@@ -122,15 +170,7 @@ async fn start(context: &Context) -> Result<u8, Failure> {
             return Err(Problem::new(Code::DaemonUnreachable, detail).into());
         }
         sleep(Duration::from_millis(10)).await;
-    };
-    if context.json {
-        context.console.json(&answer)?;
-    } else {
-        let how = if running { "already runs" } else { "started" };
-        context.console.line(&format!("{how}, pid {}", answer.daemon.pid))?;
     }
-    tell_of_broken_configuration(context);
-    Ok(exit_code::DONE)
 }
 
 /// A daemon that starts in spite of a broken file goes by the last good one, which nobody would notice.
@@ -179,9 +219,16 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
 }
 
 async fn look(context: &Context) -> Result<u8, Failure> {
-    if let Some(answer) = ask(context).await? {
-        status::print(&answer, context)?;
-        return Ok(exit_code::DONE);
+    match ask(context).await? {
+        Some(answer) if context.json => {
+            context.console.json(&running_now(&answer))?;
+            return Ok(exit_code::DONE);
+        }
+        Some(answer) => {
+            status::print(&answer, context)?;
+            return Ok(exit_code::DONE);
+        }
+        None => {}
     }
     let usable = home::check(&context.home);
     let stopped = autostart::is_stopped(&context.home);
@@ -204,7 +251,7 @@ async fn look(context: &Context) -> Result<u8, Failure> {
 /// The status, or none if nobody is there. One that does not answer is an error. By a client of its own each time: one that has talked to a
 /// daemon before waits for seconds until that is back.
 async fn ask(context: &Context) -> Result<Option<StatusAnswer>, Failure> {
-    match timeout(PATIENCE, context.quiet_client().status()).await {
+    match timeout(PATIENCE, context.quiet_client().nameless().status()).await {
         Ok(Ok(answer)) => Ok(Some(answer)),
         Ok(Err(error)) if error.is_nobody_there() => Ok(None),
         Ok(Err(error)) => Err(error.into()),

@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::grid::{Cell, MEDIUM, NARROW};
 use crate::table::show_age;
-use crate::{completion, exit_code, grid, wording};
+use crate::{completion, exit_code, grid, home, wording};
 
 /// Shown, unless somebody wants more.
 const SCREEN: u32 = 100;
@@ -51,6 +51,13 @@ fn states() -> impl TypedValueParser<Value = DeliveryState> {
 
 /// Prints them, newest first.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if home::is_missing(&context.home) {
+        context.note_missing_home();
+        if context.json {
+            context.console.json(&Page::<Delivery> { items: Vec::new(), next_cursor: None })?;
+        }
+        return Ok(exit_code::DONE);
+    }
     let query = DeliveryQuery {
         state: options.state,
         task: options.task.clone(),

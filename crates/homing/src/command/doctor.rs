@@ -1,6 +1,9 @@
 //! `homing doctor`: is everything in place? Looks, never touches, never starts anything.
 
 mod checks;
+mod clock;
+mod journal;
+mod service;
 
 use std::time::Duration;
 
@@ -71,6 +74,9 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::reserve(&context.home));
     list.push(ledger(context)?);
     list.push(checks::cgroup(&context.home));
+    list.push(clock::clock(&context.home, context.now()));
+    list.push(journal::journal(&context.home, context.now()));
+    list.push(service::service(context));
     list.push(checks::lingering(&context.surroundings));
     list.extend(checks::agents(context));
     list.extend(checks::wakes(context));
@@ -124,8 +130,24 @@ fn well(daemon: &DaemonInfo) -> Check {
             format!("version {} runs, this is {}", daemon.version, env!("CARGO_PKG_VERSION")),
             "`homing daemon restart` replaces it; tasks run on.",
         ),
+        None if was_replaced(daemon.pid) => Check::warn(
+            "daemon",
+            format!("running, pid {}, from a file that was replaced since", daemon.pid),
+            "`homing daemon restart` has the new one serve; tasks run on.",
+        ),
+        None if daemon.keeper_pid.is_none() => Check::warn(
+            "daemon",
+            format!("running, pid {}, without a keeper", daemon.pid),
+            "One is started by itself in a moment; if this lasts, daemon.log says why.",
+        ),
         None => Check::ok("daemon", format!("running, pid {}", daemon.pid)),
     }
+}
+
+/// Whether another file is by now where the daemon's program was: an upgrade that it does not know of.
+fn was_replaced(pid: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_ok_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b" (deleted)"))
 }
 
 /// Whether the loopback listener is open, and its token nobody else's.

@@ -3,6 +3,7 @@
 use clap::Args;
 use homing_client::{EventQuery, Record};
 
+use crate::audience::Audience;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{exit_code, wording};
@@ -51,8 +52,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             return Ok(exit_code::DONE);
         }
         let mut stream = client.follow_events(query);
+        let audience = Audience::new();
         loop {
-            match stream.next().await? {
+            match audience.while_there(stream.next()).await? {
                 Record::Event { json, .. } | Record::Reset { json, .. } => {
                     context.console.json_text(&json)?;
                 }

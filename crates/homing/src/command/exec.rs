@@ -5,25 +5,28 @@ use std::time::Duration;
 use clap::Args;
 use homing_model::units;
 
+use super::attach::{DETACH_KEYS, DetachKeys, detach_keys};
 use super::run::{conclude, submit};
 use homing_model::Stdin;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::asking::{announced, meanwhile};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground, OnInterrupt};
 use crate::keyboard::Keyboard;
 use crate::printer::{Printer, Sink};
 use crate::pump::is_piped;
-use crate::stranger;
 use crate::submission::Submission;
+use crate::{interactive, stranger};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing exec [OPTIONS] -- ARGV…\n       homing exec [OPTIONS] -c 'SHELL LINE'")]
 #[command(
     after_help = "Like running the command itself, but it outlives this process: past --bg-after, or when the
 terminal closes, it goes on in the background. Ctrl-C goes to the task, a second one stops it.
-With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps that from it.
+With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps that from it. Then
+every key is the program's, Ctrl-C as often as it is pressed; the detach keys leave it running.
 
 Examples:
   homing exec -- cargo build                     as if typed, but safe from hang-ups
@@ -40,13 +43,16 @@ pub(crate) struct Options {
     /// Leave it to the background after this long
     #[arg(long, value_name = "D", allow_hyphen_values = true, value_parser = units::duration)]
     bg_after: Option<Duration>,
+    /// With --pty: keys that leave it to the background, one after the other
+    #[arg(long, value_name = "KEYS", default_value = DETACH_KEYS, value_parser = detach_keys)]
+    detach_keys: DetachKeys,
     #[command(flatten)]
     submission: Submission,
 }
 
 /// Submits and stays.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let spec = options.submission.spec("exec", context)?;
+    let spec = announced(options.submission.spec("exec", context)?);
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     let sink = match (context.json, spec.pty) {
         (true, _) => Sink::Stderr,
@@ -58,6 +64,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let piped = is_piped(rustix::stdio::stdin());
     if spec.stdin == Stdin::None && !spec.pty && input_waits() {
         context.console.note("homing: the command gets no input; `--stdin -` passes on what is piped in");
+    } else if let Some(hint) = interactive::hint("exec", &spec) {
+        context.console.note(&hint);
     }
     context.block_on(async {
         let interrupts = foreground::interrupts()?;
@@ -70,14 +78,21 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             on_interrupt: OnInterrupt::Forward,
             background_after: options.bg_after,
             pump: (options.submission.pumps() || (mine && piped)) && !submitted.joined,
-            keyboard: if mine && !submitted.joined { Keyboard::take() } else { None },
+            keyboard: if mine && !submitted.joined {
+                Keyboard::take(options.detach_keys.looked_for())
+            } else {
+                None
+            },
             // Who types into a program wants to see it as it is: it moves the cursor, and its questions to the terminal are answered.
             printer: Some(Printer::new(context.console, sink, mine && keys)),
             heard: true,
         };
-        let (attended, ()) =
-            tokio::join!(foreground.attend(), stranger::tell(&spec, &submitted, &client, context));
-        conclude(attended?, &client, context, false).await
+        let ends = async {
+            let (attended, ()) =
+                tokio::join!(foreground.attend(), stranger::tell(&spec, &submitted, &client, context));
+            conclude(attended?, &client, context, false).await
+        };
+        meanwhile(&client, &spec, &submitted.task.id, Box::pin(ends)).await
     })
 }
 

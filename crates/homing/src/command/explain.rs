@@ -6,7 +6,7 @@ use homing_model::{Code, Problem};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{completion, exit_code};
+use crate::{columns, completion, exit_code};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -40,21 +40,23 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if context.json {
         context.console.json(&json(code))?;
     } else {
-        context.console.line(&text(code))?;
+        context.console.line(&text(code, context.console.width.unwrap_or(usize::MAX)))?;
     }
     Ok(exit_code::DONE)
 }
 
-fn text(code: Code) -> String {
-    format!(
-        "{} {}: {}\n  in answers: HTTP {}, {}\n  next: {}",
-        code.code(),
-        code.slug(),
-        code.title(),
-        code.http_status(),
-        Problem::new(code, "").kind,
-        code.advice()
-    )
+/// What is known of it, on lines that fit; what belongs to a line is indented below it.
+fn text(code: Code, width: usize) -> String {
+    let paragraphs = [
+        ("", format!("{} {}: {}", code.code(), code.slug(), code.title())),
+        ("  in answers: ", format!("HTTP {}, {}", code.http_status(), Problem::new(code, "").kind)),
+        ("  next: ", code.advice().to_owned()),
+    ];
+    let wrapped = paragraphs.iter().map(|(head, text)| {
+        let below = format!("\n{}", " ".repeat(head.len()));
+        format!("{head}{}", columns::wrap(text, width.saturating_sub(head.len())).join(&below))
+    });
+    wrapped.collect::<Vec<_>>().join("\n")
 }
 
 fn json(code: Code) -> serde_json::Value {
@@ -69,8 +71,13 @@ mod tests {
     #[test]
     fn every_code_is_explained_with_its_next_step() {
         for code in Code::ALL {
-            let text = text(*code);
-            assert!(text.starts_with(code.code()) && text.contains("next: "), "{text}");
+            let whole = text(*code, usize::MAX);
+            assert!(whole.starts_with(code.code()) && whole.contains("next: "), "{whole}");
+            assert_eq!(whole.lines().count(), 3);
+            let narrow = text(*code, 60);
+            assert!(narrow.lines().all(|line| columns::of(line) <= 60), "{narrow}");
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&narrow), words(&whole));
         }
     }
 }

@@ -4,9 +4,8 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 
 use crate::context::Context;
-use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
-use crate::{completion, wording};
+use crate::{completion, exit_code, wording};
 
 #[derive(Debug, Args)]
 #[command(after_help = "The outcome stays: an id that was issued is always answered.
@@ -29,13 +28,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         for id in &options.ids {
             match client.forget(id).await {
                 Ok(task) => forgotten.push(task),
-                Err(error) => {
-                    let problem = error.into_problem();
-                    context.report(&problem);
-                    if code == exit_code::DONE {
-                        code = exit_code::of_problem(Manner::Plain, &problem);
-                    }
-                }
+                Err(error) => context.one_failed(error, &mut code),
             }
         }
         if context.json {

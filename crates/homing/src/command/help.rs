@@ -13,8 +13,8 @@ use crate::{completion, exit_code, habit};
 /// Everything, by what it is for.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["run", "exec", "ask"]),
-    ("Look", &["list", "ui", "show", "output", "wait", "events", "status"]),
-    ("Act", &["stop", "input", "attach", "rerun", "forget"]),
+    ("Look", &["list", "ui", "web", "show", "output", "wait", "events", "status"]),
+    ("Act", &["stop", "pause", "resume", "input", "attach", "rerun", "forget"]),
     ("Be told", &["inbox", "ack", "deliveries", "redeliver"]),
     ("What others run", &["track", "heartbeat", "complete"]),
     ("Inside a task", &["progress"]),
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
         overview(context.console.width)
     } else {
-        let mut root = cli::grammar();
+        let mut root = cli::grammar_for(context.console.width);
         let mut command = &mut root;
         for (index, name) in options.command.iter().enumerate() {
             let above = index.checked_sub(1).and_then(|above| options.command.get(above));
@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             if options.command.is_empty() { command.render_help() } else { command.render_long_help() };
         if context.console.colour { help.ansi().to_string() } else { help.to_string() }
     };
-    context.console.data(text.as_bytes())?;
+    context.console.data(context.console.spelt(&text).as_bytes())?;
     Ok(exit_code::DONE)
 }
 
@@ -86,8 +86,8 @@ pub(crate) fn overview(width: Option<usize>) -> String {
     for paragraph in [
         "A task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h, 1h30m, 7d. Sizes: 64MiB.",
         "Exit codes of run and ask with --wait or --follow, of exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still \
-         running, 124 timed out, 125 homing failed, 126/127 could not be started. Of run and ask alone: 0 submitted, 125 homing failed. All \
-         others: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.",
+         running, 124 timed out, 125 homing failed, 126/127 could not be started. All others, run and ask \
+         alone too: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.",
     ] {
         out.push('\n');
         out.push_str(&wrap(paragraph, width.unwrap_or(USUAL).min(USUAL)).join("\n"));

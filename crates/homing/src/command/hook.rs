@@ -2,11 +2,13 @@
 //!
 //! An agent runs it at the turns of its own life and hands it JSON on stdin. What the session is to be told is taken from its inbox under a short
 //! lease, printed, and only then marked as told: a hook that dies in between has told nobody, and the notices are free again in seconds. The
-//! session's next call acknowledges them; where its process dies first, the session is told again when it begins anew (P5, P6).
+//! session's next call acknowledges them; where its process dies first, the session is told again when it begins anew (P5, P6). One that
+//! speaks into nothing (a closed stdout, the null device) takes nothing.
 //!
 //! A hook must never stand in the agent's way. With nothing to say it says nothing. It starts no daemon, and where none answers, or
 //! what it was given makes no sense, it ends at once with 0. It ends with 2, which agents take for "go on", only to wake a session.
 
+mod diary;
 mod event;
 mod input;
 pub(crate) mod misuse;
@@ -26,9 +28,11 @@ use homing_model::units::millis;
 use homing_model::{Agent, NoticeId, Session, Status};
 use tokio::time::timeout;
 
+use crate::console::leads_nowhere;
 use crate::context::Context;
 use crate::exit_code;
-use crate::failure::{Failure, heard};
+use crate::failure::Failure;
+use diary::Step;
 use event::Event;
 use input::Input;
 
@@ -115,6 +119,9 @@ impl Hook<'_> {
             // Claude Code would end the turn all the same, and nobody would read it.
             return Ok(exit_code::DONE);
         }
+        if leads_nowhere(std::io::stdout()) {
+            return Ok(exit_code::DONE);
+        }
         let mut telling = self.take().await;
         if let (None, Some(hold)) = (&telling, hold) {
             let _ = timeout(hold, self.marked_work_runs()).await;
@@ -125,7 +132,7 @@ impl Hook<'_> {
 
     /// The beginning of a session or of a turn: what waits, and after a break also what still runs.
     async fn catch_up(&self, event: Event) -> Result<u8, Failure> {
-        if self.bind(None).await.is_none() {
+        if self.bind(None).await.is_none() || leads_nowhere(std::io::stdout()) {
             return Ok(exit_code::DONE);
         }
         let mut telling = self.take().await;
@@ -174,10 +181,16 @@ impl Hook<'_> {
     async fn take(&self) -> Option<Telling> {
         let most = u32::try_from(turn::MOST).unwrap_or(u32::MAX);
         let request = TakeRequest { max: Some(most), lease_ms: Some(millis(TAKEN)), wait_ms: None };
+        diary::note(self.context, Step::Asks, &[]);
         let taken = timeout(PATIENCE, self.client.take(&self.owner, &request)).await.ok()?.ok()?.items;
         if taken.is_empty() {
             return None;
         }
+        diary::note(
+            self.context,
+            Step::Took,
+            &taken.iter().map(|notice| notice.id.clone()).collect::<Vec<_>>(),
+        );
         let more = if taken.len() < turn::MOST {
             0
         } else {
@@ -190,9 +203,10 @@ impl Hook<'_> {
     }
 
     /// Prints it in the words of the agent. What was printed counts as told; what nobody read does not.
+    /// It is no failure of the agent's.
     async fn tell(&self, event: Event, telling: Option<Telling>) -> Result<u8, Failure> {
         let Some(Telling { text, ids }) = telling else { return Ok(exit_code::DONE) };
-        if heard(self.context.console.json_line(&event.answer(self.agent, &text)))? {
+        if self.context.console.json_line(&event.answer(self.agent, &text)).is_ok() {
             self.told(ids).await;
         }
         Ok(exit_code::DONE)
@@ -201,7 +215,10 @@ impl Hook<'_> {
     /// Marks what was printed. Where that fails it is told once more, under the same id.
     async fn told(&self, ids: Vec<NoticeId>) {
         if !ids.is_empty() {
-            let _ = timeout(PATIENCE, self.client.told(&self.owner, ids, TOLD)).await;
+            diary::note(self.context, Step::Said, &ids);
+            if let Ok(Ok(marked)) = timeout(PATIENCE, self.client.told(&self.owner, ids, TOLD)).await {
+                diary::note(self.context, Step::Marked, &marked.told);
+            }
         }
     }
 

@@ -11,14 +11,15 @@ use homing_model::units::{millis, show_duration};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{exit_code, notice, wording};
+use crate::{exit_code, home, notice, wording};
 
 /// As long as the daemon makes anybody wait at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every task that ends leaves an entry, until it is acknowledged. Looking changes nothing.
+    after_help = "A task that ends leaves an entry, unless its end was seen as it came (`run --wait`, `exec`) or is told
+elsewhere (`--notify`). It stays until it is acknowledged. Looking changes nothing.
 With --wait it returns 1 if nothing came in time, and says so on stderr.
 
 Examples:
@@ -44,6 +45,13 @@ pub(crate) struct Options {
 
 /// Prints the inbox. What is acknowledged was printed first: an entry is never lost between the two.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    if options.wait.is_none() && home::is_missing(&context.home) {
+        context.note_missing_home();
+        if context.json {
+            context.console.json(&InboxAnswer { items: Vec::new() })?;
+        }
+        return Ok(exit_code::DONE);
+    }
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner);
     context.block_on(async {

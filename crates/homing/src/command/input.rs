@@ -11,7 +11,7 @@ use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_client::Error;
 use homing_model::api::InputAnswer;
-use homing_model::{Code, Problem};
+use homing_model::{Code, Problem, unsure};
 use tokio::time::sleep;
 
 use crate::context::Context;
@@ -78,7 +78,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let answer = context.block_on(async {
         if nothing || (options.eof && piped) {
             let look = client.task(&options.id).await;
-            let id = look.map_err(|error| wording::refused("input", &options.id, error))?.id;
+            let task = look.map_err(|error| wording::refused("input", &options.id, error))?;
+            unsure::certain(&options.id, &task.id, task.name.as_deref()).map_err(Problem::from)?;
+            let id = task.id;
             let mut sending = pin!(pump::stdin(&client, &id, options.eof));
             let sent = tokio::select! {
                 sent = &mut sending => sent,
@@ -101,7 +103,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             bytes.extend_from_slice(keys);
         }
         let whole = bytes.len() as u64;
-        let answer = client.input(&options.id, Bytes::from(bytes), options.eof).await?;
+        let bytes = Bytes::from(bytes);
+        let answer = match &options.keys {
+            Some(_) => client.press(&options.id, bytes, options.eof).await?,
+            None => client.input(&options.id, bytes, options.eof).await?,
+        };
         if answer.written < whole {
             let detail = format!("the task took {} of {whole} bytes", answer.written);
             return Err(Problem::new(Code::InputNotRead, detail).into());

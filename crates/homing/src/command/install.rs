@@ -6,7 +6,7 @@
 
 mod backup;
 mod change;
-mod diff;
+pub(super) mod diff;
 mod edit;
 mod file;
 mod jsonc;
@@ -16,14 +16,15 @@ mod splice;
 mod wiring;
 
 use clap::Args;
+use clap_complete::ArgValueCandidates;
 use homing_model::{Agent, Problem};
 use serde_json::json;
 
 use crate::command::hook::misuse;
 use crate::console::Tint;
 use crate::context::Context;
-use crate::exit_code;
 use crate::failure::Failure;
+use crate::{exit_code, vocabulary};
 use change::Change;
 use wiring::Scope;
 
@@ -43,7 +44,7 @@ Examples:
 )]
 pub(crate) struct Options {
     /// claude, codex, gemini or opencode
-    #[arg(value_parser = agent)]
+    #[arg(value_parser = agent, add = ArgValueCandidates::new(vocabulary::hosts))]
     agent: Agent,
     /// Show what would change, and change nothing
     #[arg(long)]

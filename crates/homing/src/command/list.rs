@@ -73,8 +73,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         return watch::run(&query, options.limit, context);
     }
     if home::is_missing(&context.home) {
-        let missing = home::missing(&context.home);
-        context.console.note(&format!("homing: {}; {}", missing.detail, missing.advice));
+        context.note_missing_home();
         if context.json {
             context.console.json(&Page::<Task> { items: Vec::new(), next_cursor: None })?;
         }

@@ -10,7 +10,8 @@ use homing_server::token;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{capture, exit_code, variables, wording};
+use crate::variables::Variables;
+use crate::{capture, exit_code, wording};
 
 #[derive(Debug, Args)]
 #[command(
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
     let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
     let base = Spec {
-        env: Some(variables::environment(&[], &[], &context.surroundings)?),
+        env: Some(Variables::default().environment(&context.surroundings)?),
         cwd: std::env::current_dir().ok().map(|cwd| OsText::from(cwd.into_os_string())),
         umask: capture::umask(),
         rlimits: capture::rlimits(),

@@ -5,6 +5,7 @@ use clap_complete::ArgValueCompleter;
 use homing_client::{Chunk, Client, OutputQuery, Source, Stream};
 use homing_model::TaskId;
 
+use crate::audience::Audience;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::printer::{Entry, Printer, Sink};
@@ -106,7 +107,8 @@ impl<'a> Reading<'a> {
         }
         if self.options.follow {
             let mut follow = self.client.follow(self.id, offset, self.stream);
-            while let Some(chunk) = follow.next().await? {
+            let audience = Audience::new();
+            while let Some(chunk) = audience.while_there(follow.next()).await? {
                 self.show(&chunk).await?;
             }
             (offset, complete) = (follow.offset(), true);

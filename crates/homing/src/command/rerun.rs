@@ -1,9 +1,7 @@
 //! `homing rerun`: the same again, as a new task.
 
-use std::ffi::OsString;
-
 use clap::Args;
-use clap_complete::ArgValueCompleter;
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use homing_client::Submitted;
 use homing_model::Target;
 use homing_model::api::RerunRequest;
@@ -11,9 +9,9 @@ use homing_model::notify::{Notify, When};
 
 use super::run::fresh_key;
 use crate::context::Context;
-use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
-use crate::{circumstances, completion, variables, wording};
+use crate::variables::Variables;
+use crate::{circumstances, completion, exit_code, vocabulary, wording};
 
 #[derive(Debug, Args)]
 #[command(
@@ -36,17 +34,10 @@ pub(crate) struct Options {
     /// Whose the new task is [default: HOMING_OWNER, the agent session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
-    /// Set a variable; may be repeated
-    #[arg(long, value_name = "K=V")]
-    env: Vec<OsString>,
-    /// Pass this variable on even though it is kept from tasks (agent sessions)
-    #[arg(long, value_name = "NAME")]
-    env_from: Vec<String>,
-    /// A variable that is never written to disk; @FILE is read at every start
-    #[arg(long, value_name = "K=V|K=@FILE", add = ArgValueCompleter::new(completion::secret))]
-    secret: Vec<OsString>,
+    #[command(flatten)]
+    variables: Variables,
     /// Tell of its end there, always, instead of where the old one told of its own; may be repeated
-    #[arg(long, value_name = "TARGET", value_parser = circumstances::target)]
+    #[arg(long, value_name = "TARGET", value_parser = circumstances::target, add = ArgValueCandidates::new(vocabulary::targets))]
     notify: Vec<Target>,
 }
 
@@ -61,8 +52,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     });
     let request = RerunRequest {
         owner: Some(owner),
-        env: Some(variables::environment(&options.env, &options.env_from, &context.surroundings)?),
-        secrets: variables::secrets(&options.secret)?,
+        env: Some(options.variables.environment(&context.surroundings)?),
+        secrets: options.variables.secrets()?,
         notify,
         session: context.session(),
         pane: context.pane(&options.notify),
@@ -80,13 +71,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                     }
                     tasks.push(submitted.task);
                 }
-                Err(error) => {
-                    let problem = error.into_problem();
-                    context.report(&problem);
-                    if code == exit_code::DONE {
-                        code = exit_code::of_problem(Manner::Plain, &problem);
-                    }
-                }
+                Err(error) => context.one_failed(error, &mut code),
             }
         }
         if context.json {

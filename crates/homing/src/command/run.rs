@@ -1,12 +1,11 @@
 //! `homing run`: submit a task and print its id.
 
-use std::time::Duration;
-
 use clap::Args;
-use homing_client::{Client, Mode, Submitted};
+use homing_client::{Client, Submitted};
 use homing_model::notify::When;
 use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
 
+use crate::asking::{announced, meanwhile};
 use crate::context::Context;
 use crate::failure::{Failure, heard, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
@@ -34,7 +33,7 @@ Examples:
 
 Exit codes with --wait or --follow: the task's own, 128+n for a signal, 121 lost, 122 stopped,
 123 still running, 124 timed out, 125 homing failed, 126/127 could not be started.
-Without them: 0 submitted, 125 homing failed."
+Without them: 0 submitted, 1 failed, 2 usage, 69 no daemon."
 )]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -53,7 +52,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
         if options.wait || options.follow {
-            return stay(options, &spec, &client, context).await;
+            return Box::pin(stay(options, &announced(spec), &client, context)).await;
         }
         let submitted = submit(&spec, &client, context).await?;
         // Who stays hears it from the task itself.
@@ -103,8 +102,12 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
         printer: options.follow.then(|| Printer::new(context.console, sink, false)),
         heard: read,
     };
-    let (attended, ()) = tokio::join!(attended.attend(), stranger::tell(spec, &submitted, client, context));
-    conclude(attended?, client, context, !options.follow).await
+    let ends = async {
+        let (attended, ()) =
+            tokio::join!(attended.attend(), stranger::tell(spec, &submitted, client, context));
+        conclude(attended?, client, context, !options.follow).await
+    };
+    meanwhile(client, spec, &submitted.task.id, Box::pin(ends)).await
 }
 
 /// An idempotency key that nobody had before.
@@ -201,13 +204,18 @@ pub(crate) async fn conclude(
         || killed(&task)
         || (unseen && task.status == Status::Failed)
     {
-        context.console.note(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
+        read &= context.console.noted(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
     if read {
-        // Where nobody can be reached any more the entry stays, which loses nothing.
-        let _ = client.wait_as(std::slice::from_ref(&task.id), Mode::All, Some(Duration::ZERO), true).await;
+        told(client, &task).await;
     }
     Ok(exit_code::of_task(&task))
+}
+
+/// The owner, in whose name the client speaks, saw the end: it counts as told.
+pub(crate) async fn told(client: &Client, task: &Task) {
+    // Where nobody can be reached any more the entry stays, which loses nothing.
+    let _ = client.shown(std::slice::from_ref(&task.id)).await;
 }
 
 fn killed(task: &Task) -> bool {

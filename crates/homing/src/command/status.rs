@@ -1,12 +1,14 @@
 //! `homing status`: one screen about the daemon and its tasks.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use homing_model::Timestamp;
-use homing_model::api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, StatusAnswer};
+use homing_model::api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, RecentFailure, StatusAnswer};
 use homing_model::notify::When;
 use homing_model::operator::Policy;
 use homing_model::sanitize::line;
 use homing_model::units::show_duration;
+use homing_model::{Status, Timestamp};
 
 use crate::console::{Console, Tint};
 use crate::context::Context;
@@ -15,6 +17,8 @@ use crate::{columns, exit_code};
 
 /// The columns before a value.
 const INDENT: usize = 12;
+/// So much is shown of a command.
+const LONGEST: usize = 60;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -69,6 +73,7 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         format!("{} running, {} queued, {} finished", tasks.running, tasks.queued, tasks.finished),
         None,
     ));
+    lines.extend(by_status(&answer.statuses).map(|text| ("", text, None)));
     let pass = &answer.reconcile;
     let last = match pass.last_run_at {
         Some(at) => format!("last {} ({})", ago(at), show_duration(pass.last_duration_ms)),
@@ -91,10 +96,19 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
     }
     let deliveries = &answer.deliveries;
     if deliveries.pending > 0 || deliveries.dead > 0 {
-        lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead), None));
+        let tint = (deliveries.dead > 0).then_some(Tint::Yellow);
+        lines.push(("deliveries", format!("{} pending, {} dead", deliveries.pending, deliveries.dead), tint));
+    }
+    if answer.inbox > 0 {
+        let text = format!("{} {}", answer.inbox, if answer.inbox == 1 { "waits" } else { "wait" });
+        lines.push(("inbox", text, None));
     }
     let listener = answer.listener.as_ref().and_then(listener);
     lines.extend(listener.map(|(text, tint)| ("listener", text, tint)));
+    for (place, failure) in answer.failures.iter().enumerate() {
+        let name = if place == 0 { "failures" } else { "" };
+        lines.push((name, unlucky(failure, ago), Some(Tint::Red)));
+    }
     let width = console.width.unwrap_or(usize::MAX).saturating_sub(INDENT);
     let mut out = String::new();
     for (name, value, tint) in &lines {
@@ -105,6 +119,24 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         }
     }
     out
+}
+
+/// Tasks by status, in the order of a life, where that says more than the line above.
+fn by_status(statuses: &BTreeMap<String, u64>) -> Option<String> {
+    let known = Status::ALL.iter().filter_map(|status| {
+        let (name, count) = (status.to_string(), statuses.get(status.as_str())?);
+        Some(format!("{count} {name}"))
+    });
+    let said: Vec<_> = known.collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// A task that did not end well, on one line if there is room.
+fn unlucky(failure: &RecentFailure, ago: impl Fn(Timestamp) -> String) -> String {
+    let when = failure.ended_at.map(|at| format!(", {}", ago(at))).unwrap_or_default();
+    let why = failure.reason.as_deref().map(|why| format!(" ({})", line(why))).unwrap_or_default();
+    let title: String = line(&failure.title).chars().take(LONGEST).collect();
+    format!("{} {}{why}{when}: {title}", failure.task_id, failure.status)
 }
 
 /// Where the loopback listener is, if it is on or should be.
@@ -143,10 +175,10 @@ fn configuration(info: &ConfigurationInfo) -> Vec<(String, Option<Tint>)> {
         }
         (Some(why), _) => format!("broken, what was read before is in force: {}", line(why)),
         (None, _) if info.changed => {
-            format!("{path} has changed since; `homing daemon restart` takes it over")
+            format!("{path} has changed since; `homing config reload` takes it over")
         }
         (None, ConfigurationSource::LastGood) => {
-            format!("{path} was broken and is sound again; `homing daemon restart` takes it over")
+            format!("{path} was broken and is sound again; `homing config reload` takes it over")
         }
         (None, ConfigurationSource::File) => return [vec![(path, None)], texts].concat(),
         (None, ConfigurationSource::Defaults) => {
@@ -191,6 +223,23 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("            t-bcdfghjkmn bad row (HM0013)\n"), "{text}");
+    }
+
+    #[test]
+    fn what_there_is_of_each_status_and_what_went_wrong_lately_fit_a_narrow_terminal() {
+        let mut with = answer(None, 0);
+        with.statuses = [("failed".to_owned(), 2), ("running".to_owned(), 1)].into();
+        with.inbox = 3;
+        let failure = serde_json::json!({ "task_id": "t-bcdfghjkmn", "title": "make \u{1b}[31mall", "owner": "user",
+            "status": "failed", "reason": "exit code 2", "ended_at": "2026-01-01T00:00:30.000Z" });
+        with.failures = vec![serde_json::from_value(failure).unwrap()];
+        let text = shown(&with);
+        assert!(text.contains("\n            1 running, 2 failed\n"), "{text}");
+        assert!(text.contains("\ninbox       3 wait\n"), "{text}");
+        assert!(text.contains("failures    t-bcdfghjkmn failed (exit code 2), 30.0s ago: make "), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let narrow = render(&with, "2026-01-01T00:01:00.000Z".parse().unwrap(), &Console::plain(Some(40)));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 
     #[test]

@@ -1,4 +1,7 @@
 //! `homing stop`: end tasks, whole trees of them.
+//!
+//! A session of an agent that stops a task of its own is told of the end by what is printed, and that is said once it is out: a command that dies or
+//! cannot print before has told nobody, and the entry stays in the inbox (P5). In between nobody else tells it (P6).
 
 use std::time::Duration;
 
@@ -6,15 +9,15 @@ use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 use homing_client::{Client, Error};
 use homing_model::api::{StopAnswer, StopRequest};
+use homing_model::environment::is_agent_session;
 use homing_model::units;
 use homing_model::units::millis;
-use homing_model::{Code, Kind};
+use homing_model::{Code, Kind, TaskId, unsure};
 use tokio::task::JoinSet;
 
 use crate::context::Context;
-use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
-use crate::{completion, leftover, symbol, wording};
+use crate::{completion, exit_code, leftover, symbol, wording};
 
 /// How many are stopped at once.
 const AT_ONCE: usize = 64;
@@ -44,14 +47,15 @@ pub(crate) struct Options {
 
 /// Stops all of them at once, and tells of each in the order asked.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
+    let owner = context.owner();
     let request = StopRequest {
         grace_ms: options.grace.map(millis),
         signal: options.signal.clone(),
-        by: Some(context.owner()),
+        by: Some(owner.clone()),
         wait: true,
     };
+    let client = context.client_for(&owner);
     let answers = context.block_on(async {
-        let client = context.client();
         let mut answers = Vec::new();
         for ids in options.ids.chunks(AT_ONCE) {
             answers.extend(stop_all(&client, ids, &request).await);
@@ -72,13 +76,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 told.push(sentence(&answer, left));
                 stopped.push(answer);
             }
-            Err(error) => {
-                let problem = error.into_problem();
-                context.report(&problem);
-                if code == exit_code::DONE {
-                    code = exit_code::of_problem(Manner::Plain, &problem);
-                }
-            }
+            Err(error) => context.one_failed(error, &mut code),
         }
     }
     if context.json {
@@ -89,7 +87,25 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             context.console.line(line)?;
         }
     }
+    if is_agent_session(&owner) {
+        let own = |answer: &&StopAnswer| answer.task.status.is_terminal() && answer.task.owner == owner;
+        let ended: Vec<_> = stopped.iter().filter(own).map(|answer| answer.task.id.clone()).collect();
+        context.block_on(async {
+            shown(&client, &ended).await;
+            Ok(())
+        })?;
+    }
     Ok(code)
+}
+
+/// They were printed, so they are told. Each for itself: of the task that this runs in, say, it may not be said.
+async fn shown(client: &Client, ended: &[TaskId]) {
+    for id in ended {
+        // Where nobody can be reached any more the entries stay, which loses nothing.
+        if client.shown(std::slice::from_ref(id)).await.is_err_and(|error| error.is_disconnect()) {
+            return;
+        }
+    }
 }
 
 /// An answer, and how many processes a task that had ended before still had.
@@ -116,12 +132,14 @@ async fn stop(client: &Client, id: &str, request: &StopRequest) -> Stopped {
     let task = match client.task(id).await {
         // Who may not even look is told why it may not stop.
         Err(error) if error.code() == Some(Code::NestedForeign) => {
-            return Ok((client.stop(id, request).await?, 0));
+            return Ok((client.stop_asking(id, request).await?, 0));
         }
         looked => looked?,
     };
     let left = leftover::count(&task);
-    let answer = client.stop(task.id.as_str(), request).await?;
+    // What is too little to stop a task by is the daemon's to refuse.
+    let target = if unsure::is_little(id) { id } else { task.id.as_str() };
+    let answer = client.stop_asking(target, request).await?;
     Ok((answer, left))
 }
 
@@ -156,15 +174,17 @@ mod tests {
     async fn many_are_stopped_at_once_and_told_in_order() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
-            "/v1/tasks/b" => Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `b`")),
-            "/v1/tasks/t-bcdfghjkmn/stop" => Reply::json(
+            "/v1/tasks/two" => {
+                Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `two`"))
+            }
+            "/v1/tasks/t-bcdfghjkmn/stop?asks=true" => Reply::json(
                 200,
                 serde_json::json!({ "stopping": true, "task": sample_task("stopped") }).to_string(),
             ),
             _ => Reply::json(200, sample_task("running").to_string()),
         });
         let client = Client::new(home.path(), "u");
-        let ids = ["a", "b", "c"].map(str::to_owned);
+        let ids = ["one", "two", "three"].map(str::to_owned);
         let request = StopRequest { wait: true, ..StopRequest::default() };
         let answers = stop_all(&client, &ids, &request).await;
         assert!(answers[0].is_ok() && answers[1].is_err() && answers[2].is_ok());

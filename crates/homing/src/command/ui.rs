@@ -69,7 +69,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     };
     context.block_on(async {
         live::run(setup).await.map_err(|error| {
-            Problem::new(Code::NotATerminal, format!("the terminal cannot be used: {error}")).into()
+            let code = match &error {
+                live::Error::Terminal(_) => Code::NotATerminal,
+                live::Error::Broken(_) => Code::Internal,
+            };
+            Problem::new(code, error.to_string()).into()
         })
     })?;
     Ok(exit_code::DONE)

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_client::{Client, Mode};
+use homing_client::{Client, Error, Mode};
 use homing_model::api::WaitAnswer;
 use homing_model::units::{self, show_duration};
-use homing_model::{environment, sanitize};
+use homing_model::{TaskId, environment, sanitize};
+use tokio::time::{Instant, timeout};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard};
@@ -15,6 +16,9 @@ use crate::{completion, exit_code, symbol, table, wording};
 
 /// The type of the notice that tells of an end.
 const COMPLETED: &str = "task.completed";
+
+/// How much longer than the time that was given it may take to find out who is meant.
+const FINDING: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -49,15 +53,23 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = context.owner();
     let client = context.client_for(&owner);
-    // An agent that waits is told by the answer; a person at a terminal may be elsewhere when it comes.
+    // An agent that waits is told by what is printed; a person at a terminal may be elsewhere when it comes.
     let told = !options.ack && environment::is_agent_session(&owner);
     let answer = context.block_on(async {
-        let mut ids = Vec::new();
-        for id in &options.ids {
-            ids.push(client.task(id).await.map_err(|error| wording::refused("wait", id, error))?.id);
-        }
+        let began = Instant::now();
+        let meant = meant(&client, &options.ids);
+        // To find out who is meant is part of the time, and may begin with the start of a daemon.
+        let ids = match options.timeout.and_then(|limit| limit.checked_add(FINDING)) {
+            Some(limit) => timeout(limit, meant).await.map_err(|_| Error::NoAnswer)??,
+            None => meant.await?,
+        };
+        let left = options.timeout.map(|limit| limit.saturating_sub(began.elapsed()));
         let mode = if options.any { Mode::Any } else { Mode::All };
-        Ok(client.wait_as(&ids, mode, options.timeout, told).await?)
+        Ok(if told {
+            client.wait_asking(&ids, mode, left).await?
+        } else {
+            client.wait(&ids, mode, left).await?
+        })
     })?;
     let code = if options.any { exit_code::of_any(&answer) } else { exit_code::of_all(&answer) };
     let mut read = true;
@@ -73,11 +85,29 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if !answer.done && !context.json {
         context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
     }
+    let ended: Vec<_> = answer.items.iter().filter(|task| task.status.is_terminal()).collect();
+    if told && read && !ended.is_empty() {
+        let ended: Vec<_> = ended.into_iter().map(|task| task.id.clone()).collect();
+        // Where nobody can be reached any more the entries stay, which loses nothing.
+        context.block_on(async {
+            let _ = client.shown(&ended).await;
+            Ok(())
+        })?;
+    }
     // What nobody read is not dealt with.
     if options.ack && read {
         context.block_on(acknowledge(context, &client, &owner, &answer))?;
     }
     Ok(code)
+}
+
+/// The tasks that these words mean.
+async fn meant(client: &Client, words: &[String]) -> Result<Vec<TaskId>, Failure> {
+    let mut ids = Vec::with_capacity(words.len());
+    for id in words {
+        ids.push(client.task(id).await.map_err(|error| wording::refused("wait", id, error))?.id);
+    }
+    Ok(ids)
 }
 
 /// The ends that were printed are dealt with; what else was told of these tasks, or is somebody else's, is not.

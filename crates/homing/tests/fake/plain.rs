@@ -81,9 +81,9 @@ async fn what_is_piped_in_and_not_taken_is_an_error_that_says_how_much_was() {
             false => one_task("running", None, b"")(request),
         });
         for (words, input) in [
-            (&["input", "x"][..], &b"hi\n"[..]),
-            (&["input", "x", "--eof"], b"hi\n"),
-            (&["input", "x", "--eof"], b""),
+            (&["input", "job"][..], &b"hi\n"[..]),
+            (&["input", "job", "--eof"], b"hi\n"),
+            (&["input", "job", "--eof"], b""),
         ] {
             let ran = run_with(home.path(), words, input).await;
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words:?}: {ran:?}");
@@ -102,7 +102,7 @@ async fn what_is_piped_in_and_not_taken_is_an_error_that_says_how_much_was() {
         true => Reply::problem(&Problem::new(Code::TaskEnded, "it is over")),
         false => one_task("running", None, b"")(request),
     });
-    let ran = run_with(home.path(), &["input", "x"], b"abcdef").await;
+    let ran = run_with(home.path(), &["input", "job"], b"abcdef").await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.stderr.starts_with("homing: the task took only 3 bytes of the input: it is over (HM0006)"),
@@ -134,10 +134,13 @@ async fn usage_is_2_and_125_where_the_code_is_a_task_s() {
         (&["list", "--nope"][..], 2),
         (&["nope"], 2),
         (&[], 2),
-        (&["run"], 125),
+        (&["run"], 2),
+        (&["run", "--wait"], 125),
         (&["exec", "--timeout", "soon", "--", "x"], 125),
         (&["wait"], 125),
-        (&["run", "--", "echo a | wc"], 125),
+        (&["run", "--", "echo a | wc"], 2),
+        (&["run", "--follow", "--", "echo a | wc"], 125),
+        (&["ask", "--nope"], 2),
         (&["explain", "HM9999"], 2),
     ] {
         let ran = run(home.path(), words).await;
@@ -165,7 +168,8 @@ async fn a_home_that_cannot_be_one_is_told_with_the_way_out_by_every_command() {
         (&file.join("below"), "cannot be used: Not a directory", "next: HOMING_HOME or `--home DIR`"),
     ] {
         for (words, code) in [
-            (&["run", "--", "true"][..], 125),
+            (&["run", "--", "true"][..], 1),
+            (&["run", "--wait", "--", "true"], 125),
             (&["wait", "x"], 125),
             (&["list"], 1),
             (&["show", "x"], 1),

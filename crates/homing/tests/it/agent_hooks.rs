@@ -253,6 +253,21 @@ fn p5_what_an_agent_was_told_that_then_died_is_told_again_when_its_session_goes_
 }
 
 #[test]
+fn p6_what_a_tool_told_a_process_before_any_hook_of_it_is_not_told_again_by_the_first() {
+    let home = super::home();
+    let _ = home.submit(&[], "true");
+    assert_eq!(end(agent(&home, "hook SessionStart", &with("s", "source", "startup"))).text(), "");
+    // The session goes on in another process, whose first hook found no daemon; a tool of it waits.
+    let id = done(&home, "claude:s", "true");
+    let waited = format!("/v1/tasks/{id}/wait?told=true");
+    let waited = home.http("GET", &waited, &[("Homing-Owner", "claude:s")], b"").whole();
+    assert_eq!(waited.json()["status"], "succeeded");
+    let stop = end(agent(&home, "hook Stop; hook Stop", &session("s")));
+    assert_eq!(stop.text(), "", "{}", stop.stderr);
+    assert_eq!(open_entries(&home, "claude:s"), 0, "it was told, and the hook says that it was heard");
+}
+
+#[test]
 fn claude_is_not_kept_from_ending_more_often_than_it_listens() {
     let home = super::home();
     for n in 0..7 {
@@ -305,6 +320,32 @@ fn a_run_for_one_prompt_is_not_kept_from_ending_and_one_that_takes_more_is_woken
     let woken = end(waiter);
     assert_eq!(woken.code, 2);
     assert!(woken.stderr.contains(&id), "{}", woken.stderr);
+}
+
+/// A hook whose words go where this redirection of the shell leads, to its end.
+fn redirected(home: &Home, event: &str, redirection: &str, input: &Value) -> Output {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("exec \"$0\" hook claude {event} {redirection}")]).arg(home.program());
+    shell.env_remove("HOMING_OWNER").env("HOMING_HOME", home.path());
+    end(start(shell, &input.to_string()))
+}
+
+#[test]
+fn p5_a_hook_that_nobody_could_read_has_told_nobody() {
+    let home = super::home();
+    for (event, redirection) in [("Stop", ">&-"), ("UserPromptSubmit", "> /dev/null"), ("rewake", "2>&-")] {
+        let id = done(&home, "claude:s", "true");
+        silent(&redirected(&home, event, redirection, &session("s")));
+        let text = context(&hook(&home, &["claude", "Stop"], &session("s")));
+        assert!(text.contains(&id), "{event} {redirection}: {text}");
+    }
+    for (number, redirection) in ["Stop > /dev/full", "rewake 2> /dev/full"].iter().enumerate() {
+        let (id, owner) = (format!("full{number}"), format!("claude:full{number}"));
+        let _ = done(&home, &owner, "true");
+        silent(&redirected(&home, redirection, "", &session(&id)));
+        let _ = home.command().arg("list").env("HOMING_OWNER", &owner).output().expect("it runs");
+        assert_eq!(open_entries(&home, &owner), 1, "{redirection}: the next call has heard nothing");
+    }
 }
 
 /// A waiter, once it is seen by the daemon.

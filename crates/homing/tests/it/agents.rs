@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use homing_shim::process;
@@ -35,7 +36,8 @@ impl Claude {
         File::options().create(true).append(true).open(&transcript).expect("the ground of the test");
         let listener = UnixListener::bind(&socket).expect("the ground of the test");
         let received = Arc::<Mutex<Vec<String>>>::default();
-        let heard = Arc::clone(&received);
+        let keeps = Arc::<AtomicBool>::default();
+        let (heard, kept) = (Arc::clone(&received), Arc::clone(&keeps));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -45,10 +47,14 @@ impl Claude {
                         (&"user".into(), &"user".into())
                     );
                     let text = message["message"]["content"].as_str().expect("a text").to_owned();
-                    heard.lock().expect("nobody panicked").push(text);
+                    let line = match kept.load(Ordering::SeqCst) {
+                        true => json!({ "type": "queue-operation", "operation": "enqueue", "content": text }),
+                        false => message,
+                    };
                     let mut file =
                         File::options().append(true).open(&transcript).expect("the ground of the test");
-                    writeln!(file, "{message}").expect("the ground of the test");
+                    writeln!(file, "{line}").expect("the ground of the test");
+                    heard.lock().expect("nobody panicked").push(text);
                 }
             }
         });
@@ -57,6 +63,7 @@ impl Claude {
             id: id.into(),
             socket,
             received,
+            keeps,
         };
         session.is("idle");
         session
@@ -92,9 +99,15 @@ pub(crate) struct Session {
     id: String,
     socket: PathBuf,
     received: Arc<Mutex<Vec<String>>>,
+    keeps: Arc<AtomicBool>,
 }
 
 impl Session {
+    /// Whether it has no time for what it is sent from now on, and puts it into its queue.
+    pub(crate) fn keeps(&self, keeps: bool) {
+        self.keeps.store(keeps, Ordering::SeqCst);
+    }
+
     /// Says that the session is idle or busy now.
     pub(crate) fn is(&self, status: &str) {
         let start = process::stat(std::process::id()).expect("this process").start;
@@ -172,6 +185,7 @@ struct State {
     prompts: Vec<(String, Value)>,
     authorization: Option<String>,
     refused: usize,
+    breaks: bool,
 }
 
 impl Opencode {
@@ -200,6 +214,11 @@ impl Opencode {
 
     pub(crate) fn is_busy(&self, busy: bool) {
         self.state.lock().expect("nobody panicked").busy = busy;
+    }
+
+    /// The next prompt is taken, and answered as if it was not.
+    pub(crate) fn breaks(&self) {
+        self.state.lock().expect("nobody panicked").breaks = true;
     }
 
     pub(crate) fn refused(&self) -> usize {
@@ -248,7 +267,11 @@ fn answer(state: &mut State, session: &str, head: &str, body: &[u8]) -> (u16, St
         }
         ("POST", target) if target == format!("/session/{session}/prompt_async") => {
             state.prompts.push((session.to_owned(), serde_json::from_slice(body).expect("JSON")));
-            (204, String::new())
+            (if std::mem::take(&mut state.breaks) { 500 } else { 204 }, String::new())
+        }
+        ("GET", target) if target.starts_with(&format!("/session/{session}/message?limit=")) => {
+            let message = |(_, prompt): &(String, Value)| json!({ "info": { "role": "user" }, "parts": prompt["parts"] });
+            (200, Value::Array(state.prompts.iter().map(message).collect()).to_string())
         }
         _ => (404, "{}".to_owned()),
     }

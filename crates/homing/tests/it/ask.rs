@@ -223,13 +223,31 @@ fn p2_an_agent_that_hangs_or_is_stopped_or_cannot_be_started_ends_all_the_same()
     assert_eq!((&task["status"], &task["answer_state"]), (&"stopped".into(), &"failed".into()));
     assert_eq!(task["answer"], "(background task failed: stopped by user)");
 
+    // It is there, and no program.
+    std::fs::write(home.scratch().join("bin/codex"), "").unwrap();
     let absent = ask(&home, &["--wait", "--agent", "codex", "why?"]);
-    assert_eq!(absent.code, 127, "{}", absent.stderr);
+    assert_eq!(absent.code, 126, "{}", absent.stderr);
     let task = home.task("@last");
     assert_eq!((&task["status"], &task["answer_state"]), (&"start_failed".into(), &"failed".into()));
     assert!(!home.path().join("tasks").join(task["id"].as_str().unwrap()).join("prompt").exists());
     let states: Vec<_> = inbox(&home).iter().map(|notice| notice["status"].clone()).collect();
     assert_eq!(states, ["stopped"], "who stayed was told");
+}
+
+#[test]
+fn an_agent_whose_program_is_not_there_is_refused_with_those_that_are() {
+    let home = super::home();
+    let refused = ask(&home, &["--agent", "claude", "why?"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`claude` is not in PATH (HM0431)"), "{refused:?}");
+    assert!(refused.stderr.contains("No other agent is there either"), "{refused:?}");
+    fake(&home, "gemini", "true");
+    let refused = ask(&home, &["--wait", "--agent", "claude", "why?"]);
+    assert!(refused.code == 125 && refused.stderr.contains("`--agent gemini`"), "{refused:?}");
+    // The one whose session asks is no better if it is not there.
+    let refused = ask(&home, &["--owner", "codex:7", "why?"]);
+    assert!(refused.code == 1 && refused.stderr.contains("`codex` is not in PATH"), "{refused:?}");
+    let count = home.cli(["list", "--all", "--json"]).ok().json()["items"].as_array().unwrap().len();
+    assert_eq!(count, 0, "what was refused left nothing");
 }
 
 #[test]
@@ -298,11 +316,7 @@ fn p11_no_secret_of_an_agent_is_told_and_its_callers_session_is_not_its_own() {
     let told = home.cli(["events"]).ok().text() + &task.to_string();
     assert!(!told.contains("hunter2") && !told.contains("swordfish"), "{told}");
     let written = ask(&home, &["--secret", "KEY=hunter2", "use hunter2"]);
-    assert!(
-        written.code == 125 && written.stderr.contains("name the variable instead"),
-        "{}",
-        written.stderr
-    );
+    assert!(written.code == 2 && written.stderr.contains("name the variable instead"), "{}", written.stderr);
     assert!(!written.stderr.contains("hunter2"));
     // Over HTTP too, where the caller chooses the environment.
     let path = format!("{}:/usr/bin:/bin", home.scratch().join("bin").display());
@@ -378,20 +392,21 @@ fn every_known_agent_and_any_command_can_be_asked() {
         std::fs::write(&file, &long).unwrap();
         std::fs::File::open(file).unwrap()
     }));
-    assert!(refused.code == 125 && refused.stderr.contains("takes it as an argument"), "{}", refused.stderr);
+    assert!(refused.code == 2 && refused.stderr.contains("takes it as an argument"), "{}", refused.stderr);
 }
 
 #[test]
 fn who_is_asked_where_nobody_is_named_is_never_guessed() {
     let home = super::home();
     let none = ask(&home, &["why?"]);
-    assert!(none.code == 125 && none.stderr.contains("(HM0070)"), "{}", none.stderr);
+    assert!(none.code == 1 && none.stderr.contains("(HM0070)"), "{}", none.stderr);
     fake(&home, "gemini", "true");
     let _ = ask(&home, &["why?"]).ok();
     assert_eq!(home.task("@last")["agent"]["name"], "gemini", "the only one that is there");
     fake(&home, "claude", "true");
     let several = ask(&home, &["why?"]);
     assert!(several.stderr.contains("there are claude, gemini (HM0070)"), "{}", several.stderr);
+    fake(&home, "codex", "true");
     let _ = ask(&home, &["--owner", "codex:7", "why?"]).ok();
     let listed = home.cli(["list", "--owner", "codex:7", "--json"]).ok().json();
     assert_eq!(listed["items"][0]["agent"]["name"], "codex", "the one whose session asks");

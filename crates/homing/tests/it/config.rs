@@ -1,6 +1,8 @@
 //! What is in force, where it comes from, and a file that is not in force.
 
-use homing_testkit::Home;
+use std::time::Duration;
+
+use homing_testkit::{Home, drift, wait_for};
 
 fn write(home: &Home, text: &str) {
     std::fs::write(home.path().join("config.toml"), text).expect("the home is there");
@@ -20,36 +22,103 @@ fn doctor(home: &Home) -> (String, String) {
     (text("state"), text("detail"))
 }
 
+/// Waits until the daemon goes by this value.
+fn until_depth(home: &Home, depth: u64) {
+    wait_for(&format!("depth {depth} to be in force"), || {
+        let status = home.cli(["status", "--json"]).ok().json();
+        (status["configuration"]["values"]["nested"]["depth"] == depth).then_some(())
+    });
+}
+
 #[test]
-fn the_configuration_in_force_is_shown_and_a_file_that_has_changed_since_is_told() {
+fn the_configuration_in_force_is_shown_and_a_changed_file_takes_effect_by_itself() {
     let home = super::home();
     let shown = home.cli(["config"]).ok();
     assert!(shown.text().contains("no daemon runs"), "{}", shown.text());
     assert!(!home.path().join("homing.sock").exists(), "nobody was started");
-    let _ = home.daemon_pid();
+    let daemon = home.daemon_pid();
     assert!(home.cli(["status"]).ok().text().contains("config      defaults\n"));
-    write(&home, "[stop]\ngrace = \"1s\"\n");
+    write(&home, "[nested]\ndepth = 7\n");
+    until_depth(&home, 7);
     let shown = home.cli(["config"]).ok();
-    assert_eq!(line(&shown.text(), "grace"), "grace = \"5s\" # default", "the daemon has not read it");
-    let told = "the file has changed since the daemon read it: stop.grace is \"5s\" in force and \"1s\" in the file\n";
-    assert!(shown.stderr.contains(told), "{}", shown.stderr);
-    let json = home.cli(["config", "--json"]).ok().json();
-    assert_eq!((&json["changed"][0], &json["values"]["stop"]["grace"]), (&"stop.grace".into(), &"5s".into()));
-    let status = home.cli(["status"]).ok().text();
-    assert!(status.contains("config.toml has changed since; `homing daemon restart`"), "{status}");
-    let (state, told) = doctor(&home);
-    assert!(
-        state == "warn" && told.contains("config.toml is not in force: it has changed"),
-        "{state}: {told}"
-    );
-    home.does(["daemon", "restart"]);
+    assert_eq!((line(&shown.text(), "depth"), shown.stderr.as_str()), ("depth = 7 # config.toml".into(), ""));
+    assert_eq!(line(&shown.text(), "grace"), "grace = \"5s\" # default");
     assert_eq!(doctor(&home).0, "ok");
-    let shown = home.cli(["config"]).ok();
-    assert_eq!(
-        (line(&shown.text(), "grace"), shown.stderr.as_str()),
-        ("grace = \"1s\" # config.toml".into(), "")
+    // As editors do it: another file takes its name.
+    let draft = home.path().join("config.toml~");
+    std::fs::write(&draft, "[nested]\ndepth = 8\n").unwrap();
+    std::fs::rename(&draft, home.path().join("config.toml")).unwrap();
+    until_depth(&home, 8);
+    std::fs::remove_file(home.path().join("config.toml")).unwrap();
+    until_depth(&home, 3);
+    assert_eq!(home.daemon_pid(), daemon, "it is the same daemon");
+}
+
+#[test]
+fn a_broken_file_changes_nothing_until_it_is_mended_and_a_reload_says_why() {
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    write(&home, "[nested]\ndepth = 7\n");
+    let done = home.cli(["config", "reload"]).ok();
+    assert!(done.text().ends_with("config.toml is in force"), "{done:?}");
+    until_depth(&home, 7);
+    write(&home, "[nested]\ndepth = 8\nnonsense = 1\n");
+    let refused = home.cli(["config", "reload"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("line 3") && refused.stderr.contains("(HM0022)"),
+        "{refused:?}"
     );
-    assert_eq!(line(&shown.text(), "depth"), "depth = 3 # default");
+    let json = home.cli(["config", "reload", "--json"]);
+    assert!(json.code == 1 && json.stderr.contains("\"HM0022\""), "{json:?}");
+    until_depth(&home, 7);
+    let (state, told) = doctor(&home);
+    assert!(state == "fail" && told.contains("line 3"), "{state}: {told}");
+    let told = wait_for("the log to tell of it", || {
+        let log = std::fs::read_to_string(home.path().join("daemon.log")).unwrap();
+        let lines = log.lines().filter(|line| line.contains("the configuration is broken")).count();
+        (lines > 0).then_some(lines)
+    });
+    assert_eq!(told, 1, "it is told once, however often it is looked at");
+    let metrics = String::from_utf8(home.get("/metrics").body).unwrap();
+    assert!(metrics.contains("\nhoming_config_in_force 0\n"), "{metrics}");
+    write(&home, "[nested]\ndepth = 8\n");
+    until_depth(&home, 8);
+    assert_eq!((doctor(&home).0.as_str(), home.daemon_pid()), ("ok", daemon));
+    home.stop_daemon();
+    let nobody = home.cli(["config", "reload"]);
+    assert!(nobody.code == 69 && nobody.stderr.contains("HM0019"), "{nobody:?}");
+    assert!(home.find_daemon().is_none(), "nobody was started for it");
+}
+
+#[test]
+fn the_default_file_is_sound_and_changes_nothing_and_every_key_of_it_is_explained() {
+    let home = super::home();
+    let text = home.cli(["config", "default"]).ok().stdout;
+    assert_eq!(text, home.cli(["config", "--default"]).ok().stdout);
+    let _ = home.daemon_pid();
+    std::fs::write(home.path().join("config.toml"), &text).unwrap();
+    assert_eq!(home.cli(["config", "check"]).ok().code, 0);
+    home.does(["config", "reload"]);
+    let shown = home.cli(["config"]).ok().text();
+    assert!(
+        shown.lines().filter(|line| line.contains(" = ")).all(|line| line.ends_with("# default")),
+        "{shown}"
+    );
+    let one = home.cli(["config", "explain", "retention.age"]).ok().text();
+    assert!(
+        one.starts_with("[retention]\nHow long")
+            && one.contains("\n\nretention.age\n")
+            && one.contains("default \"7d\", which is in force"),
+        "{one}"
+    );
+    let all = home.cli(["config", "explain", "log", "--json"]).ok().json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 3, "{all}");
+    let slip = home.cli(["config", "explain", "retention.agee"]);
+    assert!(slip.code == 2 && slip.stderr.contains("did you mean `retention.age`?"), "{slip:?}");
+    assert_eq!(
+        home.cli(["config", "path"]).ok().text(),
+        home.path().join("config.toml").display().to_string()
+    );
 }
 
 #[test]
@@ -57,7 +126,7 @@ fn a_broken_file_is_shown_with_what_is_in_force_instead() {
     let home = super::home();
     let _ = home.daemon_pid();
     write(&home, "[nested]\ndepth = 7\n");
-    home.does(["daemon", "restart"]);
+    until_depth(&home, 7);
     write(&home, "[nested]\ndept = 8\n");
     let broken = |how: &str, origin: &str| {
         let shown = home.cli(["config"]);
@@ -110,4 +179,34 @@ fn a_variable_that_is_no_interval_is_ignored_and_that_is_said() {
         (line(&shown, "interval"), told.as_str()),
         ("interval = \"2s\" # HOMING_RECONCILE_INTERVAL".into(), "")
     );
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_file_keeps_nobody_waiting() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let made = std::process::Command::new("mkfifo").arg(home.path().join("config.toml")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let shown = home.cli(["config"]);
+    assert!(shown.text().contains("[retention]"), "{} {}", shown.code, shown.stderr);
+}
+
+#[test]
+fn a_file_that_is_away_for_a_moment_changes_nothing_and_one_that_stays_away_was_removed() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    write(&home, "[nested]\ndepth = 7\n");
+    until_depth(&home, 7);
+    let (file, kept) = (home.path().join("config.toml"), home.path().join("config.last-good.toml"));
+    let aside = home.path().join("config.toml~");
+    // As some editors do it: the old one is put aside before there is a new one.
+    std::fs::rename(&file, &aside).unwrap();
+    drift(Duration::from_millis(600));
+    until_depth(&home, 7);
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("depth = 7"), "the last good one is kept");
+    write(&home, "[nested]\ndepth = 9\n");
+    until_depth(&home, 9);
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("depth = 9"));
+    std::fs::remove_file(&file).unwrap();
+    until_depth(&home, 3);
 }

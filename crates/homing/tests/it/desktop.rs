@@ -129,7 +129,7 @@ fn a_desktop_notification_is_refused_where_nothing_can_show_it() {
     for bus in [None, Some("unix:path=/nonexistent/bus")] {
         let home = super::home();
         let refused = submit(&home, bus, &["run", "--notify", "desktop", "true"]);
-        assert_eq!(refused.code, 125, "{}", refused.stderr);
+        assert_eq!(refused.code, 1, "{}", refused.stderr);
         let said =
             ["no `notify-send` here", "no session bus here"].iter().any(|why| refused.stderr.contains(why));
         assert!(

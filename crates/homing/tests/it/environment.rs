@@ -69,7 +69,7 @@ fn a_variable_that_is_kept_from_tasks_can_be_passed_on_by_name() {
     assert_eq!(home.ended(&id)["owner"], "codex:9");
     assert_eq!(environment(&home.output(&id))["CODEX_THREAD_ID"], "9");
     let missing = home.cli(["run", "--env-from", "NOT_SET_HERE", "--", "true"]);
-    assert_eq!(missing.code, 125);
+    assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("NOT_SET_HERE is not set"), "{}", missing.stderr);
 }
 
@@ -124,7 +124,7 @@ fn a_secret_comes_from_the_line_or_from_a_file_and_is_shown_by_name_only() {
     let shown = home.task(&id).to_string();
     assert!(shown.contains("\"A\"") && !shown.contains("given") && !shown.contains("from a file"), "{shown}");
     let missing = home.cli(["run", "--secret", "C=@nowhere", "--", "true"]);
-    assert_eq!(missing.code, 125);
+    assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("`C`") && missing.stderr.contains("No such file"), "{}", missing.stderr);
 }
 

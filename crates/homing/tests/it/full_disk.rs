@@ -67,10 +67,19 @@ fn p12_forget_and_gc_make_room_on_a_full_disk() {
     assert!(reserve(&home) < 1 << 20, "the disk was not full");
     fill(&home);
     let refused = home.cli(["run", "--", "true"]);
-    assert!(refused.code == 125 && refused.stderr.contains("HM0012"), "{refused:?}");
+    assert!(refused.code == 1 && refused.stderr.contains("HM0012"), "{refused:?}");
     let _ = home.cli(["gc"]).ok();
     let _ = home.cli(["forget", &large]).ok();
     wait_for("a submit that works", || (home.cli(["run", "--wait", "-c", "exit 3"]).code == 3).then_some(()));
     assert_eq!(home.task(&large)["forgotten"], true);
     let _ = home.cli(["doctor"]).ok();
+}
+
+#[test]
+fn an_address_of_the_page_that_a_full_disk_prevents_says_so() {
+    let Some(home) = small_disk() else { return };
+    let _ = home.daemon_pid();
+    fill(&home);
+    let refused = home.cli(["web", "--no-open"]);
+    assert!(refused.code == 1 && refused.stderr.contains("HM0012"), "{refused:?}");
 }

@@ -31,14 +31,16 @@ fn check(mut sample: Command) {
     assert_eq!(said, SAYS);
 }
 
-/// A Node that runs TypeScript as it is: the system's, or the one that `cargo xtask agents` installs.
-fn node() -> Option<PathBuf> {
+/// A Node that runs TypeScript as it is: the system's, or the one that `cargo xtask test` or `cargo xtask agents` installs.
+pub(crate) fn node() -> Option<PathBuf> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a target folder");
     let runs = |node: &PathBuf| {
         let probe = "const [a, b] = process.versions.node.split('.').map(Number); process.exit(a > 22 || (a == 22 && b >= 18) ? 0 : 1)";
         Command::new(node).args(["-e", probe]).status().is_ok_and(|status| status.success())
     };
-    [PathBuf::from("node"), target.join("agents/node_modules/node/bin/node")].into_iter().find(runs)
+    let installed =
+        ["verifiers/mcp-node", "agents"].map(|place| target.join(place).join("node_modules/node/bin/node"));
+    std::iter::once(PathBuf::from("node")).chain(installed).find(runs)
 }
 
 #[test]
@@ -51,7 +53,7 @@ fn the_python_sample_hears_of_the_end_once() {
 #[test]
 fn the_typescript_sample_hears_of_the_end_once() {
     let Some(node) = node() else {
-        println!("skipped: it needs Node 22.18 or later; `cargo xtask agents` installs one");
+        println!("skipped: it needs Node 22.18 or later; `cargo xtask test` installs one");
         return;
     };
     let mut typescript = Command::new(node);

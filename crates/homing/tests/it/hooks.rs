@@ -48,6 +48,18 @@ fn p5_a_command_gets_the_notice_on_its_input_and_the_task_in_its_environment() {
 }
 
 #[test]
+fn p6_stopping_what_has_ended_does_not_end_what_tells_of_it() {
+    let home = super::home();
+    let line = format!("cat > /dev/null; : > begun; {}; echo told >> told", gate("go"));
+    let id = home.submit(&["--notify", &hook(&home, &line)], "true");
+    wait_for("the command to begin", || home.scratch().join("begun").exists().then_some(()));
+    let _ = home.cli(["stop", &id]).ok();
+    open(&home, "go");
+    let delivery = settled(&home, &id, "delivered");
+    assert_eq!((delivery["attempts"].as_u64(), read(&home, "told").as_str()), (Some(1), "told\n"));
+}
+
+#[test]
 fn p5_a_command_is_told_of_a_task_whose_own_command_is_too_long_for_an_environment() {
     let home = super::home();
     let _ = home.daemon_pid();

@@ -177,6 +177,7 @@ fn a_unique_start_names_a_notice_or_a_delivery_and_what_names_none_is_told_as_su
 #[test]
 fn who_waited_in_vain_is_told_and_gets_1() {
     let home = super::home();
+    let _ = home.daemon_pid();
     for ack in [&[][..], &["--ack"]] {
         let words = [&["inbox", "--owner", "ann", "--wait", "20ms"], ack].concat();
         let vain = home.cli(&words);
@@ -184,4 +185,20 @@ fn who_waited_in_vain_is_told_and_gets_1() {
         assert!(vain.stderr.contains("nothing came within 20ms"), "{}", vain.stderr);
     }
     assert_eq!(home.cli(["inbox", "--owner", "ann"]).code, 0, "who only looks did not wait");
+}
+
+#[test]
+fn an_acknowledgement_of_what_never_was_is_refused_and_one_that_comes_twice_is_not() {
+    let home = super::home();
+    let id = home.submit(&[], "true");
+    let _ = home.ended(&id);
+    let notice = home.cli(["inbox", "--json"]).ok().json()["items"][0]["id"].as_str().unwrap().to_owned();
+    let never = if notice == "n-bcdfghjkmn" { "n-bcdfghjkmp" } else { "n-bcdfghjkmn" };
+    for words in [&["ack", never][..], &["ack", &notice, never]] {
+        let refused = home.cli(words);
+        assert!(refused.code == 4 && refused.stderr.contains("HM0045"), "{refused:?}");
+        assert_eq!(home.cli(["inbox", "--json"]).ok().json()["items"][0]["id"], notice.as_str());
+    }
+    assert_eq!(home.cli(["ack", &notice]).ok().text(), format!("{notice} acknowledged"));
+    assert!(home.cli(["ack", &notice]).ok().stderr.contains("nothing of that waits"));
 }

@@ -96,3 +96,31 @@ fn p3_a_home_too_deep_for_a_socket_address_works_for_everything() {
     assert_eq!(home.ended(&endless)["status"], "stopped");
     assert_eq!(home.get("/healthz").status, 200);
 }
+
+#[test]
+fn looking_at_a_home_that_is_not_there_makes_none() {
+    let home = super::home();
+    for (words, code) in [
+        (&["list"][..], 0),
+        (&["inbox"], 0),
+        (&["deliveries"], 0),
+        (&["show", "t-bcdfghjkmn"], 4),
+        (&["ack", "n-bcdfghjkmn"], 4),
+    ] {
+        let looked = home.cli(words);
+        assert_eq!(looked.code, code, "{words:?}: {looked:?}");
+        assert!(looked.stderr.contains("there is no home at"), "{words:?}: {looked:?}");
+        assert!(looked.stderr.contains("The first `homing run` makes it"), "{words:?}: {looked:?}");
+        assert!(!home.path().exists(), "{words:?}");
+    }
+    for words in [&["inbox", "--json"][..], &["deliveries", "--json"], &["list", "--json"]] {
+        assert_eq!(home.cli(words).ok().json()["items"], serde_json::json!([]), "{words:?}");
+    }
+    assert!(!home.path().exists());
+    assert_eq!(home.cli(["daemon", "status", "--json"]).json()["running"], false);
+    assert!(
+        home.cli(["status", "--json"]).ok().json()["daemon"]["pid"].is_number(),
+        "this one starts a daemon"
+    );
+    assert_eq!(home.cli(["daemon", "status", "--json"]).ok().json()["running"], true);
+}

@@ -101,14 +101,61 @@ fn the_interrupt_key_reaches_whoever_the_task_s_terminal_means() {
 }
 
 #[test]
-fn the_interrupt_key_twice_in_a_row_stops_the_task() {
+fn the_interrupt_key_is_the_program_s_however_often_and_the_detach_keys_leave() {
     let home = super::home();
-    let line = "trap : INT; echo up; while :; do sleep 0.01; done";
+    let line = "n=0; trap 'n=$((n+1)); echo caught $n' INT; echo up; while :; do sleep 0.01; done";
+    let mut person = Person::types(&home, &["exec", "--pty", "--name", "stubborn", "-c", line]);
+    person.sees("up\r\n");
+    for number in 1..=4 {
+        person.press(b"\x03");
+        person.sees(&format!("caught {number}\r\n"));
+    }
+    person.press(b"\x1c");
+    person.sees("homing attach ");
+    assert_eq!(person.ends(), 123);
+    assert_eq!(home.task("stubborn")["status"], "running");
+    // Others, of one's own choice; then the usual one is the program's.
+    let line = "trap 'echo quit' QUIT; echo up; while :; do sleep 0.01; done";
+    let words = ["exec", "--pty", "--detach-keys", "ctrl-p,ctrl-q", "-c", line];
+    let mut person = Person::types(&home, &words);
+    person.sees("up\r\n");
+    person.press(b"\x1c");
+    person.sees("quit\r\n");
+    person.press(b"\x10\x11");
+    assert_eq!(person.ends(), 123);
+}
+
+#[test]
+fn a_program_that_does_not_read_holds_up_neither_the_detach_keys_nor_what_comes_from_it() {
+    let home = super::home();
+    let line = "stty -echo; echo up; until [ -e go ]; do sleep 0.01; done; echo still here; exec sleep 1000";
     let mut person = Person::types(&home, &["exec", "--pty", "-c", line]);
     person.sees("up\r\n");
-    person.press(b"\x03");
+    wait_for("the terminal to be taken", || person.is_taken().then_some(()));
+    // More than the task's terminal takes from anybody.
+    for _ in 0..100 {
+        person.press(&b"words that nobody reads, and that are many\r".repeat(4));
+    }
+    std::fs::write(home.scratch().join("go"), "").unwrap();
+    person.sees("still here\r\n");
+    person.press(b"\x1c");
+    assert_eq!(person.ends(), 123);
+}
+
+#[test]
+fn an_interrupt_from_elsewhere_is_passed_on_and_a_second_one_stops_the_task() {
+    let home = super::home();
+    let line = "trap 'echo caught' INT; echo up; while :; do sleep 0.01; done";
+    let person = Person::types(&home, &["exec", "--pty", "-c", line]);
+    person.sees("up\r\n");
+    let interrupt = || {
+        let pid = person.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    };
+    interrupt();
+    person.sees("caught\r\n");
     person.sees("once more stops it");
-    person.press(b"\x03");
+    interrupt();
     assert_eq!(person.ends(), 122);
 }
 
@@ -130,6 +177,35 @@ fn the_terminal_is_given_back_when_the_task_goes_to_the_background_and_when_the_
         home.cli(["list", "--status", "running", "--json"]).ok().json()["items"].as_array().unwrap().len(),
         4
     );
+}
+
+#[test]
+fn the_screen_is_given_back_by_a_program_that_was_left_or_ended_in_its_middle() {
+    let home = super::home();
+    let draws = "printf '\\033[?1049h\\033[?1004h\\033[?25ldrawn'; exec sleep 1000";
+    for way in ["keys", "signal", "stop"] {
+        let mut person = Person::types(&home, &["exec", "--pty", "--name", way, "-c", draws]);
+        person.sees("drawn");
+        let code = match way {
+            "keys" => {
+                person.press(b"\x1c");
+                123
+            }
+            "signal" => {
+                let pid = person.child.id().to_string();
+                assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+                143
+            }
+            _ => {
+                home.does(["stop", way]);
+                122
+            }
+        };
+        person.sees("\x1b[?1049l");
+        person.sees("\x1b[?1004l");
+        person.sees("\x1b[?25h");
+        assert_eq!(person.ends(), code, "{way}");
+    }
 }
 
 #[test]

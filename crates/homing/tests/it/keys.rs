@@ -70,10 +70,10 @@ fn a_duplicate_can_be_refused_and_the_refusal_names_the_live_one() {
     let home = super::home();
     let first = home.submit(&["--key", "k"], "sleep 1000");
     let refused = home.cli(["run", "--key", "k", "--on-duplicate", "refuse", "--", "true"]);
-    assert_eq!(refused.code, 125);
+    assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("HM0011") && refused.stderr.contains(&first), "{}", refused.stderr);
     let needless = home.cli(["run", "--on-duplicate", "refuse", "--", "true"]);
-    assert_eq!(needless.code, 125, "it means nothing without a key");
+    assert_eq!(needless.code, 2, "it means nothing without a key");
 }
 
 #[test]

@@ -1,21 +1,24 @@
 //! `list --watch`: right as things happen, through a crash of the daemon, and the terminal given back on every way out.
 
+use homing_testkit::wait_for;
+
 use super::seat::Seat;
 
 const ENTERED: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
-fn ends_in_order(seat: Seat, code: i32) {
+fn ends_in_order(way: &str, seat: Seat, code: i32) {
     let (ended, seen) = seat.ends();
-    let seen = String::from_utf8(seen).expect("text");
-    assert_eq!(ended, code, "{seen}");
-    assert!(seen.ends_with(LEFT), "the terminal is given back: {seen:?}");
-    assert_eq!(seen.matches(ENTERED).count(), 1);
+    let seen = String::from_utf8_lossy(&seen);
+    assert_eq!(ended, code, "{way}: {seen:?}");
+    assert!(seen.ends_with(LEFT), "{way}: the terminal is given back, and that is the last of it: {seen:?}");
+    assert_eq!(seen.matches(ENTERED).count(), 1, "{way}: {seen:?}");
 }
 
 #[test]
 fn the_list_follows_what_happens_and_a_key_ends_it() {
     let home = super::home();
+    let _ = home.daemon_pid();
     let mut seat = Seat::take(&home, (80, 24), &[], &["list", "--watch"]);
     let empty = seat.sees("no tasks");
     assert!(seat.sees(ENTERED) <= empty);
@@ -32,7 +35,7 @@ fn the_list_follows_what_happens_and_a_key_ends_it() {
     seat.sees_after(ended, &other);
     seat.sees_after(ended, "running");
     seat.press(b"q");
-    ends_in_order(seat, 0);
+    ends_in_order("q", seat, 0);
 }
 
 #[test]
@@ -43,12 +46,33 @@ fn every_way_out_gives_the_terminal_back() {
         let seat = Seat::take(&home, (80, 24), &[], &["list", "--watch"]);
         seat.sees(&id);
         seat.signal(signal);
-        ends_in_order(seat, code);
+        ends_in_order(signal, seat, code);
     }
+    // By keys, also behind one that holds the output of other programs.
+    for (keys, code) in [(&b"\x03"[..], 0), (b"\x13\x03", 0), (b"\x1c", 131), (b"\x13q", 0)] {
+        let mut seat = Seat::take(&home, (80, 24), &[], &["list", "-w"]);
+        seat.sees(&id);
+        seat.press(keys);
+        ends_in_order(&format!("{keys:?}"), seat, code);
+    }
+}
+
+#[test]
+fn the_suspend_key_gives_the_terminal_back_for_as_long_as_the_command_is_stopped() {
+    let home = super::home();
+    let id = home.submit(&[], "exec sleep 1000");
     let mut seat = Seat::take(&home, (80, 24), &[], &["list", "-w"]);
-    seat.sees(&id);
-    seat.press(b"\x03");
-    ends_in_order(seat, 0);
+    let drawn = seat.sees(&id);
+    seat.press(b"\x1a");
+    let left = seat.sees_after(drawn, LEFT);
+    wait_for("the command to be stopped", || (seat.is_stopped() && !seat.is_raw()).then_some(()));
+    seat.signal("CONT");
+    let back = seat.sees_after(left, ENTERED);
+    seat.sees_after(back, &id);
+    seat.press(b"q");
+    let (code, seen) = seat.ends();
+    assert_eq!(code, 0);
+    assert!(seen.ends_with(LEFT.as_bytes()), "{:?}", String::from_utf8_lossy(&seen));
 }
 
 #[test]
@@ -68,7 +92,7 @@ fn it_fits_the_terminal_also_after_that_was_resized() {
     let frame = String::from_utf8_lossy(&seen[first..at]).into_owned();
     assert!(frame.contains("AGE") && frame.contains(&"n".repeat(60)), "{frame:?}");
     seat.press(b"q");
-    ends_in_order(seat, 0);
+    ends_in_order("q", seat, 0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! MCP as agents meet it: `homing mcp` on pipes and `/mcp` of the daemon, with real tasks behind them.
 
+mod asked;
 mod bounds;
 mod clients;
 mod crashes;

@@ -122,6 +122,43 @@ fn the_callers_own_stdin_reaches_the_task_whole() {
 }
 
 #[test]
+fn p3_what_is_piped_in_comes_whole_and_once_though_the_daemon_is_killed_under_it() {
+    let home = home();
+    let daemon = home.daemon_pid();
+    for words in [
+        &["exec", "--stdin", "-", "-c", "cat > copy; echo copied"][..],
+        &["run", "--stdin", "-", "--follow", "-c", "cat > copy; echo copied"],
+    ] {
+        let bytes: Vec<u8> = (0..400_000_u32).flat_map(u32::to_be_bytes).collect();
+        let mut command = home.command();
+        let mut child = command
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let copy = home.scratch().join("copy");
+        let copied = || std::fs::metadata(&copy).map_or(0, |found| found.len());
+        let quarter = bytes.len() / 4;
+        for (number, part) in bytes.chunks(quarter).enumerate() {
+            stdin.write_all(part).unwrap();
+            // Whatever is under way then: written, answered, or neither.
+            wait_for("the first of it", || (copied() > (number * quarter) as u64).then_some(()));
+            home.kill(home.daemon_pid());
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.stdout, b"copied\n");
+        assert!(std::fs::read(&copy).unwrap() == bytes, "{words:?}");
+        std::fs::remove_file(copy).unwrap();
+    }
+    assert_ne!(home.daemon_pid(), daemon);
+}
+
+#[test]
 fn a_terminal_is_a_terminal_on_all_three_and_has_a_size() {
     let home = home();
     let line = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; stty size; tty; echo to-stderr >&2; : < /dev/tty && echo controlling";

@@ -1,7 +1,8 @@
 //! Keeper and daemon are killed, whatever the timing, while nothing ends: the daemon is back by itself.
 
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use homing_testkit::{Home, alive, drift, gate, wait_for};
@@ -100,6 +101,28 @@ fn p4_a_daemon_stopped_on_purpose_stays_so_though_the_keeper_is_killed_and_tasks
     wait_for("the shim to leave", || (!alive(shim)).then_some(()));
     assert!(home.all_processes().is_empty(), "{:?}", home.all_processes());
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 8);
+}
+
+#[test]
+fn p4_a_stop_on_purpose_stands_though_somebody_follows_a_task() {
+    let home = home();
+    let id = home.submit(&[], "echo up; exec sleep 1000");
+    let _ = home.until_status(&id, "running");
+    for _ in 0..4 {
+        let _ = home.daemon_pid();
+        let mut following = home.command();
+        following.args(["output", "-f", &id]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut following = following.spawn().unwrap();
+        let mut line = [0; 3];
+        following.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        home.stop_daemon();
+        // Who follows asks at once for another one.
+        drift(Duration::from_millis(300));
+        assert_eq!(home.cli(["daemon", "status", "--json"]).json()["running"], false);
+        assert!(following.try_wait().unwrap().is_none(), "it waits for the next one");
+        following.kill().unwrap();
+        following.wait().unwrap();
+    }
 }
 
 /// What the keeper starts as the daemon from now on: this script, with the real program as `$HOMING`.

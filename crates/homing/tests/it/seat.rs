@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, PATIENCE, wait_until};
+use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Action, LocalModes, Termios, Winsize, tcflow, tcgetattr, tcsetwinsize};
 
 /// The terminal, and the command that runs on it.
 pub(crate) struct Seat {
@@ -17,6 +19,7 @@ pub(crate) struct Seat {
     reader: Option<std::thread::JoinHandle<()>>,
     terminal: Option<File>,
     before: Termios,
+    size: (u16, u16),
     child: Child,
 }
 
@@ -27,7 +30,10 @@ impl Seat {
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&keys).and_then(|()| unlockpt(&keys)).expect("a terminal");
         let name = ptsname(&keys, Vec::new()).expect("a terminal").into_string().expect("a terminal");
-        let terminal = File::options().read(true).write(true).open(name).expect("a terminal");
+        // Whoever leads a session would have it as its own by opening it.
+        let no_ctty = i32::try_from(OFlags::NOCTTY.bits()).expect("a flag");
+        let terminal =
+            File::options().read(true).write(true).custom_flags(no_ctty).open(name).expect("a terminal");
         resize(&keys, size);
         let before = tcgetattr(&terminal).expect("a terminal");
         let mut command = Command::new("setsid");
@@ -53,12 +59,43 @@ impl Seat {
                 shown.lock().expect("a terminal").extend_from_slice(&buffer[..count]);
             }
         });
-        Self { keys, screen, reader: Some(reader), terminal: Some(terminal), before, child }
+        Self { keys, screen, reader: Some(reader), terminal: Some(terminal), before, size, child }
     }
 
     /// Types.
     pub(crate) fn press(&mut self, keys: &[u8]) {
         self.keys.write_all(keys).expect("a terminal");
+    }
+
+    /// Whether keys come as they are typed.
+    pub(crate) fn is_raw(&self) -> bool {
+        let terminal = self.terminal.as_ref().expect("a terminal");
+        tcgetattr(terminal).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ICANON))
+    }
+
+    /// Has the terminal take nothing, as Ctrl-S does in one that knows it; or go on.
+    pub(crate) fn holds_output(&self, held: bool) {
+        let terminal = self.terminal.as_ref().expect("a terminal");
+        tcflow(terminal, if held { Action::OOff } else { Action::OOn }).expect("a terminal");
+    }
+
+    /// What somebody sees who looks at it.
+    pub(crate) fn screen(&self) -> String {
+        let number = |number| std::num::NonZeroU16::new(number).expect("a size");
+        let mut terminal = vt100::Parser::new(number(self.size.1), number(self.size.0), 0);
+        terminal.process(&self.seen());
+        terminal.screen().contents()
+    }
+
+    /// Whether the command stands still by a signal.
+    pub(crate) fn is_stopped(&self) -> bool {
+        homing_shim::process::stat(self.child.id()).is_some_and(|found| found.frozen)
+    }
+
+    /// Whether all that was typed was read by the command.
+    pub(crate) fn was_read(&self) -> bool {
+        let terminal = self.terminal.as_ref().expect("a terminal");
+        rustix::io::ioctl_fionread(terminal).is_ok_and(|waiting| waiting == 0)
     }
 
     /// Gives the terminal another size.
@@ -73,11 +110,11 @@ impl Seat {
 
     /// Waits until this was written after so many bytes; answers where it ends.
     pub(crate) fn sees_after(&self, from: usize, text: &str) -> usize {
-        wait_for(&format!("{text:?} on the screen: {:?}", String::from_utf8_lossy(&self.seen())), || {
-            let screen = self.screen.lock().expect("a terminal");
+        wait_until(&format!("{text:?} on the screen after {from} bytes"), PATIENCE, || {
+            let screen = self.seen();
             let rest = screen.get(from..).unwrap_or_default();
-            let at = rest.windows(text.len()).position(|window| window == text.as_bytes())?;
-            Some(from + at + text.len())
+            let at = rest.windows(text.len()).position(|window| window == text.as_bytes());
+            at.map(|at| from + at + text.len()).ok_or_else(|| self.state())
         })
     }
 
@@ -92,14 +129,39 @@ impl Seat {
         assert!(done.expect("kill").success());
     }
 
+    /// Everything that somebody needs who reads why a test failed: the process, the terminal's modes, and all that was written.
+    fn state(&self) -> String {
+        let proc = |file: &str| {
+            std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap_or_default()
+        };
+        let status = proc("status");
+        let told = |line: &&str| {
+            ["Name", "State", "SigPnd", "ShdPnd", "SigBlk", "SigCgt"]
+                .iter()
+                .any(|name| line.starts_with(name))
+        };
+        let status: Vec<&str> = status.lines().filter(told).collect();
+        let modes = self.terminal.as_ref().map(|terminal| tcgetattr(terminal).map(|modes| modes.local_modes));
+        let seen = self.seen();
+        let (wchan, seen) = (proc("wchan"), String::from_utf8_lossy(&seen));
+        format!(
+            "{status:?} in {wchan:?}; modes {modes:?}, at first {:?}; seen {seen:?}",
+            self.before.local_modes
+        )
+    }
+
     /// The code, and all that was written; by then the terminal must be as it was.
     pub(crate) fn ends(mut self) -> (i32, Vec<u8>) {
-        let status = wait_for("the end of the command", || self.child.try_wait().expect("a terminal"));
-        let terminal = self.terminal.take().expect("a terminal");
-        let after = tcgetattr(&terminal).expect("a terminal");
-        assert_eq!(after.local_modes, self.before.local_modes);
-        assert_eq!(format!("{:?}", after.special_codes), format!("{:?}", self.before.special_codes));
-        drop(terminal);
+        let status = wait_until("the end of the command", PATIENCE, || {
+            self.child.try_wait().expect("a terminal").ok_or_else(|| self.state())
+        });
+        let after = tcgetattr(self.terminal.as_ref().expect("a terminal")).expect("a terminal");
+        let state = self.state();
+        assert_eq!(after.local_modes, self.before.local_modes, "{status}: {state}");
+        assert_eq!(after.input_modes, self.before.input_modes, "{status}: {state}");
+        let codes = |modes: &Termios| format!("{:?}", modes.special_codes);
+        assert_eq!(codes(&after), codes(&self.before), "{status}: {state}");
+        self.terminal = None;
         let _ = self.reader.take().expect("a reader").join();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         (code, self.seen())

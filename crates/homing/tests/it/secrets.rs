@@ -320,7 +320,7 @@ fn p11_a_target_with_the_value_of_a_secret_in_it_is_refused() {
     let secret = format!("A={GIVEN}");
     for target in [format!("exec:post {GIVEN}"), format!("https://x.example/?t={GIVEN}")] {
         let refused = home.cli(["run", "--secret", &secret, "--notify", &target, "--", "true"]);
-        assert_eq!(refused.code, 125);
+        assert_eq!(refused.code, 1);
         assert!(
             refused.stderr.contains("secret `A`") && !refused.stderr.contains(GIVEN),
             "{}",

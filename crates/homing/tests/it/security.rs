@@ -196,7 +196,7 @@ fn p11_a_confined_process_never_starts_the_daemon() {
 #[test]
 fn p11_a_task_never_starts_a_daemon_in_the_background_or_in_the_foreground() {
     let (home, other) = (super::home(), super::home());
-    for arguments in ["daemon start", "daemon run", "status"] {
+    for arguments in ["daemon start", "daemon run", "gc"] {
         let (program, path) = (home.program().display(), other.path().display());
         let line = format!("HOMING_HOME={path} timeout 20 {program} {arguments} 2>&1; echo code $?");
         let id = home.submit(&[], &line);
@@ -216,6 +216,11 @@ fn p11_a_home_that_others_could_tamper_with_is_refused_and_left_alone() {
             assert_ne!(refused.code, 0);
             assert!(refused.stderr.contains("HM0018") && refused.stderr.contains(why), "{refused:?}");
         }
+        // Nor by the daemon itself, whoever starts it.
+        let mut daemon = home.command();
+        let ended = daemon.arg("__homing-daemon").arg(home.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && said.contains("HM0018"), "{said}");
         assert_eq!(home.all_processes(), []);
     };
     let linked = super::home();
@@ -245,7 +250,7 @@ fn p11_a_home_that_others_could_tamper_with_is_refused_and_left_alone() {
 #[test]
 fn p11_no_descriptor_but_the_three_reaches_a_task_and_none_of_the_callers_reaches_the_daemon() {
     let home = super::home();
-    let line = "exec 7</etc/passwd 8>held 9<>held; exec \"$0\" status";
+    let line = "exec 7</etc/passwd 8>held 9<>held; exec \"$0\" daemon start";
     let started = behind(&home, &["bash", "-c", line], &[]).ok();
     assert!(started.text().contains("pid"));
     for options in [&[][..], &["--pty"], &["--stdin", "pipe"]] {
@@ -263,7 +268,7 @@ fn p11_no_descriptor_but_the_three_reaches_a_task_and_none_of_the_callers_reache
 #[test]
 fn signals_are_as_a_login_leaves_them_whatever_the_caller_ignores() {
     let home = super::home();
-    let line = "trap '' HUP INT QUIT PIPE TERM USR1 CHLD; exec \"$0\" status";
+    let line = "trap '' HUP INT QUIT PIPE TERM USR1 CHLD; exec \"$0\" daemon start";
     let _ = behind(&home, &["bash", "-c", line], &[]).ok();
     let status = std::fs::read_to_string(format!("/proc/{}/status", waiting(&home, &[]))).unwrap();
     // 32 and 33 belong to the C library, which ignores them in whatever it spawns and lets nobody change that.
@@ -333,7 +338,7 @@ fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
     let home = super::home();
     let (secret, value) = ("canary-1f2e3d4c", "canary-5b6a7988");
     let mut starting = home.command();
-    let started = starting.env("HOMING_LOG", "trace").args(["status"]).output().unwrap();
+    let started = starting.env("HOMING_LOG", "trace").args(["daemon", "start"]).output().unwrap();
     assert!(started.status.success());
     let line = "echo ${#TOKEN} ${#VISIBLE}; exec sleep 1000";
     let id =
@@ -393,7 +398,7 @@ fn p11_a_command_inside_a_task_names_no_targets_unless_it_may() {
         assert!(command.args(["-c", line]).output().unwrap().status.success());
         home.truth("code")
     };
-    assert_eq!(run(&[]), "125\n125\n0\n");
+    assert_eq!(run(&[]), "1\n1\n0\n");
     let refusal = home.truth("refusal");
     assert!(refusal.contains("HM0038") && refusal.contains("--allow-nested-notify"), "{refusal}");
     assert_eq!(run(&["--allow-nested-notify"]), "0\n0\n0\n");

@@ -86,3 +86,19 @@ fn without_colours_the_line_has_none() {
     assert_eq!(code, 0);
     assert!(seen.contains("running") && !seen.replace("\u{1b}[K", "").contains('\u{1b}'), "{seen:?}");
 }
+
+#[test]
+fn who_is_ended_politely_takes_the_line_away_first() {
+    let home = super::home();
+    for (signal, code) in [("TERM", 143), ("HUP", 129)] {
+        let seat = Seat::take(&home, (60, 24), &[], &["run", "--wait", "-c", "exec sleep 600"]);
+        let _ = seat.sees("running");
+        seat.signal(signal);
+        let (left, seen) = seat.ends();
+        let seen = String::from_utf8(seen).unwrap();
+        assert_eq!(left, code, "{signal}");
+        assert!(seen.ends_with(CLEAR), "{signal}: {seen:?}");
+    }
+    let running = home.cli(["list", "--status", "running", "--json"]).ok().json();
+    assert_eq!(running["items"].as_array().map(Vec::len), Some(2), "the tasks go on");
+}

@@ -44,6 +44,75 @@ fn p6_what_nobody_read_is_not_acknowledged() {
 }
 
 #[test]
+fn p5_a_session_that_could_not_be_shown_an_end_has_not_been_told() {
+    let home = super::home();
+    let owner = "claude:s1";
+    let id = home.submit(&["--owner", owner], "true");
+    let _ = home.ended(&id);
+    let wait = |stdout: std::fs::File| {
+        let mut command = home.command();
+        command.args(["wait", &id]).env("HOMING_OWNER", owner).stdout(stdout);
+        command.output().expect("it runs").status.code()
+    };
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    assert_eq!(wait(full), Some(125));
+    let _ = home.command().arg("list").env("HOMING_OWNER", owner).output().expect("it runs");
+    assert_eq!(open_entries(&home, owner), 1, "the next call has heard nothing");
+    let read = std::fs::File::options().write(true).open("/dev/null").expect("a device");
+    assert_eq!(wait(read), Some(0));
+    let _ = home.command().arg("list").env("HOMING_OWNER", owner).output().expect("it runs");
+    assert_eq!(open_entries(&home, owner), 0, "told, and heard");
+}
+
+#[test]
+fn p5_a_session_that_could_not_be_shown_its_stop_has_not_been_told() {
+    let home = super::home();
+    let owner = "claude:s1";
+    let heard = |expected: u64, why: &str| {
+        let _ = home.command().arg("list").env("HOMING_OWNER", owner).output().expect("it runs");
+        assert_eq!(open_entries(&home, owner), expected, "{why}");
+    };
+    let running = || {
+        let id = home.submit(&["--owner", owner], &gate("never"));
+        let _ = home.until_status(&id, "running");
+        id
+    };
+    let id = running();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let mut stop = home.command();
+    let stopped = stop.args(["stop", &id]).env("HOMING_OWNER", owner).stdout(full).output().expect("it runs");
+    assert_eq!(stopped.status.code(), Some(1));
+    assert_eq!(home.get(&format!("/v1/tasks/{id}")).json()["status"], "stopped");
+    heard(1, "it could not be printed");
+    // As a client does that is killed before it prints.
+    let (id, body) = (running(), br#"{"wait":true}"#);
+    let answer =
+        home.http("POST", &format!("/v1/tasks/{id}/stop?asks=true"), &[("Homing-Owner", owner)], body);
+    assert_eq!(answer.whole().json()["task"]["status"], "stopped");
+    heard(2, "it was not printed");
+    // Of one that has ended it is printed again.
+    let mut stop = home.command();
+    let stopped = stop.args(["stop", &id]).env("HOMING_OWNER", owner).output().expect("it runs");
+    assert!(stopped.status.success());
+    heard(1, "told, and heard");
+}
+
+#[test]
+fn p6_a_wait_that_asks_again_by_itself_confirms_nothing_that_was_told_meanwhile() {
+    let home = super::home();
+    let owner = "claude:s1";
+    let (long, short) =
+        (home.submit(&["--owner", owner], &gate("never")), home.submit(&["--owner", owner], "true"));
+    let _ = home.ended(&short);
+    let call = |address: &str| home.http("GET", address, &[("Homing-Owner", owner)], b"").whole();
+    assert_eq!(call(&format!("/v1/wait?ids={short}&told=true")).status, 200);
+    assert_eq!(call(&format!("/v1/wait?ids={long}&told=true&timeout_ms=0&again=true")).status, 202);
+    assert_eq!(open_entries(&home, owner), 1, "held, not gone");
+    assert_eq!(call(&format!("/v1/wait?ids={long}&told=true&timeout_ms=0")).status, 202);
+    assert_eq!(open_entries(&home, owner), 0);
+}
+
+#[test]
 fn p6_staying_with_a_task_tells_of_its_end_alone_and_the_next_call_says_that_it_was_heard() {
     let home = super::home();
     let _ = home.cli(["run", "--follow", "--watch", "hello", "-c", "echo hello"]).ok();

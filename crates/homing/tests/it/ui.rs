@@ -53,6 +53,15 @@ impl Pane {
         self.tmux.call(&["resize-window", "-t", &self.id, "-x", width, "-y", height]);
     }
 
+    /// To the panel, which is the shell's only child.
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = self.asked("#{pane_pid}");
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("a shell");
+        let panel = children.split_whitespace().next().expect("a panel").parse().expect("a pid");
+        let panel = rustix::process::Pid::from_raw(panel).expect("a pid");
+        rustix::process::kill_process(panel, signal).expect("a panel");
+    }
+
     /// The terminal is as it was before.
     fn is_clean(&self) {
         let screen = wait_for("the shell after the panel", || {
@@ -122,6 +131,23 @@ fn a_task_is_looked_at_stopped_and_acknowledged_by_keys() {
 }
 
 #[test]
+fn one_key_pauses_a_task_and_lets_it_go_on() {
+    let home = super::home();
+    let Some(pane) = Pane::open(&home, "") else { return };
+    let id = home.submit(&["--name", "job"], "exec sleep 600");
+    pane.shows(&[&id, "● running"]);
+    for _ in 0..2 {
+        pane.keys(&["p"]);
+        pane.shows(&[&id, "‖ paused"]);
+        assert_eq!(home.task(&id)["status"], "paused");
+        pane.keys(&["p"]);
+        pane.shows(&[&id, "● running"]);
+    }
+    pane.keys(&["?"]);
+    pane.shows(&["p", "pause, or let go on"]);
+}
+
+#[test]
 fn hostile_output_stays_in_the_panel_on_a_real_terminal_and_so_does_every_size() {
     let home = super::home();
     let Some(pane) = Pane::open(&home, "") else { return };
@@ -140,15 +166,21 @@ fn hostile_output_stays_in_the_panel_on_a_real_terminal_and_so_does_every_size()
         pane.keys(&["Tab", "PageUp", "Enter", "Escape", "Escape"]);
     }
     pane.shows(&[&id, "● running"]);
-    let pid = pane.asked("#{pane_pid}");
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let panel: u32 = children.split_whitespace().next().unwrap().parse().unwrap();
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(i32::try_from(panel).unwrap()).unwrap(),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
+    pane.signal(rustix::process::Signal::TERM);
     pane.is_clean();
+}
+
+#[test]
+fn every_signal_that_can_be_caught_gives_the_terminal_back() {
+    use rustix::process::Signal;
+
+    let home = super::home();
+    for signal in [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM] {
+        let Some(pane) = Pane::open(&home, "") else { return };
+        pane.shows(&["no tasks yet"]);
+        pane.signal(signal);
+        pane.is_clean();
+    }
 }
 
 #[test]
@@ -160,4 +192,24 @@ fn where_nothing_can_be_drawn_it_is_said_what_shows_the_same() {
     let told = home.cli(["ui", "--json"]);
     assert!(told.code != 0 && told.stderr.contains("homing list --json"), "{}", told.stderr);
     assert!(home.find_daemon().is_none(), "nothing was started for that");
+}
+
+#[test]
+fn the_terminal_is_lent_to_a_task_and_comes_back() {
+    let home = super::home();
+    let Some(pane) = Pane::open(&home, "") else { return };
+    let id = home.submit(&["--pty", "--name", "shell"], "stty -echo; printf 'inside %s' words; exec cat");
+    pane.shows(&[&id, "● running"]);
+    for _ in 0..3 {
+        pane.keys(&["t"]);
+        wait_for("the task's terminal alone", || {
+            let screen = pane.screen();
+            (screen.contains("inside words") && !screen.contains("● live")).then_some(())
+        });
+        pane.keys(&["C-\\"]);
+        pane.shows(&["homing", "1 running", "● live"]);
+        pane.shows(&["detached from", &id]);
+    }
+    pane.keys(&["q"]);
+    pane.is_clean();
 }

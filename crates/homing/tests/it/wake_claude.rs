@@ -206,3 +206,88 @@ fn an_agent_that_fails_is_a_failed_attempt_and_the_notice_is_in_the_inbox_again(
     assert!(row["history"][0]["result"].as_str().unwrap().ends_with("API Error: no credit"), "{row}");
     assert_eq!(inbox(&home, "claude:s1"), [id]);
 }
+
+/// The beginning of a `claude` that keeps a transcript as the real one does: it takes note of the call, and of what it was told.
+const KEEPS_A_TRANSCRIPT: &str = "echo \"$@\" >> calls; cat > prompt; cat prompt >> prompts\n\
+    id=$(sed -n 's/.*(notice \\(n-[a-z0-9]*\\)).*/\\1/p' prompt)\n\
+    line() { echo \"$1\" >> claude/projects/-w/s1.jsonl; }\n\
+    line '{\"type\":\"user\",\"sessionId\":\"s1\",\"message\":{\"content\":\"[homing notice - not user input] (notice '$id')\"}}'\n";
+
+/// What the model said.
+const ANSWERS: &str =
+    "line '{\"type\":\"assistant\",\"sessionId\":\"s1\",\"message\":{\"model\":\"claude\"}}'\n";
+
+/// A task of a session without a person, which is to be woken.
+fn headless(home: &homing_testkit::Home, claude: &Claude) -> String {
+    let mut submit = claude.command(home, "s1");
+    submit.env("CLAUDE_CODE_ENTRYPOINT", "sdk-cli").env("PATH", path(home));
+    ok(submit.args(["run", "--notify", "wake", "-c", "echo out"]))
+}
+
+#[test]
+fn p5_one_more_turn_that_failed_was_none_and_is_run_again() {
+    let home = super::home();
+    let claude = Claude::new(&home);
+    let trouble = "line '{\"type\":\"assistant\",\"isApiErrorMessage\":true,\"sessionId\":\"s1\",\"message\":{\"model\":\"<synthetic>\"}}'\n\
+        echo '{\"type\":\"result\",\"is_error\":true,\"result\":\"API Error: overloaded\",\"session_id\":\"s1\"}'; exit 1\n";
+    let fine = "echo '{\"type\":\"result\",\"is_error\":false,\"result\":\"fine\",\"session_id\":\"s1\"}'\n";
+    program(
+        &home,
+        "claude",
+        &format!("{KEEPS_A_TRANSCRIPT}if [ ! -e failed ]; then touch failed\n{trouble}fi\n{ANSWERS}{fine}"),
+    );
+    let id = headless(&home, &claude);
+    let row = delivery(&home, &id, |one| one["attempts"] == 1);
+    assert!(row["history"][0]["result"].as_str().unwrap().ends_with("API Error: overloaded"), "{row}");
+    assert_eq!(inbox(&home, "claude:s1"), std::slice::from_ref(&id), "nobody was told");
+    // The second attempt comes by itself.
+    let row = delivered(&home, &id);
+    assert_eq!(row["history"][1]["result"], "one more turn by `claude -p --resume`", "{row}");
+    assert_eq!(
+        (read(&home, "calls").lines().count(), read(&home, "prompts").matches("| out\n").count()),
+        (2, 2)
+    );
+    assert_eq!(inbox(&home, "claude:s1"), Vec::<String>::new());
+}
+
+#[test]
+fn p6_one_more_turn_in_which_the_model_spoke_is_not_run_again_however_it_ended() {
+    let home = super::home();
+    let claude = Claude::new(&home);
+    let limit = "echo '{\"type\":\"result\",\"is_error\":true,\"subtype\":\"error_max_turns\",\"session_id\":\"s1\"}'; exit 1\n";
+    program(&home, "claude", &format!("{KEEPS_A_TRANSCRIPT}{ANSWERS}{limit}"));
+    let id = headless(&home, &claude);
+    let row = delivered(&home, &id);
+    assert_eq!(row["attempts"], 2, "{row}");
+    assert!(row["history"][1]["result"].as_str().unwrap().contains("since an attempt before"), "{row}");
+    assert_eq!(read(&home, "calls").lines().count(), 1);
+}
+
+#[test]
+fn p5_what_a_session_only_kept_in_its_queue_when_it_was_killed_is_told_when_it_goes_on() {
+    let home = super::home();
+    let claude = Claude::new(&home);
+    let session = claude.open("s1");
+    session.keeps(true);
+    let id = claude.submit(&home, "s1", "true");
+    wait_for("the message", || (session.received().len() == 1).then_some(()));
+    session.is("busy");
+    let row = delivery(&home, &id, |one| one["hook"] != Value::Null);
+    assert_eq!(
+        (&row["state"], inbox(&home, "claude:s1").len()),
+        (&"pending".into(), 0),
+        "it is about to be told"
+    );
+    session.was_killed();
+    let left = |one: &Value| {
+        one["reason"].as_str().is_some_and(|why| why.contains("left the session") || why.contains("not open"))
+    };
+    let row = delivery(&home, &id, left);
+    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    wait_for("its entry", || (inbox(&home, "claude:s1") == [id.clone()]).then_some(()));
+    session.keeps(false);
+    session.is("idle");
+    let _ = delivered(&home, &id);
+    assert_eq!(session.received().len(), 2, "once by whoever is gone, once by whoever went on");
+    assert_eq!(inbox(&home, "claude:s1"), Vec::<String>::new());
+}

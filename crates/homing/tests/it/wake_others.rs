@@ -86,6 +86,38 @@ fn where_nothing_of_codex_runs_it_is_run_if_that_is_allowed_and_else_its_queue_k
 }
 
 #[test]
+fn p6_what_codex_has_in_its_thread_is_not_queued_again_though_its_queue_said_nothing_of_it() {
+    let home = super::home();
+    // It takes the message, and fails before it has said so.
+    program(
+        &home,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.166.0;; queue) echo queued >> calls; day=codex/sessions/2026/01/02; mkdir -p $day\n\
+         id=$(printf '%s' \"$5\" | sed -n 's/.*(notice \\(n-[a-z0-9]*\\)).*/\\1/p')\n\
+         echo '{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"[homing notice - not user input] '$id'\"}}' \
+         >> $day/rollout-2026-01-02T03-04-05-t-1.jsonl; exit 1;; *) exit 9;; esac",
+    );
+    let id = ok(codex(&home).args(["run", "--notify", "wake", "true"]));
+    let row = delivered(&home, &id);
+    assert_eq!(row["attempts"], 2, "{row}");
+    assert!(row["history"][1]["result"].as_str().unwrap().contains("since an attempt before"), "{row}");
+    assert_eq!(read(&home, "calls"), "queued\n");
+}
+
+#[test]
+fn p6_what_opencode_has_among_its_messages_is_not_sent_again_though_it_answered_otherwise() {
+    let home = super::home();
+    let server = Opencode::new("ses_1", None);
+    server.breaks();
+    let id = home.submit(&["--notify", &format!("wake:opencode:{}#ses_1", server.url)], "true");
+    let row = delivered(&home, &id);
+    assert_eq!(row["attempts"], 2, "{row}");
+    assert!(row["history"][0]["result"].as_str().unwrap().contains("500"), "{row}");
+    assert!(row["history"][1]["result"].as_str().unwrap().contains("since an attempt before"), "{row}");
+    assert_eq!(server.prompts().len(), 1);
+}
+
+#[test]
 fn p5_opencode_is_woken_by_its_server_when_the_session_has_time() {
     let home = super::home();
     let server = Opencode::new("ses_1", None);
@@ -193,6 +225,67 @@ fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
     let typed = wait_for("the line", || Some(read(&home, "other")).filter(|typed| typed.ends_with('\n')));
     assert!(typed.lines().count() == 1 && typed.contains(&id) && !typed.contains(&held), "{typed}");
     waits();
+}
+
+/// Submits something that is told in a pane.
+fn told_in(home: &Home, tmux: &Tmux, pane: &str) -> String {
+    let mut command = home.command();
+    command.env("TMUX", tmux.variable()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    ok(command.args(["run", "--notify", &format!("wake:tmux:{pane}"), "true"]))
+}
+
+/// A program that does this as soon as it gets the first key of a line, and only then shows and keeps what is typed. It says when it is there.
+fn at_first_key(home: &Home, tmux: &Tmux, does: &str) -> String {
+    let script = format!(
+        "cd '{}'; stty -icanon -icrnl -echo min 1; touch there; first=$(head -c 1)\n\
+         tmux -S tmux {does}\n\
+         printf %s \"$first\" | tee typed; exec tee -a typed",
+        home.scratch().display()
+    );
+    fs::write(home.scratch().join("program"), script).expect("the ground of the test");
+    // Into what is called a shell nothing is typed.
+    let own = home.scratch().join("own");
+    fs::copy("/bin/sh", &own).expect("the ground of the test");
+    let pane = tmux.pane(&format!("exec '{}' '{}'", own.display(), home.scratch().join("program").display()));
+    wait_for("the program", || home.scratch().join("there").exists().then_some(()));
+    pane
+}
+
+#[test]
+fn p5_enter_is_not_typed_where_the_program_has_gone_since_the_line() {
+    let home = super::home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = at_first_key(&home, &tmux, "respawn-pane -k -c \"$PWD\" 'cat > other'");
+    let id = told_in(&home, &tmux, &pane);
+    let since = |one: &Value| {
+        one["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("no longer") && why.contains("since the line was typed"))
+    };
+    let row = delivery(&home, &id, since);
+    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    assert_eq!(read(&home, "other"), "", "the one that came after it got nothing");
+    wait_for("its entry", || (inbox(&home, "user") == [id.clone()]).then_some(()));
+}
+
+#[test]
+fn p6_a_line_that_waits_for_its_enter_is_not_typed_again() {
+    let home = super::home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    // Somebody begins to scroll: from then on keys are no longer the program's.
+    let pane = at_first_key(&home, &tmux, "copy-mode");
+    let id = told_in(&home, &tmux, &pane);
+    let scrolls = |one: &Value| {
+        one["reason"]
+            .as_str()
+            .is_some_and(|why| why.contains("scrolls") && why.contains("since the line was typed"))
+    };
+    let row = delivery(&home, &id, scrolls);
+    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    let _ = tmux.call(&["send-keys", "-t", &pane, "-X", "cancel"]);
+    let _ = delivered(&home, &id);
+    let typed = wait_for("Enter", || Some(read(&home, "typed")).filter(|typed| typed.ends_with('\r')));
+    assert_eq!(typed.matches(&format!("] {id} ")).count(), 1, "{typed:?}");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_engine::{Engine, Error, OutputPart, OutputQuery, Size};
-use homing_model::Problem;
 use homing_model::attach::AttachEvent;
+use homing_model::{Code, Problem, TaskId};
 use homing_shim::output::{FIRST_SIZE, SizeMark};
 use tokio::time::{Instant, sleep};
 
 use super::model::Model;
+use super::picture::Picture;
 use super::stage::{Stage, Stages};
 
 /// As much of the output is replayed for the first viewer: what came before has long scrolled away, or was drawn over.
@@ -52,19 +53,8 @@ struct Feeder {
 
 /// Feeds a stage until nobody looks any more, or the task has ended.
 pub(super) async fn feed(engine: Engine, stage: Arc<Stage>, stages: Stages) {
-    let (cols, rows) = FIRST_SIZE;
-    let model = Model::new(Size { cols, rows });
-    let mut feeder = Feeder {
-        engine,
-        stage,
-        model,
-        offset: 0,
-        sized: 0,
-        in_a_row: 0,
-        partial: false,
-        owes: false,
-        refused: None,
-    };
+    let _last_words = LastWords { stage: Arc::clone(&stage), stages: stages.clone() };
+    let mut feeder = Feeder::new(engine, stage);
     let last = match feeder.replay().await {
         Ok(over) => feeder.follow(&stages, over).await,
         Err(error) => Err(error),
@@ -81,7 +71,45 @@ pub(super) async fn feed(engine: Engine, stage: Arc<Stage>, stages: Stages) {
     feeder.stage.end(event);
 }
 
+/// What a task's terminal shows now, for whoever does not want to go on looking.
+pub(super) async fn glance(engine: Engine, id: TaskId) -> Result<Picture, Error> {
+    let mut feeder = Feeder::new(engine, Stage::new(id));
+    feeder.replay().await?;
+    Ok(feeder.model.picture())
+}
+
+/// Where a feeder panics its viewers are told, and whoever comes next gets another: a stage without one would stand still for ever.
+struct LastWords {
+    stage: Arc<Stage>,
+    stages: Stages,
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stages.leave(&self.stage);
+            let problem = Problem::new(Code::Internal, "the model of the terminal failed");
+            self.stage.end(AttachEvent::Problem(Box::new(problem)));
+        }
+    }
+}
+
 impl Feeder {
+    fn new(engine: Engine, stage: Arc<Stage>) -> Self {
+        let (cols, rows) = FIRST_SIZE;
+        Self {
+            engine,
+            stage,
+            model: Model::new(Size { cols, rows }),
+            offset: 0,
+            sized: 0,
+            in_a_row: 0,
+            partial: false,
+            owes: false,
+            refused: None,
+        }
+    }
+
     async fn read(&self, query: OutputQuery) -> Result<OutputPart, Error> {
         self.engine.read_output(&self.stage.id, query).await
     }

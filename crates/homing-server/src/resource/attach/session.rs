@@ -6,12 +6,14 @@
 //! that it no longer decides the size for the others.
 
 use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, Stream, StreamExt};
 use homing_engine::{Engine, Error, LARGEST_SIZE, Size};
 use homing_model::attach::{AttachEvent, AttachInput, AttachRequest, LARGEST_FRAME, TerminalSize};
 use homing_model::{Code, Problem, TaskId};
@@ -87,16 +89,24 @@ pub(super) async fn serve(
     let (notes, noted) = mpsc::channel(NOTES);
     let typed = Typed::default();
     let say = viewer.say();
+    let mut passing = pin!(pass_on(&engine, &id, &typed, &notes));
     let parting = tokio::select! {
         biased;
         () = leaving.begun() => Some((CloseCode::Restart, "the daemon is leaving")),
         () = hear(stream, &say, &notes, &typed) => None,
-        () = pass_on(&engine, &id, &typed, &notes) => None,
+        () = &mut passing => None,
         end = give(&mut sink, viewer, noted) => end,
     };
     if let Some((code, reason)) = parting {
         let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
         let _ = tokio::time::timeout(PARTING, sink.send(Message::Close(Some(frame)))).await;
+    }
+    // What was typed before the viewer went is the task's all the same: who types a line and detaches at once has typed it.
+    typed.close();
+    tokio::select! {
+        biased;
+        () = leaving.begun() => {}
+        () = passing => {}
     }
 }
 
@@ -105,6 +115,8 @@ pub(super) async fn serve(
 struct Typed {
     waiting: Mutex<(Vec<u8>, u64)>,
     more: Notify,
+    /// Nothing is added any more.
+    closed: AtomicBool,
 }
 
 impl Typed {
@@ -118,12 +130,20 @@ impl Typed {
         self.more.notify_one();
     }
 
-    /// What waits, and how many bytes could not.
-    async fn take(&self) -> (Vec<u8>, u64) {
+    fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.more.notify_one();
+    }
+
+    /// What waits, and how many bytes could not; none once there is nothing more to come.
+    async fn take(&self) -> Option<(Vec<u8>, u64)> {
         loop {
             let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
             if !waiting.0.is_empty() || waiting.1 > 0 {
-                return waiting;
+                return Some(waiting);
+            }
+            if self.closed.load(Ordering::Relaxed) {
+                return None;
             }
             self.more.notified().await;
         }
@@ -131,7 +151,10 @@ impl Typed {
 }
 
 /// Reads what the viewer sends, until it has gone.
-async fn hear(mut stream: SplitStream<Socket>, say: &Say, notes: &mpsc::Sender<Note>, typed: &Typed) {
+async fn hear<S, E>(mut stream: S, say: &Say, notes: &mpsc::Sender<Note>, typed: &Typed)
+where
+    S: Stream<Item = Result<Message, E>> + Unpin,
+{
     let mut heard = Instant::now();
     loop {
         let message = tokio::select! {
@@ -174,8 +197,7 @@ async fn hear(mut stream: SplitStream<Socket>, say: &Say, notes: &mpsc::Sender<N
 /// Passes on what was typed, in order, and says what became of it.
 async fn pass_on(engine: &Engine, id: &TaskId, typed: &Typed, notes: &mpsc::Sender<Note>) {
     let mut tally = AttachInput::default();
-    loop {
-        let (mut bytes, refused) = typed.take().await;
+    while let Some((mut bytes, refused)) = typed.take().await {
         tally.dropped += refused;
         while !bytes.is_empty() {
             let written = match engine.input(id, bytes.clone(), false).await {
@@ -194,9 +216,8 @@ async fn pass_on(engine: &Engine, id: &TaskId, typed: &Typed, notes: &mpsc::Send
                 break;
             }
         }
-        if notes.send(Note::Event(AttachEvent::Input(tally))).await.is_err() {
-            return;
-        }
+        // Who has gone need not be told.
+        let _ = notes.send(Note::Event(AttachEvent::Input(tally))).await;
     }
 }
 
@@ -245,5 +266,63 @@ async fn give(
             () = viewer.changed() => {}
             _ = ping.tick() => sink.send(Message::Ping(Bytes::new())).await.ok()?,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    const SMALL: Size = Size { cols: 20, rows: 5 };
+
+    /// Hears what a viewer sends, and how long it took until that was over.
+    async fn heard(
+        sent: impl Stream<Item = Result<Message, Infallible>>,
+        patience: Duration,
+    ) -> Option<Duration> {
+        let viewer = Viewer::alone(TaskId::from_entropy(1), SMALL);
+        let (notes, _noted) = mpsc::channel(NOTES);
+        let (say, typed) = (viewer.say(), Typed::default());
+        let begun = Instant::now();
+        let hearing = hear(Box::pin(sent), &say, &notes, &typed);
+        // To the second: timers are exact to a millisecond.
+        let over = tokio::time::timeout(patience, hearing).await.is_ok();
+        over.then(|| Duration::from_secs(begun.elapsed().as_secs()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_viewer_that_says_nothing_is_let_go_and_one_that_answers_is_not() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(heard(stream::pending(), minute).await, Some(SILENCE));
+        let answers = stream::unfold((), |()| async {
+            sleep(PING).await;
+            Some((Ok(Message::Pong(Bytes::new())), ()))
+        });
+        assert_eq!(heard(answers, 10 * minute).await, None, "it is there");
+        // One that froze after a while counts from its last word.
+        let frozen = stream::iter([Ok(Message::Pong(Bytes::new()))]).chain(stream::pending());
+        assert_eq!(heard(frozen, minute).await, Some(SILENCE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_was_let_go_no_longer_decides_the_size() {
+        let viewer = Viewer::alone(TaskId::from_entropy(1), SMALL);
+        let stage = viewer.stage();
+        assert_eq!(stage.wanted_size(), Some(SMALL));
+        drop(viewer);
+        assert_eq!(stage.wanted_size(), None);
+    }
+
+    #[tokio::test]
+    async fn what_was_typed_before_the_end_is_passed_on_and_then_there_is_no_more() {
+        let typed = Typed::default();
+        typed.add(b"last words");
+        typed.close();
+        assert_eq!(typed.take().await, Some((b"last words".to_vec(), 0)));
+        assert_eq!(typed.take().await, None);
     }
 }

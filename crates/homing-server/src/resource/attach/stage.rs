@@ -77,28 +77,22 @@ impl Stages {
             return Err(many(all, "tasks of this home"));
         }
         let stage = stages.entry(id.clone()).or_insert_with(|| {
-            let stage = Arc::new(Stage {
-                id: id.clone(),
-                shown: Mutex::default(),
-                news: watch::channel(0).0,
-                wanted: Mutex::default(),
-                asked: Notify::new(),
-            });
+            let stage = Stage::new(id.clone());
             // Ends with the last viewer, or with the task; if it fails, its viewers are told.
             drop(tokio::spawn(feeder::feed(engine.clone(), Arc::clone(&stage), self.clone())));
             stage
         });
-        let mut wanted = lock(&stage.wanted);
-        if wanted.sizes.len() >= MOST_OF_ONE {
+        if lock(&stage.wanted).sizes.len() >= MOST_OF_ONE {
             return Err(many(MOST_OF_ONE, "this task"));
         }
-        let number = wanted.next;
-        wanted.next += 1;
-        wanted.sizes.insert(number, size);
-        drop(wanted);
-        stage.asked.notify_one();
-        let news = stage.news.subscribe();
-        Ok(Viewer { stage: Arc::clone(stage), number, size, news, given: None })
+        Ok(Viewer::of(stage, size))
+    }
+
+    /// What a task's terminal shows, as far as somebody looks at it.
+    pub(super) fn picture(&self, id: &TaskId) -> Option<Arc<Picture>> {
+        let stage = lock(&self.0).get(id).cloned()?;
+        let shown = lock(&stage.shown);
+        shown.picture.clone().filter(|_| !shown.partial)
     }
 
     /// Takes the stage away if nobody looks any more. Who comes later makes another.
@@ -124,6 +118,17 @@ fn remove(stages: &mut HashMap<TaskId, Arc<Stage>>, stage: &Arc<Stage>) {
 }
 
 impl Stage {
+    /// One that nobody looks at yet.
+    pub(super) fn new(id: TaskId) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            shown: Mutex::default(),
+            news: watch::channel(0).0,
+            wanted: Mutex::default(),
+            asked: Notify::new(),
+        })
+    }
+
     /// The size that all viewers can show; none if nobody says one.
     pub(super) fn wanted_size(&self) -> Option<Size> {
         let wanted = lock(&self.wanted);
@@ -217,6 +222,28 @@ impl Say {
 }
 
 impl Viewer {
+    /// One more.
+    fn of(stage: &Arc<Stage>, size: Option<Size>) -> Self {
+        let mut wanted = lock(&stage.wanted);
+        let number = wanted.next;
+        wanted.next += 1;
+        wanted.sizes.insert(number, size);
+        drop(wanted);
+        stage.asked.notify_one();
+        Self { stage: Arc::clone(stage), number, size, news: stage.news.subscribe(), given: None }
+    }
+
+    /// One of a stage on which nothing happens.
+    #[cfg(test)]
+    pub(super) fn alone(id: TaskId, size: Size) -> Self {
+        Self::of(&Stage::new(id), Some(size))
+    }
+
+    #[cfg(test)]
+    pub(super) fn stage(&self) -> Arc<Stage> {
+        Arc::clone(&self.stage)
+    }
+
     /// What it may ask for while it is given something.
     pub(super) fn say(&self) -> Say {
         Say { stage: Arc::clone(&self.stage), number: self.number }

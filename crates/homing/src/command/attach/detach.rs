@@ -4,7 +4,7 @@ use crate::keys::Key;
 
 /// Holds back what may become them.
 #[derive(Debug)]
-pub(super) struct Detach {
+pub(crate) struct Detach {
     keys: Vec<Key>,
     held: Vec<u8>,
 }
@@ -21,7 +21,7 @@ impl Detach {
     }
 
     /// What is for the task of what was typed, and whether the keys were among it; what came behind them is for nobody.
-    pub(super) fn typed(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
+    pub(crate) fn typed(&mut self, bytes: &[u8]) -> (Vec<u8>, bool) {
         self.held.extend_from_slice(bytes);
         let mut at = 0;
         while let Some(rest) = self.held.get(at..).filter(|rest| !rest.is_empty()) {

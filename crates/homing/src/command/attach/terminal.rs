@@ -1,7 +1,8 @@
 //! This terminal while it is the task's: raw, and given back whatever happens.
 //!
 //! It is opened anew, by what stdin and stdout are, so that it can be read and written without ever blocking and without changing how whoever
-//! started us finds it. Given back means: its modes as they were, and the screen in a state in which a shell can go on. That is done on
+//! started us finds it. What is to be shown is put in a row here and written as the terminal takes it, while keys are read ([`Terminal::stirs`]):
+//! nobody waits in this file. Given back means: its modes as they were, and the screen in a state in which a shell can go on. That is done on
 //! every way out: at the end, at an error, at a panic, at a signal that can be caught; who kills this with SIGKILL types `reset`.
 
 use std::io;
@@ -10,17 +11,15 @@ use std::os::fd::OwnedFd;
 use homing_model::attach::TerminalSize;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 
+use crate::screens::Screens;
+use crate::size;
+
 /// What a terminal that does not say has.
 const USUAL: TerminalSize = TerminalSize { cols: 80, rows: 24 };
-const LARGEST: TerminalSize = TerminalSize { cols: 1000, rows: 500 };
-
-/// Undoes what a program may have left on when it is left in its middle: mouse and focus reports, bracketed paste, other keyboards, application
-/// keys, the cursor's shape, drawn lines, insert mode, colours.
-const TIDY: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?9l\x1b[?2004l\x1b[>4m\x1b[=0u\x1b[?1l\x1b>\x1b[?7h\x1b[4l\x1b[?5l\x1b[?6l\x1b(B\x0f\x1b[0 q\x1b[m\x1b[?25h";
 
 /// It.
 #[derive(Debug)]
@@ -31,7 +30,19 @@ pub(super) struct Terminal {
     before: Termios,
     /// Whether it is raw now.
     taken: bool,
+    /// To be written.
+    outgoing: Vec<u8>,
+    /// Of what was written.
     screens: Screens,
+}
+
+/// What happened at the terminal.
+#[derive(Debug)]
+pub(super) enum Stirred {
+    /// Keys; none if there will be no more.
+    Typed(Option<Vec<u8>>),
+    /// Some of what is to be shown is shown.
+    Shown,
 }
 
 fn open(fd: u8, flags: OFlags) -> io::Result<OwnedFd> {
@@ -43,10 +54,15 @@ fn open(fd: u8, flags: OFlags) -> io::Result<OwnedFd> {
 impl Terminal {
     /// Takes it. Must be called inside a tokio runtime, in the foreground.
     pub(super) fn take() -> io::Result<Self> {
-        let input = pipe::Receiver::from_owned_fd_unchecked(open(0, OFlags::RDONLY)?)?;
-        let output = pipe::Sender::from_owned_fd_unchecked(open(1, OFlags::WRONLY)?)?;
+        Self::of(open(0, OFlags::RDONLY)?, open(1, OFlags::WRONLY)?)
+    }
+
+    fn of(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        let input = pipe::Receiver::from_owned_fd_unchecked(input)?;
+        let output = pipe::Sender::from_owned_fd_unchecked(output)?;
         let before = tcgetattr(&input)?;
-        let mut terminal = Self { input, output, before, taken: false, screens: Screens::default() };
+        let (outgoing, screens) = (Vec::new(), Screens::default());
+        let mut terminal = Self { input, output, before, taken: false, outgoing, screens };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -64,14 +80,10 @@ impl Terminal {
         if !std::mem::take(&mut self.taken) {
             return;
         }
-        let (place, back) = match (self.screens.any, self.screens.alternate) {
-            (false, _) => ("", ""),
-            // What was there before is there again.
-            (true, true) => ("", "\x1b[r\x1b[?1049l\r\n"),
-            // Below the cursor: some of what undoes the rest moves it.
-            (true, false) => ("\x1b7", "\x1b[r\x1b8\x1b[m\x1b(B\x0f\r\n\x1b[J"),
-        };
-        self.write_now(format!("{place}{TIDY}{back}").as_bytes());
+        // What was cut off in its middle is no beginning of what follows.
+        let cut = if self.outgoing.is_empty() { "" } else { "\x18" };
+        self.outgoing.clear();
+        self.write_now(format!("{cut}{}", self.screens.given_back()).as_bytes());
         self.screens = Screens::default();
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
@@ -79,44 +91,51 @@ impl Terminal {
 
     /// How large it is.
     pub(super) fn size(&self) -> TerminalSize {
-        match tcgetwinsize(&self.output) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                TerminalSize { cols: size.ws_col.min(LARGEST.cols), rows: size.ws_row.min(LARGEST.rows) }
-            }
-            Ok(_) | Err(_) => USUAL,
-        }
+        size::of(&self.output).unwrap_or(USUAL)
     }
 
-    /// Waits for keys; none if there will be no more.
-    pub(super) async fn typed(&mut self) -> Option<Vec<u8>> {
+    /// Waits for keys, if they are wanted, and writes what is to be shown, whichever can be done first. Cancelling it loses nothing.
+    pub(super) async fn stirs(&mut self, wants_keys: bool) -> io::Result<Stirred> {
+        let Self { input, output, outgoing, screens, .. } = self;
         let mut buffer = vec![0; 4096];
-        match self.input.read(&mut buffer).await {
-            Ok(0) | Err(_) => None,
-            Ok(count) => {
-                buffer.truncate(count);
-                Some(buffer)
+        let shows = !outgoing.is_empty();
+        tokio::select! {
+            biased;
+            read = input.read(&mut buffer), if wants_keys => {
+                buffer.truncate(read.unwrap_or(0));
+                Ok(Stirred::Typed(Some(buffer).filter(|typed| !typed.is_empty())))
             }
+            written = output.write(outgoing), if shows => {
+                let written: Vec<u8> = outgoing.drain(..written?).collect();
+                screens.pass(&written);
+                Ok(Stirred::Shown)
+            }
+            else => std::future::pending().await,
         }
     }
 
-    /// Shows bytes of the task's terminal.
-    pub(super) async fn show(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.screens.pass(bytes);
-        self.output.write_all(bytes).await
+    /// Whether all that was to be shown is.
+    pub(super) fn is_done(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
+    /// Shows bytes of the task's terminal, as it takes them.
+    pub(super) fn show(&mut self, bytes: &[u8]) {
+        self.outgoing.extend_from_slice(bytes);
     }
 
     /// Makes room for a screen of the task's: what this one shows stays to be scrolled back to.
-    pub(super) async fn make_room(&mut self) -> io::Result<()> {
-        let back = if self.screens.alternate { "\x1b[?1049l" } else { "" };
+    pub(super) fn make_room(&mut self) {
+        let back = if self.screens.is_alternate() { "\x1b[?1049l" } else { "" };
         let rows = usize::from(self.size().rows);
-        self.show(format!("{back}{}", "\r\n".repeat(rows)).as_bytes()).await
+        self.show(format!("{back}{}", "\r\n".repeat(rows)).as_bytes());
     }
 
     /// Says something over the last line; the screen must be shown anew afterwards.
-    pub(super) async fn say(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn say(&mut self, text: &str) {
         let size = self.size();
         let text: String = text.chars().take(usize::from(size.cols)).collect();
-        self.show(format!("\x07\x1b7\x1b[{};1H\x1b[0;7m{text}\x1b[m\x1b[K\x1b8", size.rows).as_bytes()).await
+        self.show(format!("\x07\x1b7\x1b[{};1H\x1b[0;7m{text}\x1b[m\x1b[K\x1b8", size.rows).as_bytes());
     }
 
     /// Writes on the way out: as much as is taken at once.
@@ -137,56 +156,49 @@ impl Drop for Terminal {
     }
 }
 
-/// Which of its two screens the terminal shows, by what passed to it.
-#[derive(Debug, Default)]
-struct Screens {
-    any: bool,
-    alternate: bool,
-    tail: Vec<u8>,
-}
-
-impl Screens {
-    /// A sequence that switches is not longer than this.
-    const LONGEST: usize = 24;
-
-    fn pass(&mut self, bytes: &[u8]) {
-        self.any |= !bytes.is_empty();
-        self.tail.extend_from_slice(bytes);
-        let text = std::mem::take(&mut self.tail);
-        for (at, _) in text.windows(3).enumerate().filter(|(_, start)| *start == b"\x1b[?") {
-            let rest = text.get(at + 3..).unwrap_or_default();
-            let Some(end) = rest.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b';')) else {
-                continue;
-            };
-            let switches = rest
-                .get(..end)
-                .unwrap_or_default()
-                .split(|byte| *byte == b';')
-                .any(|mode| matches!(mode, b"47" | b"1047" | b"1049"));
-            match rest.get(end) {
-                Some(b'h') if switches => self.alternate = true,
-                Some(b'l') if switches => self.alternate = false,
-                _ => {}
-            }
-        }
-        self.tail = text.get(text.len().saturating_sub(Self::LONGEST)..).unwrap_or_default().to_vec();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_screen_that_is_shown_is_known_however_the_bytes_are_cut() {
-        let bytes = b"x\x1b[?1049hy\x1b[?25l\x1b[?1;1049lz\x1b[?47h";
-        for cut in 0..bytes.len() {
-            let mut screens = Screens::default();
-            screens.pass(&bytes[..cut]);
-            screens.pass(&bytes[cut..]);
-            assert!(screens.alternate, "{cut}");
-            screens.pass(b"\x1b[?47l");
-            assert!(!screens.alternate, "{cut}");
+    #[tokio::test]
+    async fn a_panic_gives_the_terminal_back() {
+        use std::io::Read as _;
+        use std::panic::{AssertUnwindSafe, catch_unwind};
+
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+        let seat = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&seat).and_then(|()| unlockpt(&seat)).unwrap();
+        let name = ptsname(&seat, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK;
+        let ours = || rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        let looker = ours();
+        let modes = || {
+            let modes = tcgetattr(&looker).unwrap();
+            (modes.local_modes, modes.input_modes, modes.output_modes)
+        };
+        let before = modes();
+        let mut terminal = Terminal::of(ours(), ours()).unwrap();
+        assert_ne!(modes(), before, "it is raw");
+        terminal.show(b"\x1b[?1049h\x1b[?1000hdrawn");
+        while !terminal.is_done() {
+            terminal.stirs(true).await.unwrap();
         }
+        let broken = catch_unwind(AssertUnwindSafe(move || {
+            let _terminal = terminal;
+            panic!("of a test");
+        }));
+        assert!(broken.is_err());
+        assert_eq!(modes(), before);
+        // It comes in pieces, as the kernel passes it on.
+        let (mut seat, mut seen) = (std::fs::File::from(seat), Vec::new());
+        while !seen.ends_with(b"\x1b[?1049l\r\n") {
+            let mut piece = [0; 4096];
+            let count = seat.read(&mut piece).unwrap();
+            seen.extend_from_slice(&piece[..count]);
+        }
+        let seen = String::from_utf8_lossy(&seen).into_owned();
+        let (_, after) = seen.split_once("drawn").unwrap();
+        assert!(after.contains("\x1b[?1000l") && after.contains("\x1b[?25h"), "{after:?}");
     }
 }

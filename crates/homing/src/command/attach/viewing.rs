@@ -3,7 +3,13 @@
 //! The connection comes and goes; the terminal is the task's all the while, and the detach keys always work. What is typed while there is no
 //! connection waits, up to a bound, and is sent once there is one. What was sent and not yet said to be taken when a connection broke may have
 //! arrived or not: it is not sent again, since nothing typed must come twice, and that is said.
+//!
+//! Nobody waits for another here: a daemon that stands still holds up what is sent to it, a terminal that takes nothing (stopped, a frozen window)
+//! what is shown on it, and neither holds up the keys that detach, or a signal. Every wait is in one of two loops, in [`Viewing::look`] and in
+//! [`Viewing::connect`], and both hear signals and keys all the while; the rest of this file only puts things in a row. What is shown is asked for
+//! when all before it was taken. Keys wait behind one another: who has typed 64 KiB that nobody took is heard when some of it was.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +17,11 @@ use homing_client::{Client, Error, Keys, Screen, Seen};
 use homing_model::attach::{AttachEvent, AttachInput, AttachRequest, TerminalSize};
 use homing_model::{Code, Problem, Task};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::detach::Detach;
-use super::terminal::Terminal;
+use super::terminal::{Stirred, Terminal};
 use crate::failure::Failure;
 
 /// Typed while there is no connection, at most.
@@ -25,6 +32,8 @@ const UNDER_WAY: u64 = 256 * 1024;
 const NOTICEABLE: Duration = Duration::from_secs(1);
 /// How long something is said over the last line.
 const SAID: Duration = Duration::from_secs(3);
+/// For what was typed just before somebody left, and for the goodbye.
+const PARTING: Duration = Duration::from_secs(1);
 /// Tries to connect again, with longer pauses, about ten seconds in all.
 const TRIES: u32 = 24;
 
@@ -94,6 +103,10 @@ pub(super) struct Viewing<'a> {
     sent: u64,
     /// What this connection said of it.
     tally: AttachInput,
+    /// The size that this connection was told of.
+    told_size: Option<TerminalSize>,
+    /// Asked to stop for a while, in the middle of something.
+    suspended: bool,
     /// When what was said over the last line goes.
     said_until: Option<Instant>,
     /// There is room for the task's screen.
@@ -103,15 +116,40 @@ pub(super) struct Viewing<'a> {
 }
 
 enum Step {
-    Typed(Option<Vec<u8>>),
+    Stirred(std::io::Result<Stirred>),
     Told(Told),
     Seen(Result<Option<Seen>, Error>),
     Silence,
+    Broken,
+}
+
+/// Something for the connection.
+enum Order {
+    Keys(Vec<u8>),
+    Ask(AttachRequest),
+}
+
+/// Sends what is ordered, in order; ends with the orders, or with the connection.
+async fn send(keys: &mut Keys, mut orders: mpsc::UnboundedReceiver<Order>) {
+    while let Some(order) = orders.recv().await {
+        let sent = match order {
+            Order::Keys(bytes) => keys.send(Bytes::from(bytes)).await,
+            Order::Ask(request) => keys.ask(request).await,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
 }
 
 impl<'a> Viewing<'a> {
     /// Takes the terminal.
-    pub(super) fn begin(client: &'a Client, task: &'a str, detach: Detach) -> Result<Self, Failure> {
+    pub(super) fn begin(
+        client: &'a Client,
+        task: &'a str,
+        told_size: Option<TerminalSize>,
+        detach: Detach,
+    ) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::from(Problem::new(Code::NotATerminal, format!("the terminal cannot be taken: {error}")))
         };
@@ -127,6 +165,8 @@ impl<'a> Viewing<'a> {
             waiting: Vec::new(),
             sent: 0,
             tally: AttachInput::default(),
+            told_size,
+            suspended: false,
             said_until: None,
             begun: false,
             uncertain: 0,
@@ -138,7 +178,8 @@ impl<'a> Viewing<'a> {
         let (mut screen, mut keys) = first;
         loop {
             if let Some(left) = self.look(&mut screen, &mut keys).await? {
-                keys.close().await;
+                // Who stands still need not hear it.
+                let _ = timeout(PARTING, keys.close()).await;
                 return Ok(left);
             }
             let lost = self.sent.saturating_sub(self.tally.taken + self.tally.dropped);
@@ -146,27 +187,41 @@ impl<'a> Viewing<'a> {
             (self.sent, self.tally) = (0, AttachInput::default());
             match self.connect().await? {
                 Ok(again) => (screen, keys) = again,
-                Err(left) => return Ok(left),
+                Err(left) => {
+                    // Typed while nobody was there to take it.
+                    self.uncertain += self.waiting.len() as u64;
+                    return Ok(left);
+                }
             }
             if lost > 0 {
                 let text = format!(
                     " homing: the daemon restarted; the last {lost} bytes typed may not have arrived "
                 );
-                self.say(&text).await?;
+                self.say(&text);
             }
         }
     }
 
     /// One connection. None if it broke.
     async fn look(&mut self, screen: &mut Screen, keys: &mut Keys) -> Result<Option<Left>, Failure> {
+        // Not bounded by its count: of what is typed no more than `UNDER_WAY` is in it, and of the rest a few words.
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let mut sending = pin!(send(keys, ordered));
         loop {
-            let room = self.sent.saturating_sub(self.tally.taken + self.tally.dropped) < UNDER_WAY;
-            let ready = if room { std::mem::take(&mut self.waiting) } else { Vec::new() };
-            if !ready.is_empty() {
-                self.sent += ready.len() as u64;
-                if keys.send(Bytes::from(ready)).await.is_err() {
-                    return Ok(None);
+            if std::mem::take(&mut self.suspended) {
+                self.suspend()?;
+                let _ = orders.send(Order::Ask(AttachRequest::Refresh(true)));
+            }
+            let size = self.terminal.size();
+            if self.told_size != Some(size) {
+                self.told_size = Some(size);
+                for request in [AttachRequest::Resize(size), AttachRequest::Refresh(true)] {
+                    let _ = orders.send(Order::Ask(request));
                 }
+            }
+            let room = self.sent.saturating_sub(self.tally.taken + self.tally.dropped) < UNDER_WAY;
+            if room && !self.waiting.is_empty() {
+                self.order_typed(&orders);
             }
             let until = self.said_until;
             let silence = async {
@@ -175,53 +230,57 @@ impl<'a> Viewing<'a> {
                     None => std::future::pending().await,
                 }
             };
+            let shown = self.terminal.is_done();
             let step = tokio::select! {
                 biased;
                 told = self.signals.next() => Step::Told(told),
-                typed = self.terminal.typed(), if self.waiting.len() < TYPED_AHEAD => Step::Typed(typed),
+                stirred = self.terminal.stirs(self.waiting.len() < TYPED_AHEAD) => Step::Stirred(stirred),
                 () = silence => Step::Silence,
-                seen = screen.next() => Step::Seen(seen),
+                () = &mut sending => Step::Broken,
+                seen = screen.next(), if shown => Step::Seen(seen),
             };
-            match step {
-                Step::Told(told) => match self.told(told)? {
-                    Some(left) => return Ok(Some(left)),
-                    None => {
-                        let size = AttachRequest::Resize(self.terminal.size());
-                        if keys.ask(size).await.is_err()
-                            || keys.ask(AttachRequest::Refresh(true)).await.is_err()
-                        {
-                            return Ok(None);
-                        }
-                    }
-                },
-                Step::Typed(typed) => {
-                    if self.typed(typed) {
+            let left = match step {
+                Step::Told(told) => self.told(told),
+                Step::Stirred(stirred) => {
+                    if self.stirred(stirred)? {
+                        // What came before the keys is the task's.
+                        self.order_typed(&orders);
+                        drop(orders);
+                        let _ = timeout(PARTING, sending).await;
                         return Ok(Some(Left::Detached));
                     }
+                    None
                 }
                 Step::Silence => {
                     self.said_until = None;
-                    if keys.ask(AttachRequest::Refresh(true)).await.is_err() {
-                        return Ok(None);
-                    }
+                    let _ = orders.send(Order::Ask(AttachRequest::Refresh(true)));
+                    None
                 }
-                Step::Seen(Ok(Some(Seen::Bytes(bytes)))) => self.show(&bytes).await?,
-                Step::Seen(Ok(Some(Seen::Event(event)))) => {
-                    if let Some(left) = self.heard(event).await? {
-                        return Ok(Some(left));
-                    }
+                Step::Seen(Ok(Some(Seen::Bytes(bytes)))) => {
+                    self.terminal.show(&bytes);
+                    None
                 }
-                Step::Seen(Ok(None) | Err(_)) => return Ok(None),
+                Step::Seen(Ok(Some(Seen::Event(event)))) => self.heard(event)?,
+                Step::Broken | Step::Seen(Ok(None) | Err(_)) => return Ok(None),
+            };
+            if left.is_some() {
+                return Ok(left);
             }
         }
     }
 
-    async fn heard(&mut self, event: AttachEvent) -> Result<Option<Left>, Failure> {
+    fn order_typed(&mut self, orders: &mpsc::UnboundedSender<Order>) {
+        let typed = std::mem::take(&mut self.waiting);
+        self.sent += typed.len() as u64;
+        let _ = orders.send(Order::Keys(typed));
+    }
+
+    fn heard(&mut self, event: AttachEvent) -> Result<Option<Left>, Failure> {
         match event {
             AttachEvent::Screen(screen) => {
                 // The alternate screen takes nothing away.
                 if !self.begun && !screen.alternate {
-                    self.terminal.make_room().await.map_err(|error| gone(&error))?;
+                    self.terminal.make_room();
                     self.begun = true;
                 }
                 self.said_until = None;
@@ -232,7 +291,7 @@ impl<'a> Viewing<'a> {
                 if dropped > 0 {
                     let text =
                         format!(" homing: the program does not read; {dropped} bytes typed were dropped ");
-                    self.say(&text).await?;
+                    self.say(&text);
                 }
             }
             AttachEvent::Ended(task) => return Ok(Some(Left::Ended(task))),
@@ -259,24 +318,30 @@ impl<'a> Viewing<'a> {
                 tokio::select! {
                     biased;
                     told = self.signals.next() => {
-                        if let Some(left) = self.told(told)? {
+                        if let Some(left) = self.told(told) {
                             return Ok(Err(left));
                         }
+                        if std::mem::take(&mut self.suspended) {
+                            self.suspend()?;
+                        }
                     }
-                    typed = self.terminal.typed(), if self.waiting.len() < TYPED_AHEAD => {
-                        if self.typed(typed) {
+                    stirred = self.terminal.stirs(self.waiting.len() < TYPED_AHEAD) => {
+                        if self.stirred(stirred)? {
                             return Ok(Err(Left::Detached));
                         }
                     }
                     () = sleep_until(noticed), if !told_of => {
                         told_of = true;
-                        self.terminal.say(" homing: the daemon is away; connecting again ").await.map_err(|error| gone(&error))?;
+                        self.terminal.say(" homing: the daemon is away; connecting again ");
                     }
                     result = &mut attempt => break result,
                 }
             };
             match result {
-                Ok(again) => return Ok(Ok(again)),
+                Ok(again) => {
+                    self.told_size = Some(size);
+                    return Ok(Ok(again));
+                }
                 // It ended while nobody served us.
                 Err(error) if error.code() == Some(Code::TaskEnded) => {
                     let task = self.client.task(self.task).await?;
@@ -288,39 +353,44 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    /// Something was typed. True if it detaches.
-    fn typed(&mut self, typed: Option<Vec<u8>>) -> bool {
-        // A terminal that is gone types nothing any more.
-        let Some(bytes) = typed else { return true };
-        let (bytes, detached) = self.detach.typed(&bytes);
-        self.waiting.extend_from_slice(&bytes);
-        detached
-    }
-
-    /// A signal came. None if the viewing goes on, perhaps at another size.
-    fn told(&mut self, told: Told) -> Result<Option<Left>, Failure> {
-        match told {
-            Told::End(number) => Ok(Some(Left::Signalled(number))),
-            Told::Window => Ok(None),
-            Told::Suspend => {
-                self.terminal.leave();
-                // Whoever continues us continues here.
-                let _ =
-                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
-                self.terminal.enter().map_err(|error| gone(&error))?;
-                self.begun = false;
-                Ok(None)
+    /// Something was typed, or shown. True if it detaches.
+    fn stirred(&mut self, stirred: std::io::Result<Stirred>) -> Result<bool, Failure> {
+        match stirred.map_err(|error| gone(&error))? {
+            Stirred::Shown => Ok(false),
+            // A terminal that is gone types nothing any more.
+            Stirred::Typed(None) => Ok(true),
+            Stirred::Typed(Some(bytes)) => {
+                let (bytes, detached) = self.detach.typed(&bytes);
+                self.waiting.extend_from_slice(&bytes);
+                Ok(detached)
             }
         }
     }
 
-    async fn show(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.terminal.show(bytes).await.map_err(|error| gone(&error))
+    /// A signal came. None if the viewing goes on, perhaps at another size.
+    fn told(&mut self, told: Told) -> Option<Left> {
+        match told {
+            Told::End(number) => return Some(Left::Signalled(number)),
+            // The size is looked at anyway.
+            Told::Window => {}
+            Told::Suspend => self.suspended = true,
+        }
+        None
     }
 
-    async fn say(&mut self, text: &str) -> Result<(), Failure> {
+    /// Stops for as long as somebody wants us to, with the terminal as it was before us.
+    fn suspend(&mut self) -> Result<(), Failure> {
+        self.terminal.leave();
+        // Whoever continues us continues here.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+        self.begun = false;
+        self.terminal.enter().map_err(|error| gone(&error))
+    }
+
+    /// Says something until it is taken away again.
+    fn say(&mut self, text: &str) {
         self.said_until = Some(Instant::now() + SAID);
-        self.terminal.say(text).await.map_err(|error| gone(&error))
+        self.terminal.say(text);
     }
 }
 

@@ -102,8 +102,11 @@ fn kind(magic: u32) -> Check {
     }
 }
 
-/// The socket: a path that is too long for an address works here, but not for every other program.
+/// The socket: a folder in its place lets no daemon serve; a path that is too long for an address works here, but not for every other program.
 pub(super) fn socket(home: &Path) -> Check {
+    if let Err(problem) = places::check_socket(home) {
+        return Check::fail("socket", problem.detail, problem.advice);
+    }
     let path = home.join(SOCKET);
     let length = path.as_os_str().as_bytes().len();
     if length > 107 {
@@ -123,9 +126,10 @@ pub(super) fn agents(context: &Context) -> Vec<Check> {
         let title = agent.title();
         match install::state(agent, context) {
             Ok(install::State::Installed) => Check::ok(NAME, format!("{title}: installed")),
-            Ok(install::State::Absent) => {
-                Check::ok(NAME, format!("{title}: not installed (`homing install {agent}` does it)"))
-            }
+            Ok(install::State::Absent) => Check::ok(
+                NAME,
+                format!("{title}: homing is not installed in it (`homing install {agent}` does that)"),
+            ),
             Ok(install::State::Outdated) => Check::warn(
                 NAME,
                 format!("{title}: outdated, or in part only"),
@@ -252,8 +256,7 @@ const CONFIG: &str = "config";
 
 fn sound(path: &Path, in_force: Option<&ConfigurationInfo>) -> Check {
     let shown = path.display();
-    let advice =
-        "`homing daemon restart` takes it over, and tasks run on; `homing config` shows what is in force.";
+    let advice = "`homing config reload` takes it over; `homing config` shows what is in force.";
     match in_force {
         Some(info) if Path::new(&info.path) != path => Check::warn(
             CONFIG,
@@ -391,5 +394,9 @@ mod tests {
     fn long_socket_paths_are_worth_a_word() {
         assert_eq!(socket(Path::new("/h")).state, State::Ok);
         assert_eq!(socket(Path::new(&format!("/{}", "x".repeat(200)))).state, State::Warn);
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(socket(home.path()).state, State::Ok);
+        std::fs::create_dir(home.path().join(SOCKET)).unwrap();
+        assert_eq!(socket(home.path()).state, State::Fail, "a folder is no socket");
     }
 }

@@ -23,6 +23,7 @@ use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
 use super::{Hook, PATIENCE, seat};
+use crate::console::leads_nowhere;
 use crate::exit_code;
 use crate::failure::Failure;
 
@@ -49,6 +50,10 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     };
     let entry = hook.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT");
     if entry == Some(ONE_PROMPT) && !takes_more(&agent) {
+        return Ok(exit_code::DONE);
+    }
+    // Who cannot say anything has nothing to wait for.
+    if leads_nowhere(io::stderr()) {
         return Ok(exit_code::DONE);
     }
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
@@ -106,7 +111,10 @@ async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Fa
             Ok(Look::Something) if elsewhere(hook, seated).await => return Ok(exit_code::DONE),
             Ok(Look::Something) => {
                 if let Some(telling) = hook.take().await {
-                    hook.context.console.note(&telling.text);
+                    // A session that is woken and told nothing would not know what for; by its next hook it is told.
+                    if !hook.context.console.noted(&telling.text) {
+                        return Ok(exit_code::DONE);
+                    }
                     hook.told(telling.ids).await;
                     return Ok(WAKE);
                 }

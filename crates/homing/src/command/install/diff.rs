@@ -26,7 +26,7 @@ enum Step<'a> {
 }
 
 /// The changes, in colour where that is shown.
-pub(super) fn render(from: &str, to: &str, console: &Console) -> String {
+pub(crate) fn render(from: &str, to: &str, console: &Console) -> String {
     let steps = steps(&from.lines().collect::<Vec<_>>(), &to.lines().collect::<Vec<_>>());
     let partners = partners(&steps);
     let changes = |step: &Step<'_>| !matches!(step, Step::Same(_));
@@ -38,7 +38,7 @@ pub(super) fn render(from: &str, to: &str, console: &Console) -> String {
             continue;
         }
         if index > shown {
-            out.push_str(&console.tint(Tint::Dim, "  …\n"));
+            out.push_str(&console.tint(Tint::Dim, &console.spelt("  …\n")));
         }
         shown = index + 1;
         out.push_str(&match step {

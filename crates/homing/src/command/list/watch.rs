@@ -3,7 +3,11 @@
 //! A stream of events says that there is something new, and then the tasks are asked for: a burst of events costs one question. The stream
 //! begins with a cursor that no log has, so that its first record says that it is there, and no event falls between the first list and the
 //! stream. It goes on after a restart of the daemon by itself. Times are counted on here, without asking anybody.
+//!
+//! A question stands beside everything else: keys and signals are heard, and ages grow, however long its answer takes, and an answer that
+//! takes long is waited for and not asked for again.
 
+use std::future::pending;
 use std::io;
 use std::time::Duration;
 
@@ -28,9 +32,11 @@ const TICK: Duration = Duration::from_secs(1);
 /// Beyond every log: the stream begins with the word that it is there.
 const NO_CURSOR: u64 = i64::MAX as u64;
 /// What changes a list.
-const KINDS: [EventKind; 7] = [
+const KINDS: [EventKind; 9] = [
     EventKind::TaskQueued,
     EventKind::TaskStarted,
+    EventKind::TaskPaused,
+    EventKind::TaskResumed,
     EventKind::TaskStopping,
     EventKind::TaskCompleted,
     EventKind::TaskProgress,
@@ -102,12 +108,19 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
     let mut keys = screen::keys();
     let mut has_keys = true;
     let (mut fresh_at, mut tick) = (Some(Instant::now()), Instant::now() + TICK);
+    let mut asking = None;
     loop {
-        let due = fresh_at;
+        let due = fresh_at.filter(|_| asking.is_none());
         let fresh = async {
             match due {
                 Some(at) => sleep_until(at).await,
-                None => std::future::pending().await,
+                None => pending().await,
+            }
+        };
+        let answered = async {
+            match &mut asking {
+                Some(asking) => asking.await,
+                None => pending().await,
             }
         };
         tokio::select! {
@@ -115,7 +128,11 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
             code = Signals::ended(&mut signals.ends) => return Ok(code),
             key = keys.recv(), if has_keys => match key {
                 Some(b'q' | b'Q') => return Ok(exit_code::DONE),
-                Some(_) => {}
+                // What it means comes as a signal.
+                Some(key) => {
+                    let _ = screen.signals(key);
+                    continue;
+                }
                 None => has_keys = false,
             },
             _ = signals.suspend.recv() => {
@@ -126,18 +143,14 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
                 screen.forget();
                 fresh_at = Some(Instant::now());
             }
+            answer = answered => {
+                page = answer?;
+                asking = None;
+            }
             () = fresh => {
-                let answered = fetch(&client, query.clone(), most(limit, screen.size().1));
-                // Whoever waits for a daemon that was stopped can still leave.
-                tokio::select! {
-                    biased;
-                    code = Signals::ended(&mut signals.ends) => return Ok(code),
-                    answer = answered => {
-                        page = answer?;
-                        fresh_at = None;
-                    }
-                    () = sleep_until(tick) => fresh_at = Some(tick + TOGETHER),
-                }
+                fresh_at = None;
+                asking = Some(Box::pin(fetch(&client, query.clone(), most(limit, screen.size().1))));
+                continue;
             }
             record = events.next() => {
                 record?;

@@ -1,19 +1,29 @@
 //! `/mcp` of the daemon: the same tools, without sessions, guarded.
 
-use homing_testkit::{Home, gate};
+use homing_testkit::{Answer, Home, gate, wait_for};
 use serde_json::{Value, json};
 
 use super::speaker::{MODERN, meta};
 
 /// One request to `/mcp`, and its answer.
 fn post(home: &Home, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+    heard(begin(home, headers, body))
+}
+
+/// One request to `/mcp`, whose answer begins.
+fn begin(home: &Home, headers: &[(&str, &str)], body: &Value) -> Answer {
     let mut given =
         vec![("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     given.extend(headers);
     if !headers.iter().any(|(name, _)| *name == "Host") {
         given.push(("Host", "localhost"));
     }
-    let reply = home.http("POST", "/mcp", &given, body.to_string().as_bytes()).whole();
+    home.http("POST", "/mcp", &given, body.to_string().as_bytes())
+}
+
+/// All of an answer.
+fn heard(answer: Answer) -> (u16, Value) {
+    let reply = answer.whole();
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     let data = text.lines().filter_map(|line| line.strip_prefix("data: ")).rfind(|data| !data.is_empty());
     let value = serde_json::from_str(data.unwrap_or(&text)).unwrap_or(Value::String(text));
@@ -74,6 +84,38 @@ fn p12_a_task_of_one_daemon_is_answered_by_the_next_and_no_session_is_missed() {
         legacy(&home, "ann", "list", &json!({}))["structuredContent"]["tasks"].as_array().map(Vec::len),
         Some(1)
     );
+}
+
+#[test]
+fn a_daemon_that_leaves_says_so_to_whoever_waits_and_what_was_begun_by_a_call_has_its_id_told() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let line = gate("go");
+    let begun =
+        legacy(&home, "ann", "run", &json!({ "command": line, "cwd": home.scratch(), "background": true }));
+    let id = begun["structuredContent"]["task"]["id"].as_str().expect("an id").to_owned();
+    let call = |name: &str, arguments: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+        begin(&home, &[("MCP-Protocol-Version", "2025-06-18"), ("Homing-Owner", "ann")], &body)
+    };
+    let waits = call("wait", json!({ "ids": [id], "wait_ms": 600_000 }));
+    let runs = call("run", json!({ "command": line, "cwd": home.scratch(), "wait_ms": 600_000 }));
+    let second = wait_for("the second task", || {
+        let running = home.get("/v1/tasks?status=running").json();
+        let ids = running["items"].as_array()?.iter().filter_map(|task| task["id"].as_str());
+        ids.map(str::to_owned).find(|one| *one != id)
+    });
+    let _ = home.cli(["daemon", "stop"]).ok();
+    let (_, waited) = heard(waits);
+    let text = waited["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(waited["result"]["isError"] == true && text.contains("HM0019"), "a whole answer: {waited}");
+    let (_, ran) = heard(runs);
+    assert_eq!(ran["result"]["structuredContent"]["task"]["id"], json!(second), "{ran}");
+    assert_eq!(ran["result"]["structuredContent"]["ended"], false, "{ran}");
+    home.open("go");
+    for id in [&id, &second] {
+        assert_eq!(home.ended(id)["status"], "succeeded");
+    }
 }
 
 #[test]

@@ -1,0 +1,191 @@
+//! Lets a whole tree stand still, and makes sure that it does. Keeps P8.
+//!
+//! # Theory of operation
+//!
+//! Where the tree has a cgroup of its own the kernel freezes that, and says when everybody stands still. Whoever is not in it (there is none, or
+//! a process moved elsewhere) gets SIGSTOP, parents before their children, so that no shell sees a child of its own stop. Who was stopped
+//! by somebody else before is left alone, and is not continued later.
+//!
+//! A signal is not a standstill yet: a fork that is under way ends first, and its child may be seen by nobody who looked a moment
+//! ago. A process whose threads are all stopped cannot fork; so when one look finds everybody stopped, the next one sees everybody there is. Two
+//! such looks in a row are the proof. A process that sleeps in the kernel (a disk that does not answer, a parent whose `vfork` child is stopped)
+//! does nothing, and stops before it does anything again: after a while it counts as standing still, and is looked at all the same.
+//!
+//! A process whose first thread has ended looks like one that has, and is none while another thread lives: it is held like any other.
+
+use std::collections::HashSet;
+
+use crate::cgroup::Group;
+use crate::process::{self, Process};
+
+/// Clean looks in a row that are the proof.
+const PROOF: u8 = 2;
+
+/// What a process is doing, by all of its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Motion {
+    /// Stopped, traced to a stop, or ended.
+    Still,
+    /// Asleep in the kernel where no signal reaches it yet.
+    Asleep,
+    /// Free to do something.
+    Moving,
+}
+
+fn motion_of(state: &str) -> Motion {
+    match state {
+        "T" | "t" | "Z" | "X" | "x" => Motion::Still,
+        "D" => Motion::Asleep,
+        _ => Motion::Moving,
+    }
+}
+
+/// The most that any thread of a process does; one that is gone does nothing.
+fn motion(pid: u32) -> Motion {
+    states(pid).iter().map(|state| motion_of(state)).max().unwrap_or(Motion::Still)
+}
+
+/// The states of a process's threads, as `/proc` has them.
+fn states(pid: u32) -> Vec<String> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let state = |entry: std::fs::DirEntry| {
+        let text = std::fs::read(entry.path().join("stat")).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        // The name is in parentheses and may itself hold any of both.
+        text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().next().map(str::to_owned)
+    };
+    threads.flatten().filter_map(state).collect()
+}
+
+/// Everybody in a tree, parents before their children: descendants of this process, and members of the cgroup that may have left it.
+pub(crate) fn members(group: Option<&Group>) -> Vec<Process> {
+    let mut members = process::descendants(std::process::id());
+    for member in group.map(Group::members).unwrap_or_default() {
+        if members.iter().all(|known| known.pid != member.pid) {
+            members.push(member);
+        }
+    }
+    members
+}
+
+/// A tree that is held where it is.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    /// The kernel holds the cgroup.
+    by_group: bool,
+    /// Who was sent SIGSTOP, in that order.
+    stopped: Vec<Process>,
+    /// Looks in a row that found everybody standing still.
+    clean: u8,
+    /// The last look found somebody asleep in the kernel.
+    uneasy: bool,
+}
+
+impl Hold {
+    /// Begins to hold the tree; [`look`](Self::look) says when it stands still.
+    pub(crate) fn begin(group: Option<&Group>) -> Self {
+        let by_group = group.is_some_and(|group| group.freeze(true).is_ok());
+        Self { by_group, stopped: Vec::new(), clean: 0, uneasy: false }
+    }
+
+    /// Looks at everybody, and stops those who are free. True once it is certain that nobody is. With `late`, whoever sleeps in the kernel
+    /// counts as standing still.
+    pub(crate) fn look(&mut self, group: Option<&Group>, late: bool) -> bool {
+        // In this order: who is born between the two is not taken for one who left the cgroup.
+        let members = members(group);
+        let held = self.held(group);
+        let frozen = group.is_none_or(|group| !self.by_group || group.is_frozen());
+        if let Some(group) = group.filter(|_| !frozen) {
+            // On its way; or somebody has thawed it.
+            let _ = group.freeze(true);
+        }
+        self.uneasy = !frozen;
+        let mut still = frozen || (late && asleep(&held));
+        for process in members.into_iter().filter(|process| !held.contains(&process.pid)) {
+            match motion(process.pid) {
+                Motion::Still => {}
+                Motion::Asleep if late => self.uneasy = true,
+                Motion::Asleep | Motion::Moving => {
+                    still = false;
+                    process::signal(&process, libc::SIGSTOP);
+                    if !self
+                        .stopped
+                        .iter()
+                        .any(|known| (known.pid, known.start) == (process.pid, process.start))
+                    {
+                        self.stopped.push(process);
+                    }
+                }
+            }
+        }
+        self.clean = if still { (self.clean + 1).min(PROOF) } else { 0 };
+        self.is_certain()
+    }
+
+    /// Whether the last looks were the proof.
+    const fn is_certain(&self) -> bool {
+        self.clean >= PROOF
+    }
+
+    /// Whether it is worth looking again: somebody is asleep in the kernel.
+    pub(crate) const fn is_uneasy(&self) -> bool {
+        self.uneasy
+    }
+
+    /// What was proved may be so no longer.
+    pub(crate) const fn doubt(&mut self) {
+        self.clean = 0;
+    }
+
+    /// Whether only the kernel's freezer holds it, which nobody undoes by a signal.
+    pub(crate) const fn is_firm(&self) -> bool {
+        self.by_group && self.stopped.is_empty()
+    }
+
+    /// Somebody who cannot be held.
+    pub(crate) fn free(&self, group: Option<&Group>) -> Option<Process> {
+        let held = self.held(group);
+        let moving = |process: &Process| {
+            let is_held = held.contains(&process.pid);
+            let motion = states(process.pid).iter().any(|state| state == "R");
+            if is_held { motion } else { self::motion(process.pid) == Motion::Moving }
+        };
+        members(group).into_iter().find(moving)
+    }
+
+    /// Lets everybody go on, children before their parents: whoever was stopped by somebody else is not touched.
+    pub(crate) fn release(self, group: Option<&Group>) {
+        for process in self.stopped.iter().rev() {
+            process::signal(process, libc::SIGCONT);
+        }
+        if let Some(group) = group.filter(|_| self.by_group) {
+            let _ = group.freeze(false);
+        }
+    }
+
+    /// Whom the kernel holds.
+    fn held(&self, group: Option<&Group>) -> HashSet<u32> {
+        group.filter(|_| self.by_group).map(Group::everybody).into_iter().flatten().collect()
+    }
+}
+
+/// Whether somebody of these sleeps in the kernel, and nobody runs.
+fn asleep(pids: &HashSet<u32>) -> bool {
+    let states: Vec<String> = pids.iter().flat_map(|pid| states(*pid)).collect();
+    states.iter().any(|state| state == "D") && states.iter().all(|state| state != "R")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_does_what_its_busiest_thread_does() {
+        assert!(Motion::Still < Motion::Asleep && Motion::Asleep < Motion::Moving);
+        assert_eq!(["T", "t", "Z"].map(motion_of), [Motion::Still; 3]);
+        assert_eq!(["R", "S", "I"].map(motion_of), [Motion::Moving; 3]);
+        assert_eq!(motion_of("D"), Motion::Asleep);
+        assert_eq!(motion(std::process::id()), Motion::Moving);
+        assert_eq!(motion(u32::MAX), Motion::Still, "one that is gone");
+    }
+}

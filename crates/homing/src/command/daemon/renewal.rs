@@ -1,0 +1,61 @@
+//! `homing daemon restart`: another daemon in the place of this one, from this program, while tasks run on.
+//!
+//! It is a stop and a start. A keeper that has no shims leaves with the daemon, so that the next one is of this program too, with this environment; one that
+//! has some stays, and starts the daemon from the program that is recorded. Whoever watches over the daemon (`daemon run --service`) must not take that for a
+//! stop: a lock is held meanwhile, and waited for there. It goes with this process, whatever becomes of it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::context::Context;
+use crate::exit_code;
+use crate::failure::Failure;
+
+/// The file that is locked, in the home.
+const LOCK: &str = "restart.lock";
+
+/// Replaces it, or starts one where there is none.
+pub(crate) async fn run(context: &Context) -> Result<u8, Failure> {
+    // Before the stop: from here it could not be started again.
+    super::refuse_inside_task(context)?;
+    let Some(before) = super::ask(context).await? else { return super::start(context).await };
+    // Without it a service may be told that it was stopped; that is no reason not to restart.
+    let _lock = hold(&context.home);
+    super::leave(&context.quiet_client(), context).await?;
+    let after = super::begin(context).await?;
+    if context.json {
+        context.console.json(&super::running_now(&after))?;
+    } else {
+        let (old, new) = (&before.daemon, &after.daemon);
+        let version = if old.version == new.version {
+            format!("version {}", new.version)
+        } else {
+            format!("version {} in the place of {}", new.version, old.version)
+        };
+        let text = format!("restarted, pid {}, {version}; tasks run on", new.pid);
+        context.console.line(&homing_model::sanitize::line(&text))?;
+    }
+    super::tell_of_broken_configuration(context);
+    Ok(exit_code::DONE)
+}
+
+/// Holds the lock, waiting for whoever has it, until it is dropped.
+fn hold(home: &Path) -> io::Result<File> {
+    let lock = File::options().write(true).create(true).truncate(false).mode(0o600).open(home.join(LOCK))?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
+}
+
+/// Waits until no restart is under way.
+pub(super) async fn over(home: &Path) {
+    let home = home.to_owned();
+    // Where there is no such file nobody ever restarted it.
+    let waited = tokio::task::spawn_blocking(move || {
+        File::open(home.join(LOCK)).and_then(|lock| Ok(flock(&lock, FlockOperation::LockShared)?))
+    });
+    let _ = waited.await;
+}

@@ -1,0 +1,123 @@
+//! Pauses at random moments of short lives: whatever happens, the truth is told, and told in order.
+
+use std::time::Duration;
+
+use homing_testkit::{Home, Random, drift};
+use serde_json::{Value, json};
+
+use super::home;
+
+const ROUNDS: u64 = 200;
+/// The length of a task, and of the times between what is asked of it, in milliseconds.
+const TASK_MS: u64 = 30;
+
+fn ask(home: &Home, id: &str, what: &str) -> (u16, Value) {
+    let answer = home.http("POST", &format!("/v1/tasks/{id}/{what}"), &[], b"").whole();
+    (answer.status, answer.json())
+}
+
+#[test]
+fn p1_pauses_that_race_with_the_end_leave_one_true_end() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let mut random = Random::new(7);
+    let (mut paused, mut late) = (0, 0);
+    for round in 0..ROUNDS {
+        let line = format!("sleep 0.{:03}; exit 7", random.below(TASK_MS));
+        let task = home.post("/v1/tasks", &json!({ "shell": line })).json();
+        let id = task["id"].as_str().expect("an id").to_owned();
+        for _ in 0..random.below(3) + 1 {
+            drift(Duration::from_millis(random.below(TASK_MS)));
+            let (status, answer) = ask(&home, &id, "pause");
+            assert_eq!(status, 200, "round {round}: {answer}");
+            let standing = answer["task"]["status"].as_str().expect("a status").to_owned();
+            match (answer["changed"] == true, standing.as_str()) {
+                (true, "paused") => paused += 1,
+                (false, "failed") => late += 1,
+                (changed, status) => panic!("round {round}: changed {changed}, {status}"),
+            }
+            drift(Duration::from_millis(random.below(TASK_MS)));
+            let (status, answer) = ask(&home, &id, "resume");
+            assert_eq!(
+                (status, answer["changed"] == true),
+                (200, standing == "paused"),
+                "round {round}: {answer}"
+            );
+        }
+        let ended = home.get(&format!("/v1/tasks/{id}/wait?timeout_ms=30000")).json();
+        assert_eq!(
+            (&ended["status"], &ended["outcome"]["exit_code"]),
+            (&json!("failed"), &json!(7)),
+            "{ended}"
+        );
+        let log = home.get("/v1/events?after=0&follow=false").body;
+        let log = String::from_utf8_lossy(&log).into_owned();
+        let told: Vec<_> = log
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+            .filter(|event| event["task_id"] == id.as_str())
+            .map(|event| event["type"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        let middle = &told[2..told.len() - 1];
+        assert_eq!((told[0].as_str(), told[1].as_str()), ("task.queued", "task.started"), "{told:?}");
+        assert_eq!(told.last().map(String::as_str), Some("task.completed"), "{told:?}");
+        assert!(middle.chunks(2).all(|pair| pair == ["task.paused", "task.resumed"]), "{told:?}");
+    }
+    assert!(paused > 20 && late > 20, "{paused} paused in time, {late} too late");
+    home.nothing_left();
+}
+
+/// A tree of three that ignores the polite signal and forks all the time.
+const STUBBORN: &str = "trap '' TERM; (while :; do sleep 0.002; done) & setsid sh -c 'trap \"\" TERM; while :; do sleep 0.002; done' &
+while :; do sleep 0.002; done";
+
+#[test]
+fn p8_a_stop_that_meets_a_pause_under_way_ends_the_tree_and_everybody_is_answered() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let mut random = Random::new(11);
+    for round in 0..40 {
+        let task = home.post("/v1/tasks", &json!({ "shell": STUBBORN, "grace_ms": 50 })).json();
+        let id = task["id"].as_str().expect("an id").to_owned();
+        let _ = home.until_status(&id, "running");
+        let after: Vec<_> = (0..3).map(|_| Duration::from_millis(random.below(12))).collect();
+        std::thread::scope(|scope| {
+            for (what, after) in ["pause", "resume", "pause"].into_iter().zip(&after) {
+                let (home, id) = (&home, &id);
+                scope.spawn(move || {
+                    drift(*after);
+                    let (status, answer) = ask(home, id, what);
+                    let refused =
+                        answer["detail"].as_str().is_some_and(|why| why.contains("is being stopped"));
+                    assert!(status == 200 || (status == 409 && refused), "round {round}: {status} {answer}");
+                });
+            }
+            drift(Duration::from_millis(random.below(12)));
+            let stopped = home.post(&format!("/v1/tasks/{id}/stop"), &json!({ "wait": true })).json();
+            assert_eq!(stopped["task"]["status"], "stopped", "round {round}: {stopped}");
+            assert_eq!(stopped["task"]["outcome"]["survivors"], json!([]), "round {round}: {stopped}");
+        });
+        assert_eq!(home.get(&format!("/v1/tasks/{id}")).json()["status"], "stopped");
+    }
+    home.nothing_left();
+}
+
+#[test]
+fn p2_a_shim_killed_while_it_freezes_its_tree_is_lost_and_nobody_stays_frozen() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let mut random = Random::new(13);
+    for round in 0..15 {
+        let id = home.submit(&[], STUBBORN);
+        let shim = home.shim_pid(&id);
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(&home, &id, "pause"));
+            drift(Duration::from_millis(random.below(6)));
+            home.kill_at_once(&[shim]);
+            let (status, answer) = asked.join().expect("an answer");
+            assert_eq!(status, 200, "round {round}: {answer}");
+        });
+        assert_eq!(home.ended(&id)["status"], "lost", "round {round}");
+        home.nothing_left();
+    }
+}
