@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use homing_shim::home::KEEPER_LOCK;
 use homing_shim::process;
 use homing_testkit::{Home, Random, drift, freeze, thaw};
 
@@ -127,12 +128,12 @@ pub(crate) fn watch(field: &Field, killing: &AtomicBool) {
     }
 }
 
-/// Not a shim that it has just forked, which has its name for a moment.
+/// By its own word: a shim that it has just forked has its name for a moment, also when it is gone itself by then.
 fn keeper(home: &Home) -> Option<u32> {
-    home.processes("homing-keeper")
-        .into_iter()
-        .find(|found| !is_named(found.parent, "homing-keeper"))
-        .map(|found| found.pid)
+    let said = std::fs::read_to_string(home.path().join(KEEPER_LOCK)).ok()?;
+    let (pid, start) = said.trim().split_once(' ')?;
+    let (pid, start): (u32, u64) = (pid.parse().ok()?, start.parse().ok()?);
+    process::stat(pid).filter(|found| found.start == start && !found.zombie).map(|found| found.pid)
 }
 
 fn is_named(pid: u32, name: &str) -> bool {

@@ -23,8 +23,7 @@ const EXTERNALS: u64 = 2;
 const FOLLOWERS: u64 = 2;
 
 /// Attempts are short, so that a receiver that hangs is one of many moods; no command waits for a budget; nothing is forgotten before it was judged.
-const CONFIG: &str =
-    "[webhook]\ndeadline = \"1s\"\n[retention]\ncount = 10000000\n[wake]\nper_hour = 1000000\n";
+const CONFIG: &str = "[log]\nlevel = \"debug\"\nmax = \"64MiB\"\nkeep = 9\n[webhook]\ndeadline = \"1s\"\n[retention]\ncount = 10000000\n[wake]\nper_hour = 1000000\n";
 
 /// A home that is gone when this process is interrupted.
 fn guarded(program: &Path, over: &Arc<AtomicBool>) -> Result<Arc<Home>> {
@@ -47,23 +46,44 @@ fn run(program: &Path, until: Until, seed: u64) -> Result<()> {
     eprintln!("soak: {until:?}, seed {seed}");
     let worn = wear(&field, until, seed).and_then(|tally| books::collect(&field).map(|()| tally));
     let left = field.home.task_processes();
+    let story = field.story();
+    let mut problems = if worn.is_ok() { checker::check(&story) } else { Vec::new() };
+    problems.extend(story.unsettled.clone());
+    problems.extend((!left.is_empty()).then(|| format!("left running: {left:?}")));
+    let evidence = evidence(field.home.path(), &problems);
     // The thread that waits for an interruption holds the home too.
     field.home.clear();
     let tally = worn?;
-    let story = field.story();
-    let mut problems = checker::check(&story);
-    problems.extend(story.unsettled.clone());
-    problems.extend((!left.is_empty()).then(|| format!("left running: {left:?}")));
     println!("{} kills ({tally}) in {:.0} s", tally.all(), began.elapsed().as_secs_f64());
     println!("{}", figures(&story));
     for problem in problems.iter().take(20) {
         eprintln!("VIOLATION {problem}");
     }
+    evidence.iter().for_each(|line| eprintln!("  {line}"));
     if problems.is_empty() {
         println!("H1 to H10: no violation");
         return Ok(());
     }
     bail!("{} violations, seed {seed}", problems.len())
+}
+
+/// What the daemon's log says of the tasks that are found fault with.
+fn evidence(home: &Path, problems: &[String]) -> Vec<String> {
+    let ids: Vec<&str> = problems
+        .iter()
+        .take(20)
+        .filter_map(|problem| problem.get(problem.find("t-")?..)?.get(..12))
+        .collect();
+    let logs = std::fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut logs: Vec<_> = logs.filter(|path| path.to_string_lossy().contains("daemon.log")).collect();
+    // The oldest has the highest number.
+    logs.sort_by(|one, other| other.cmp(one));
+    let texts = logs.iter().filter_map(|log| std::fs::read(log).ok());
+    let lines = texts.flat_map(|text| {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    });
+    lines.filter(|line| ids.iter().any(|id| line.contains(id))).take(200).collect()
 }
 
 /// Everybody at once, until it is time; then everything settles.
