@@ -13,6 +13,8 @@ use super::{picture, read, svg};
 
 const COLUMNS: u16 = 84;
 const ROWS: u16 = 60;
+/// What whoever finds no daemon says on a terminal if the start of one takes longer than a moment.
+const STARTING: &str = "homing: starting the daemon…";
 
 /// The lines as they are typed, each behind a prompt.
 fn script() -> String {
@@ -62,6 +64,8 @@ fn record(home: &Home) -> Option<Vec<Row>> {
         }
     }
     assert!(child.wait().expect("its end").success(), "the session ends well");
+    // Told only where the start takes long.
+    rows.retain(|row| row.text() != STARTING);
     let used = rows.iter().rposition(|row| !row.pieces.is_empty())? + 1;
     assert!(used < usize::from(ROWS), "the session is longer than its picture");
     rows.truncate(used);
