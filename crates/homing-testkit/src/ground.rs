@@ -41,9 +41,20 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
-/// Stops a process where it is; [`thaw`] lets it go on.
+/// Stops a process where it is, and returns when it stands still, with all of its threads, or is gone; [`thaw`] lets it go on.
 pub fn freeze(pid: u32) {
     send(pid, Signal::STOP);
+    wait_for(&format!("{pid} to stand still"), || stands_still(pid).then_some(()));
+}
+
+/// A signal to stop is carried out by each thread when it comes to it; until then it does its work.
+fn stands_still(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut states = threads.filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
+        stat.rsplit_once(')')?.1.trim_start().chars().next()
+    });
+    states.all(|state| matches!(state, 'T' | 't' | 'Z' | 'X'))
 }
 
 /// Keeps a process where it is, whoever continues it, until this is dropped; then it goes on.
@@ -63,7 +74,7 @@ impl Freezer {
         let seen = Arc::clone(&over);
         let keep = move || {
             while !seen.load(Ordering::Relaxed) && alive(pid) {
-                freeze(pid);
+                send(pid, Signal::STOP);
                 std::thread::yield_now();
             }
         };
@@ -161,4 +172,15 @@ impl Home {
 pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {
     let copied = std::process::Command::new("cp").arg(from).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "{} could not be copied", from.display());
+}
+
+/// Makes a program of this text, whole and at once. Not in this process, for the same reason.
+pub fn write_program(path: &std::path::Path, text: &str) {
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, text).unwrap_or_else(|error| panic!("{}: {error}", draft.display()));
+    let made = path.with_extension("made");
+    let installed = std::process::Command::new("install").args(["-m", "755"]).arg(&draft).arg(&made).status();
+    assert!(installed.is_ok_and(|status| status.success()), "{} could not be made", path.display());
+    std::fs::rename(&made, path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let _ = std::fs::remove_file(draft);
 }

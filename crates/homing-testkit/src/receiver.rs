@@ -117,7 +117,10 @@ impl Receiver {
             let _ = rustix::net::connect(&filler, &address);
             filler
         });
-        let queue = queue.collect();
+        let queue: Vec<OwnedFd> = queue.collect();
+        // Only then is there no room for another; the kernel comes to it when it does.
+        let is_through = |filler: &OwnedFd| rustix::net::getpeername(filler).is_ok();
+        wait_for("a full queue", || queue.iter().any(is_through).then_some(()));
         Self::idle(address, Listener::Full { _socket: socket, _queue: queue })
     }
 

@@ -82,17 +82,13 @@ fn look(agent: Agent, surroundings: &Surroundings, own: Option<&Session>) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
     fn a_version_decides_which_rungs_work() {
         let folder = tempfile::tempdir().unwrap();
         let install = |name: &str, says: &str| {
-            let path = folder.path().join(name);
-            std::fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
-            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+            homing_testkit::write_program(&folder.path().join(name), &format!("#!/bin/sh\necho '{says}'\n"));
         };
         install("claude", "2.1.300 (Claude Code)");
         install("codex", "codex-cli 0.150.2");

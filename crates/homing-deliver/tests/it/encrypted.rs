@@ -4,7 +4,7 @@ use homing_deliver::{Attempt, Client, Endpoint, Roots};
 use homing_model::schedule::Verdict;
 use homing_testkit::{Receiver, Script};
 
-use crate::support::{attempt, client, endpoint, hasty, why};
+use crate::support::{attempt, client, endpoint, why};
 
 fn trusting(client: Client, receiver: &Receiver) -> Client {
     client.with_roots(Roots::Only(vec![receiver.certificate().to_vec().into()]))
@@ -69,7 +69,8 @@ async fn a_receiver_without_tls_is_a_failure() {
 #[tokio::test]
 async fn a_hang_in_the_handshake_ends_with_the_deadline() {
     let receiver = Receiver::tls([Script::Silent]);
-    let attempt = attempt(&trusting(hasty(), &receiver), &secure("localhost", &receiver)).await;
+    let hasty = client().with_deadline(std::time::Duration::from_secs(2));
+    let attempt = attempt(&trusting(hasty, &receiver), &secure("localhost", &receiver)).await;
     assert!(why(&attempt).ends_with("shaking hands for TLS"), "{}", attempt.detail);
     receiver.wait_idle();
 }

@@ -1,18 +1,27 @@
 //! Receivers that do what they should not. Each is a failed attempt with a line that says where it stuck, and costs neither time beyond the
 //! deadline nor memory.
 
+use std::time::Duration;
+
 use homing_deliver::Attempt;
 use homing_model::schedule::Verdict;
 use homing_testkit::{Receiver, Script};
 
-use crate::support::{attempt_at, client, hasty, why};
+use crate::support::{attempt_at, client, why};
 
-/// What comes of a receiver that has until the short deadline.
-async fn hung(receiver: &Receiver) -> Attempt {
-    let attempt = attempt_at(&hasty(), receiver).await;
-    assert!((390..5_000).contains(&attempt.took_ms), "{} ms", attempt.took_ms);
-    assert!(why(&attempt).starts_with("no whole answer within 0.4 s: "), "{}", attempt.detail);
-    attempt
+/// What comes of a receiver that hangs there, however long it takes on a loaded machine to come so far.
+async fn hung(receiver: &Receiver, place: &str) -> Attempt {
+    for (deadline, said) in [(400, "0.4"), (2_000, "2"), (10_000, "10")] {
+        let client = client().with_deadline(Duration::from_millis(deadline));
+        let attempt = attempt_at(&client, receiver).await;
+        assert!(attempt.took_ms + 10 >= deadline, "{} ms", attempt.took_ms);
+        let start = format!("no whole answer within {said} s: ");
+        assert!(why(&attempt).starts_with(&start), "{}", attempt.detail);
+        if attempt.detail.ends_with(place) {
+            return attempt;
+        }
+    }
+    panic!("it never came to {place}");
 }
 
 #[tokio::test]
@@ -24,38 +33,35 @@ async fn nobody_listens() {
 
 #[tokio::test]
 async fn a_hang_in_connect_ends_with_the_deadline() {
-    let attempt = hung(&Receiver::full()).await;
-    assert!(attempt.detail.ends_with("connecting"), "{}", attempt.detail);
+    let _ = hung(&Receiver::full(), "connecting").await;
 }
 
 #[tokio::test]
 async fn a_hang_before_the_head_ends_with_the_deadline() {
     let receiver = Receiver::new([Script::Silent]);
-    let attempt = hung(&receiver).await;
-    assert!(attempt.detail.ends_with("waiting for the answer"), "{}", attempt.detail);
+    let _ = hung(&receiver, "waiting for the answer").await;
     receiver.wait_idle();
 }
 
 #[tokio::test]
 async fn a_hang_in_the_head_ends_with_the_deadline() {
     let receiver = Receiver::new([Script::HangInHead]);
-    let attempt = hung(&receiver).await;
-    assert!(attempt.detail.ends_with("waiting for the answer"), "{}", attempt.detail);
+    let _ = hung(&receiver, "waiting for the answer").await;
     receiver.wait_idle();
 }
 
 #[tokio::test]
 async fn a_hang_in_the_body_ends_with_the_deadline_and_delivers_nothing() {
     let receiver = Receiver::new([Script::HangInBody(200)]);
-    let attempt = hung(&receiver).await;
-    assert!(attempt.detail.ends_with("reading the answer's body"), "{}", attempt.detail);
+    let attempt = hung(&receiver, "reading the answer's body").await;
     assert_eq!(attempt.status, Some(200));
     receiver.wait_idle();
 }
 
 #[tokio::test]
 async fn a_refusal_counts_even_if_its_body_hangs() {
-    let attempt = attempt_at(&hasty(), &Receiver::new([Script::HangInBody(410)])).await;
+    let client = client().with_deadline(Duration::from_secs(3));
+    let attempt = attempt_at(&client, &Receiver::new([Script::HangInBody(410)])).await;
     assert_eq!((attempt.verdict, attempt.status), (Verdict::Gone, Some(410)));
     assert!(attempt.detail.ends_with("half of it"), "{}", attempt.detail);
 }

@@ -1,6 +1,6 @@
 //! A notice, an endpoint and a client for the tests.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use homing_deliver::{Attempt, Caller, Client, Endpoint, Message, Policy, Secret, deliver};
 use homing_model::Timestamp;
@@ -46,11 +46,6 @@ pub(crate) fn hook(receiver: &Receiver) -> Endpoint {
 /// A client that is patient, for what must succeed on a loaded machine.
 pub(crate) fn client() -> Client {
     Client::new(Policy::default())
-}
-
-/// One that is not, for what must run out of time. Short of it only the tests get slower.
-pub(crate) fn hasty() -> Client {
-    client().with_deadline(Duration::from_millis(400))
 }
 
 /// One attempt with the one secret.

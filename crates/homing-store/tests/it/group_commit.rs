@@ -12,7 +12,11 @@ async fn concurrent_submits_share_commits() {
     let home = Home::new();
     let store = home.open();
     let before = store.commits();
+    // Somebody else writes until all are there: else a quick disk would be done with each before the next one comes.
+    let other = rusqlite::Connection::open(home.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let submits: Vec<_> = (0..500).map(|n| store.submit(submit(n), at(0))).collect();
+    other.execute_batch("COMMIT").unwrap();
     for submit in submits {
         assert!(matches!(submit.await, Ok(Submitted::Created(_))));
     }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use homing_testkit::{Home, Output, gate, wait_for};
 use serde_json::{Value, json};
@@ -31,8 +32,17 @@ fn started(home: &Home, words: &[&str], input: &str) -> Child {
     start(command, input)
 }
 
-/// A hook with this input, to its end.
+/// A hook with this input, to its end. One that is silent after a second may have left alone a daemon that was slow to answer: then what it
+/// had to do is done by the next one.
+#[expect(clippy::disallowed_methods, reason = "how long a hook has patience is by the real clock")]
 fn hook(home: &Home, words: &[&str], input: &Value) -> Output {
+    for _ in 0..5 {
+        let began = Instant::now();
+        let output = end(started(home, words, &input.to_string()));
+        if !output.stdout.is_empty() || output.code != 0 || began.elapsed() < Duration::from_secs(1) {
+            return output;
+        }
+    }
     end(started(home, words, &input.to_string()))
 }
 
@@ -198,7 +208,7 @@ fn a_hook_starts_no_daemon_and_says_nothing_where_none_runs() {
     }
     assert!(home.find_daemon().is_none() && !home.path().exists());
     let id = done(&home, "claude:s", "true");
-    let _ = home.cli(["daemon", "stop"]).ok();
+    home.stop_daemon();
     for event in ["Stop", "SessionStart", "UserPromptSubmit", "SessionEnd", "rewake"] {
         silent(&hook(&home, &["claude", event], &session("s")));
     }
@@ -299,7 +309,12 @@ fn p6_fifty_hooks_at_once_tell_everything_once() {
     let ids: Vec<_> = (0..20).map(|_| done(&home, "claude:s", "true")).collect();
     let input = session("s").to_string();
     let hooks: Vec<_> = (0..50).map(|_| started(&home, &["claude", "Stop"], &input)).collect();
-    let said: String = hooks.into_iter().map(|hook| end(hook).ok().text()).collect();
+    let mut said: String = hooks.into_iter().map(|hook| end(hook).ok().text()).collect();
+    // What one of them took that had no patience to hear it is free again in seconds.
+    wait_for("everything to be told", || {
+        said += &hook(&home, &["claude", "Stop"], &session("s")).ok().text();
+        ids.iter().all(|id| said.contains(id)).then_some(())
+    });
     for id in &ids {
         assert_eq!(said.matches(&format!("{id} succeeded")).count(), 1, "{id}");
     }

@@ -4,7 +4,6 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use homing_shim::process;
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, wait_for, write_program};
 use serde_json::{Value, json};
 
 /// The folder of a Claude Code that does not exist, and what leads there.
@@ -139,11 +138,8 @@ impl Session {
 pub(crate) fn program(home: &Home, name: &str, script: &str) {
     let folder = home.scratch().join("bin");
     fs::create_dir_all(&folder).expect("the ground of the test");
-    let draft = folder.join(format!(".{name}"));
-    fs::write(&draft, format!("#!/bin/sh\ncd '{}' || exit 9\n{script}", home.scratch().display()))
-        .expect("the ground of the test");
-    fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).expect("the ground of the test");
-    fs::rename(draft, folder.join(name)).expect("the ground of the test");
+    let text = format!("#!/bin/sh\ncd '{}' || exit 9\n{script}", home.scratch().display());
+    write_program(&folder.join(name), &text);
 }
 
 pub(crate) fn path(home: &Home) -> String {

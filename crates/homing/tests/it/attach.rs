@@ -68,6 +68,14 @@ impl<'a> Pane<'a> {
         });
     }
 
+    /// Waits until vim, which has shown what was typed into its text, has taken the Escape behind it too: keys from another terminal may
+    /// come in between, and be read as one with it.
+    fn has_left_insert_mode(&self) {
+        wait_for("the end of the insert mode", || {
+            (!self.lines().iter().any(|line| line.contains("-- INSERT --"))).then_some(())
+        });
+    }
+
     fn types(&self, keys: &[&str]) {
         self.tmux.call(&[&["send-keys", "-t", &self.id], keys].concat());
     }
@@ -109,19 +117,26 @@ fn p3_vim_in_two_terminals_of_different_sizes_outlives_the_daemon_and_does_not_n
     large.types(&["O", "typed in the large one", "Escape"]);
     for pane in [&large, &small] {
         pane.begins(&["typed in the large one", "line 1"]);
+        pane.has_left_insert_mode();
     }
     small.types(&["o", "typed in the small one", "Escape"]);
     for pane in [&large, &small] {
         pane.begins(&["typed in the large one", "typed in the small one", "line 1"]);
+        pane.has_left_insert_mode();
     }
     let process = home.task(&id)["pid"].clone();
     home.kill_at_once(&[home.daemon_pid()]);
-    // Those who were attached are again, by themselves.
+    // Those who were attached are again, by themselves. What is typed before they notice may not arrive: here, the question for the file's name.
+    wait_for("vim to answer what is typed in the small one", || {
+        small.types(&["C-g"]);
+        small.lines().iter().any(|line| line.contains("\"notes\"") && line.contains("Modified")).then_some(())
+    });
     small.types(&["o", "typed after the death", "Escape"]);
     let expected =
         ["typed in the large one", "typed in the small one", "typed after the death", "line 1", "line 2"];
     for pane in [&large, &small] {
         pane.begins(&expected);
+        pane.has_left_insert_mode();
     }
     // Who attaches anew sees the same.
     let third = Pane::attached(&tmux, &home, (80, 24), &id);
@@ -136,6 +151,7 @@ fn p3_vim_in_two_terminals_of_different_sizes_outlives_the_daemon_and_does_not_n
     ];
     for pane in [&large, &small, &third] {
         pane.begins(&expected);
+        pane.has_left_insert_mode();
     }
     assert_eq!(home.task(&id)["pid"], process);
     // The small ones go: the large one has all of its lines again.
@@ -163,13 +179,16 @@ fn a_shell_is_as_it_would_be_here_and_hears_of_the_size() {
     let id = home.submit(&["--pty"], "echo before anybody looked; exec env PS1='> ' sh");
     let pane = Pane::attached(&tmux, &home, (100, 30), &id);
     pane.begins(&["before anybody looked", ">"]);
-    pane.types(&["stty size", "Enter"]);
-    pane.shows("30 100");
+    // What is there is shown before the task's terminal has the size of this one.
+    let hears_of = |size: &str| {
+        wait_for(size, || {
+            pane.types(&["stty size", "Enter"]);
+            pane.lines().iter().any(|line| line == size).then_some(())
+        });
+    };
+    hears_of("30 100");
     let _ = tmux.call(&["resize-window", "-t", &pane.id, "-x", "70", "-y", "20"]);
-    wait_for("the new size", || {
-        pane.types(&["stty size", "Enter"]);
-        pane.lines().iter().any(|line| line == "20 70").then_some(())
-    });
+    hears_of("20 70");
     // A line longer than the screen is wide, edited at its end.
     pane.types(&["echo ", &"x".repeat(80), "BSpace", "y", "Enter"]);
     pane.shows("xxxxxxxxxy");

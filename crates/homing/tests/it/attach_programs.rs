@@ -68,9 +68,11 @@ fn goes_through_the_death_of_the_daemon(program: &Program) {
     seat.press(first.0.as_bytes());
     shows(&seat, first.1);
     let process = home.task(&id)["pid"].clone();
+    let seen = seat.seen().len();
     let old = home.kill_daemon();
     let _ = home.next_daemon(old);
-    // Who was attached is so again, by itself.
+    // Who was attached is so again, by itself, and is shown the whole screen. What is typed before it has noticed may not arrive.
+    let _ = seat.sees_after(seen, first.1);
     seat.press(second.0.as_bytes());
     shows(&seat, second.1);
     // Who attaches anew sees the same, and types into it.

@@ -89,7 +89,8 @@ impl Viewer {
 fn shell(home: &Home) -> String {
     let id = home
         .submit(&["--pty"], "stty -echo; echo ready; while read -r line; do eval \"$line\"; done; exit 3");
-    wait_for("the shell", || home.output(&id).starts_with(b"ready").then_some(()));
+    // To the end of its line, which may come by itself.
+    wait_for("the shell", || (home.output(&id) == b"ready\r\n").then_some(()));
     id
 }
 

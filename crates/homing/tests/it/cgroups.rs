@@ -28,7 +28,7 @@ fn the_last_shim_removes_what_the_keeper_had_to_leave() {
     let (shim, keeper) = (home.shim_pid(&id), home.keeper_pid());
     // The next keeper is no parent of this shim, so it does not wait for it.
     home.kill_at_once(&[keeper]);
-    assert_ne!(home.keeper_pid(), keeper);
+    wait_for("the next keeper", || (home.keeper_pid() != keeper).then_some(()));
     home.stop_daemon();
     wait_for("the keeper to leave", || {
         home.processes("homing-keeper").iter().all(|it| it.pid == shim).then_some(())

@@ -1,11 +1,14 @@
 //! What is in force, where it comes from, and a file that is not in force.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use homing_testkit::{Home, drift, wait_for};
 
+/// Whole at once: a file that is emptied and then written is for a moment an empty one, which is sound, and whoever reads it then has it in force.
 fn write(home: &Home, text: &str) {
-    std::fs::write(home.path().join("config.toml"), text).expect("the home is there");
+    let draft = home.path().join("config.draft");
+    std::fs::write(&draft, text).expect("the home is there");
+    std::fs::rename(&draft, home.path().join("config.toml")).expect("the home is there");
 }
 
 /// The line of a key, with its origin.
@@ -38,7 +41,7 @@ fn the_configuration_in_force_is_shown_and_a_changed_file_takes_effect_by_itself
     assert!(!home.path().join("homing.sock").exists(), "nobody was started");
     let daemon = home.daemon_pid();
     assert!(home.cli(["status"]).ok().text().contains("config      defaults\n"));
-    write(&home, "[nested]\ndepth = 7\n");
+    std::fs::write(home.path().join("config.toml"), "[nested]\ndepth = 7\n").unwrap();
     until_depth(&home, 7);
     let shown = home.cli(["config"]).ok();
     assert_eq!((line(&shown.text(), "depth"), shown.stderr.as_str()), ("depth = 7 # config.toml".into(), ""));
@@ -192,18 +195,29 @@ fn a_pipe_in_the_place_of_the_file_keeps_nobody_waiting() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "for how long it may be away is by the real clock")]
 fn a_file_that_is_away_for_a_moment_changes_nothing_and_one_that_stays_away_was_removed() {
     let home = super::home();
     let _ = home.daemon_pid();
-    write(&home, "[nested]\ndepth = 7\n");
-    until_depth(&home, 7);
     let (file, kept) = (home.path().join("config.toml"), home.path().join("config.last-good.toml"));
     let aside = home.path().join("config.toml~");
-    // As some editors do it: the old one is put aside before there is a new one.
-    std::fs::rename(&file, &aside).unwrap();
-    drift(Duration::from_millis(600));
-    until_depth(&home, 7);
-    assert!(std::fs::read_to_string(&kept).unwrap().contains("depth = 7"), "the last good one is kept");
+    // As some editors do it: the old one is put aside before there is a new one. What is seen later than two seconds after that says nothing.
+    wait_for("a look that was quick enough", || {
+        write(&home, "[nested]\ndepth = 7\n");
+        until_depth(&home, 7);
+        let began = Instant::now();
+        std::fs::rename(&file, &aside).unwrap();
+        drift(Duration::from_millis(600));
+        let depth =
+            home.cli(["status", "--json"]).ok().json()["configuration"]["values"]["nested"]["depth"].clone();
+        let text = std::fs::read_to_string(&kept).unwrap();
+        if began.elapsed() >= Duration::from_secs(2) {
+            return None;
+        }
+        assert_eq!(depth, 7);
+        assert!(text.contains("depth = 7"), "the last good one is kept: {text}");
+        Some(())
+    });
     write(&home, "[nested]\ndepth = 9\n");
     until_depth(&home, 9);
     assert!(std::fs::read_to_string(&kept).unwrap().contains("depth = 9"));

@@ -1,6 +1,6 @@
 //! What somebody else runs: heard of, completed once, lost when nobody is heard, and nobody else's business.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use homing_model::{Kind, Notify, OnDuplicate, Spec, TaskId, Timestamp};
 use homing_store::store::Submit;
@@ -287,11 +287,21 @@ fn home_clock() -> Timestamp {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a lease is by the real clock")]
 fn p4_time_in_which_the_daemon_stood_still_does_not_count() {
     let home = super::home();
     let daemon = home.daemon_pid();
-    let id = track(&home, &["--lease", "2s"]);
-    freeze(daemon);
+    // Begun and stopped within the lease.
+    let id = wait_for("a daemon that stands still in time", || {
+        let began = Instant::now();
+        let id = track(&home, &["--lease", "2s"]);
+        freeze(daemon);
+        if began.elapsed() < Duration::from_secs(1) {
+            return Some(id);
+        }
+        thaw(daemon);
+        None
+    });
     let heartbeat = home.spawn(["heartbeat", &id]);
     drift(Duration::from_secs(4));
     thaw(daemon);

@@ -309,6 +309,8 @@ fn p2_a_task_whose_folder_is_taken_away_ends_with_the_truth() {
         let id = home.submit(&["--stdin", "pipe"], "echo words; read line; exit 7");
         let _ = home.until_status(&id, "running");
         let shim = home.shim_pid(&id);
+        // With its first words the shim makes one more file, which would keep the folder from going.
+        wait_for("its words", || (home.output(&id) == b"words\n").then_some(()));
         std::fs::remove_dir_all(home.path().join("tasks").join(&id)).unwrap();
         if kill {
             let _ = home.kill_daemon();
@@ -336,7 +338,10 @@ fn an_unknown_or_broken_setting_is_named_with_its_line_and_the_last_good_ones_ho
     let _ = home.cli(["config", "--check"]).ok();
     let _ = home.cli(["daemon", "restart"]).ok();
     assert_eq!(home.cli(["status", "--json"]).ok().json()["reconcile"]["interval_ms"], 3000);
-    std::fs::write(&config, "[reconcile]\ninterval = \"3s\"\n\n[output]\nmaximum = 3\n").unwrap();
+    // Whole at once: for a moment it would be an empty one, which is sound, and is kept as the last good one by whoever reads it then.
+    let draft = home.path().join("config.draft");
+    std::fs::write(&draft, "[reconcile]\ninterval = \"3s\"\n\n[output]\nmaximum = 3\n").unwrap();
+    std::fs::rename(&draft, &config).unwrap();
     let broken = home.cli(["config", "--check"]);
     assert_eq!(broken.code, 1);
     assert!(broken.stderr.contains("line 5") && broken.stderr.contains("maximum"), "{}", broken.stderr);

@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use homing_testkit::{Home, PATIENCE, wait_until};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Action, LocalModes, Termios, Winsize, tcflow, tcgetattr, tcsetwinsize};
@@ -92,10 +93,12 @@ impl Seat {
         homing_shim::process::stat(self.child.id()).is_some_and(|found| found.frozen)
     }
 
-    /// Whether all that was typed was read by the command.
+    /// Whether all that was typed was read by the command. The kernel passes it on when it comes to it, and does so first for whoever
+    /// asks whether there is something to read, but not for whoever asks how much.
     pub(crate) fn was_read(&self) -> bool {
         let terminal = self.terminal.as_ref().expect("a terminal");
-        rustix::io::ioctl_fionread(terminal).is_ok_and(|waiting| waiting == 0)
+        let mut asked = [PollFd::new(terminal, PollFlags::IN)];
+        poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready == 0)
     }
 
     /// Gives the terminal another size.
