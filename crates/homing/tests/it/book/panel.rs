@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, PATIENCE, wait_until};
 
 use super::screen::{self, Row};
-use super::{picture, svg};
+use super::{fits, picture, svg};
 use crate::seat::Seat;
+
+const PICTURE: &str = "docs/panel.svg";
 
 const COLUMNS: u16 = 90;
 const ROWS: u16 = 19;
@@ -58,14 +60,16 @@ fn tasks(home: &Home) {
 /// What the panel shows once all is there.
 fn look(home: &Home) -> Vec<Row> {
     let mut seat = Seat::take(home, (COLUMNS, ROWS), &[], &["ui", "--theme", "dark"]);
-    let rows = wait_for("the panel with everything in it", || {
+    let rows = wait_until("the panel with everything in it, as the picture has it", PATIENCE, || {
         let mut terminal =
             vt100::Parser::new(ROWS.try_into().expect("a size"), COLUMNS.try_into().expect("a size"), 0);
         terminal.process(&seat.seen());
         let rows = |number| Row { at: Duration::ZERO, pieces: screen::pieces(terminal.screen(), number) };
         let rows: Vec<_> = (0..ROWS).map(rows).collect();
         let text = screen::text(&rows);
-        SEEN.iter().all(|part| text.contains(part)).then_some(rows)
+        // What was written so far may end in the middle of a frame.
+        let whole = SEEN.iter().all(|part| text.contains(part)) && fits(PICTURE, &text);
+        if whole { Ok(rows) } else { Err(text) }
     });
     seat.press(b"q");
     assert_eq!(seat.ends().0, 0);
@@ -78,5 +82,5 @@ fn the_picture_of_the_panel_shows_the_panel() {
     tasks(&home);
     let rows = look(&home);
     let alt = "The panel of homing, drawn by `cargo xtask record` from a terminal";
-    picture("docs/panel.svg", &screen::text(&rows), || svg::draw(&rows, COLUMNS, alt));
+    picture(PICTURE, &screen::text(&rows), || svg::draw(&rows, COLUMNS, alt));
 }
