@@ -67,9 +67,10 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_at_that_port_is_said_with_the_port() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        // Held, so that nobody else gets it, and not listened at.
+        let held = tokio::net::TcpSocket::new_v4().unwrap();
+        held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = held.local_addr().unwrap();
         let error = Tcp::new(address, "x").connect().await.unwrap_err();
         assert!(error.is_nobody_there() && error.to_string().contains(&address.to_string()), "{error}");
     }

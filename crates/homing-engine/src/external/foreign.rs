@@ -104,6 +104,10 @@ mod tests {
     #[test]
     fn only_a_living_process_can_be_held() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // It has that name a moment after whoever spawned it goes on.
+        while process::stat(child.id()).is_some_and(|process| process.name != "sleep") {
+            std::thread::yield_now();
+        }
         let held = open(child.id()).unwrap();
         assert_eq!((held.pid, held.name.as_str()), (child.id(), "sleep"));
         assert_eq!(Some(held.start), process::stat(child.id()).map(|process| process.start));

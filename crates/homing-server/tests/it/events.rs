@@ -84,8 +84,10 @@ fn the_end_of_the_server_ends_a_stream() {
 fn forgetful() -> (Served, String) {
     let mut config = Config::default();
     config.retention.age = Period(Duration::from_millis(1));
+    // It forgets when it is told to, and not what has just been logged besides.
+    config.reconcile.interval = Period(Duration::from_secs(3_600));
     let served = Served::with(config);
-    let live = served.run("sleep 1000", &json!({ "owner": "ann" }));
+    let live = served.running("sleep 1000", &json!({ "owner": "ann" }));
     let _ = served.run_to_end("true");
     // An event is past its time a millisecond after it; each of these takes longer.
     for _ in 0..10_000 {

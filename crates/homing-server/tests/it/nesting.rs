@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use homing_server::openapi_json;
-use homing_testkit::wait_for;
+use homing_testkit::{copy_program, wait_for};
 use serde_json::{Value, json};
 
 use crate::served::{Served, helper};
@@ -78,7 +78,7 @@ fn inside_as(served: &Served, by: &[&str], more: &Value, questions: &str) -> Str
 #[test]
 fn p11_every_route_is_judged_for_callers_inside_a_task() {
     let served = Served::start();
-    let foreign = served.run("exec sleep 1000", &json!({}));
+    let foreign = served.running("exec sleep 1000", &json!({}));
     let external =
         served.post("/v1/tasks", r#"{"kind":"external"}"#).json()["id"].as_str().unwrap().to_owned();
     let document: Value = serde_json::from_str(openapi_json()).unwrap();
@@ -196,7 +196,7 @@ fn p11_whoever_calls_itself_the_shim_of_another_task_is_still_in_its_own() {
     let trusted = served.run("exec sleep 1000", &json!({ "allow_nested_notify": true }));
     let held = served.home().join("tasks").join(&trusted);
     let forged = served.home().parent().unwrap().join("homing-shim");
-    std::fs::copy("/bin/sh", &forged).unwrap();
+    copy_program("/bin/sh".as_ref(), &forged);
     let by = [forged.to_str().unwrap(), "-c", "exec 9< \"$0\"; \"$@\"; exit $?", held.to_str().unwrap()];
     let answer = inside_as(&served, &by, &json!({}), "POST\t/v1/gc\t\n");
     assert!(answer.contains("HM0054"), "{answer}");

@@ -7,7 +7,9 @@ use crate::served::Served;
 #[test]
 fn any_stretch_of_bytes_can_be_read() {
     let served = Served::start();
-    let id = served.run_to_end("printf 'out\\377'; exec 1>&2; printf 'err\\n'");
+    // Two pipes have no order: what comes first is taken before the other is written to.
+    let taken = "until [ -s \"$HOMING_OUTPUT\" ]; do :; done";
+    let id = served.run_to_end(&format!("printf 'out\\377'; {taken}; exec 1>&2; printf 'err\\n'"));
     let whole = served.get(&format!("/v1/tasks/{id}/output"));
     assert_eq!(whole.header("content-type"), "application/octet-stream");
     assert_eq!(whole.body.len(), 8);

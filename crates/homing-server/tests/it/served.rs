@@ -11,6 +11,7 @@ use std::time::Duration;
 use homing_engine::{Config, Engine};
 use homing_model::api::StopRequest;
 use homing_server::{Ended, Server};
+use homing_testkit::wait_for;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -109,6 +110,15 @@ impl Served {
         let answer = self.post("/v1/tasks", &spec.to_string());
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// The same, once it runs.
+    pub(crate) fn running(&self, line: &str, more: &Value) -> String {
+        let id = self.run(line, more);
+        wait_for("it to run", || {
+            (self.get(&format!("/v1/tasks/{id}")).json()["status"] == "running").then_some(())
+        });
+        id
     }
 
     /// Runs a shell line to its end, and gives its id.

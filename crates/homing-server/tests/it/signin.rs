@@ -193,7 +193,7 @@ fn p11_a_browser_of_another_site_or_name_changes_nothing() {
 fn p11_a_get_does_not_do_what_a_post_does() {
     let web = Web::start();
     let (cookie, origin) = (web.sign_in(), web.origin());
-    let id = web.served.run("sleep 60", &serde_json::Value::Null);
+    let id = web.served.running("sleep 60", &serde_json::Value::Null);
     let headers = [("cookie", cookie.as_str()), ("origin", &origin)];
     let document = web.served.get("/openapi.json").json();
     let mut asked = 0;

@@ -70,6 +70,12 @@ fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
 
+/// Whether a picture says what is so; while pictures are drawn, whatever is so will do.
+fn fits(path: &str, is: &str) -> bool {
+    let shown = svg::text(&std::fs::read_to_string(root().join(path)).unwrap_or_default());
+    writing().is_some() || compare::fits(&shown, is)
+}
+
 /// Compares what a picture says with what is so, or draws it anew.
 #[track_caller]
 fn picture(path: &str, is: &str, draw: impl FnOnce() -> String) {

@@ -39,6 +39,8 @@ fn a_task_can_be_submitted_watched_fed_signalled_stopped_and_forgotten() {
     assert_eq!((ready.body.as_slice(), ready.header("Homing-Complete")), (&b"ready\n"[..], "false"));
     assert_eq!(home.get("/v1/tasks/talk").json()["id"], *id, "a name stands for the id");
     assert_eq!(home.get("/v1/tasks/@last").json()["id"], *id);
+    // What it prints is there before its start is in the ledger.
+    let _ = home.until_status(&id, "running");
     let running = home.get(&format!("/v1/tasks/{id}/wait?timeout_ms=0"));
     assert_eq!((running.status, &running.json()["status"]), (202, &json!("running")));
     assert_eq!(home.post(&format!("/v1/tasks/{id}/input"), &json!({ "text": "one\n" })).json()["written"], 4);
@@ -73,6 +75,8 @@ fn a_task_can_be_submitted_watched_fed_signalled_stopped_and_forgotten() {
     );
     assert_eq!(home.post(&format!("/v1/tasks/{id}/stop"), &json!({})).json()["stopping"], false);
     assert_problem(&home.post(&format!("/v1/tasks/{id}/input"), &json!({ "text": "x" })), 409, "HM0006", &id);
+    // A shim that takes its time to leave is taken for children that live.
+    homing_testkit::wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
     assert_eq!(home.http("DELETE", &format!("/v1/tasks/{id}"), &[], b"").whole().json()["forgotten"], true);
     assert_problem(&home.get(&format!("/v1/tasks/{id}/output")), 410, "HM0009", &id);
 }

@@ -59,6 +59,7 @@ async fn fifty_engines_in_one_process_do_not_see_each_other() {
 fn two_homes_do_not_meet() {
     let (one, other) = (super::home(), super::home());
     let kept = one.submit(&["--name", "same", "--key", "same"], "sleep 1000");
+    let _ = one.until_status(&kept, "running");
     let second = other.submit(&["--name", "same", "--key", "same"], "exit 3");
     assert_ne!(kept, second);
     assert_eq!(other.ended("same")["outcome"]["exit_code"], 3);

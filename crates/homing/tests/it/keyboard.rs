@@ -113,7 +113,7 @@ fn the_interrupt_key_is_the_program_s_however_often_and_the_detach_keys_leave() 
     person.press(b"\x1c");
     person.sees("homing attach ");
     assert_eq!(person.ends(), 123);
-    assert_eq!(home.task("stubborn")["status"], "running");
+    let _ = home.until_status("stubborn", "running");
     // Others, of one's own choice; then the usual one is the program's.
     let line = "trap 'echo quit' QUIT; echo up; while :; do sleep 0.01; done";
     let words = ["exec", "--pty", "--detach-keys", "ctrl-p,ctrl-q", "-c", line];
@@ -173,10 +173,11 @@ fn the_terminal_is_given_back_when_the_task_goes_to_the_background_and_when_the_
         assert!(Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
         assert_eq!(person.ends(), code, "{signal}");
     }
-    assert_eq!(
-        home.cli(["list", "--status", "running", "--json"]).ok().json()["items"].as_array().unwrap().len(),
-        4
-    );
+    // What they print is there before their start is in the ledger.
+    wait_for("all four to run on", || {
+        let running = home.cli(["list", "--status", "running", "--json"]).ok().json();
+        (running["items"].as_array()?.len() == 4).then_some(())
+    });
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn p10_a_key_gives_one_task_while_it_lives_and_a_new_one_after_its_end() {
     assert!(second.stderr.contains("joined"), "{}", second.stderr);
     let other_owner = home.submit(&["--key", "nightly", "--owner", "another"], "true");
     assert_ne!(other_owner, first, "keys are the owner's");
+    assert_eq!(home.told("runs"), "ran");
     let _ = home.cli(["stop", &first]).ok();
     let _ = home.ended(&first);
     let third = home.submit(&["--key", "nightly"], "true");

@@ -25,6 +25,11 @@ fn until_output(home: &Home, id: &str, whole: &str) {
     wait_for(&format!("the output to be {whole:?}"), || (home.output(id) == whole.as_bytes()).then_some(()));
 }
 
+/// A shim that takes its time to leave is taken for children that live.
+fn shims_leave(home: &Home) {
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+}
+
 fn folder(home: &Home, id: &str) -> PathBuf {
     home.path().join("tasks").join(id)
 }
@@ -53,7 +58,7 @@ fn p8_stop_ends_what_a_finished_task_left_and_changes_nothing_else() {
         (&after["status"], &after["outcome"], &after["ended_at"]),
         (&before["status"], &before["outcome"], &before["ended_at"])
     );
-    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    shims_leave(&home);
 }
 
 #[test]
@@ -67,7 +72,7 @@ fn p8_stop_ends_what_was_left_also_after_a_daemon_restart() {
     home.does(["stop", &id]);
     assert!(!alive(server), "stop returned before the server was gone");
     assert_eq!(home.task(&id)["status"], "succeeded");
-    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    shims_leave(&home);
 }
 
 #[test]
@@ -103,7 +108,7 @@ fn p7_a_grandchild_that_still_writes_does_not_hold_the_end_up_nor_lose_its_bytes
     assert_eq!(task["outcome"]["exit_code"], 4);
     let whole: String = (1..=60).map(|n| format!("{n}\n")).collect();
     until_output(&home, &id, &whole);
-    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    shims_leave(&home);
     assert_eq!(home.task(&id)["outcome"]["exit_code"], 4);
 }
 
@@ -113,7 +118,7 @@ fn a_leftover_that_ends_by_itself_lets_everything_go() {
     let id = home.submit(&[], "(until [ -e say ]; do sleep 0.01; done; echo last) & echo first");
     assert_eq!(home.ended(&id)["status"], "succeeded");
     home.open("say");
-    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    shims_leave(&home);
     assert_eq!(home.output(&id), b"first\nlast\n");
     home.nothing_left();
 }
@@ -129,6 +134,7 @@ fn a_task_whose_server_lives_is_not_forgotten_until_the_server_is_gone() {
     until_output(&home, &id, "started\nlater\nerr\n");
     home.does(["stop", &id]);
     assert!(!alive(server));
+    shims_leave(&home);
     home.does(["forget", &id]);
     assert_eq!(home.task(&id)["forgotten"], true);
     assert!(!folder(&home, &id).exists());
@@ -159,6 +165,7 @@ fn a_folder_that_a_crash_left_after_its_task_was_forgotten_is_removed_by_the_nex
     for id in [&id, &kept] {
         assert_eq!(home.ended(id)["status"], "succeeded");
     }
+    shims_leave(&home);
     home.does(["forget", &id]);
     // As if the daemon had died before it came to the folder.
     std::fs::create_dir(folder(&home, &id)).unwrap();

@@ -1,5 +1,7 @@
 //! What the operator of a home lets notices do, whatever a task asks for.
 
+use std::process::{Command, Stdio};
+
 use homing_testkit::{Home, Receiver, Script, wait_for};
 use serde_json::Value;
 
@@ -37,7 +39,9 @@ fn a_target_that_the_operator_forbids_is_refused_with_what_is_left() {
 #[test]
 fn what_was_accepted_before_does_not_go_where_it_is_forbidden_by_now() {
     let home = super::home();
-    let receiver = Receiver::new([Script::status(500), Script::status(204)]);
+    // Nobody comes again by themselves.
+    let later = Script::status(500).header("retry-after", "86400");
+    let receiver = Receiver::new([later, Script::status(204)]);
     let url = format!("http://127.0.0.1:{}/", receiver.port());
     let id = home.submit(&["--notify", &url], "true");
     wait_for("the first attempt", || (delivery(&home, &id)["attempts"] == 1).then_some(()));
@@ -124,12 +128,15 @@ fn an_operator_can_have_told_less_than_a_task_asks_for() {
 fn what_others_end_and_what_still_runs_is_told_no_more_than_the_operator_lets_it() {
     let home = super::home();
     let track = || home.cli(["track", "--notify-on", "always"]).ok().text();
-    let lost = home.cli(["track", "--notify-on", "always", "--lease", "3s"]).ok().text();
+    let mut foreign = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it runs");
+    let pid = foreign.id().to_string();
+    let lost = home.cli(["track", "--notify-on", "always", "--pid", &pid]).ok().text();
     let (completed, stopped) = (track(), track());
     let watched = home.submit(&["--stdin", "pipe", "--watch", "ready"], "read line; echo ready; sleep 1000");
     configure(&home, "[notify]\non = \"never\"\n");
     let _ = home.cli(["complete", &completed]).ok();
     let _ = home.cli(["stop", &stopped]).ok();
+    foreign.wait().expect("it ends with its input");
     let _ = home.cli(["input", &watched, "go", "--enter"]).ok();
     wait_for("the match to be in the log", || {
         let log = home.cli(["events"]).ok().text();
@@ -138,5 +145,6 @@ fn what_others_end_and_what_still_runs_is_told_no_more_than_the_operator_lets_it
     for id in [&completed, &stopped, &lost] {
         let _ = home.ended(id);
     }
+    assert_eq!(home.task(&lost)["status"], "lost");
     assert_eq!(home.cli(["inbox", "--json"]).ok().json()["items"], serde_json::json!([]));
 }

@@ -4,15 +4,16 @@
 
 use std::time::Duration;
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, PATIENCE, wait_until};
 
 use super::screen::{self, Row};
-use super::{compare, picture, root, svg, writing};
+use super::{fits, picture, svg};
 use crate::seat::Seat;
+
+const PICTURE: &str = "docs/panel.svg";
 
 const COLUMNS: u16 = 90;
 const ROWS: u16 = 19;
-const PICTURE: &str = "docs/panel.svg";
 
 /// What must be seen before the picture is taken: the last line of each task, and the output of the one that is looked at.
 const SEEN: &[&str] = &[
@@ -56,25 +57,19 @@ fn tasks(home: &Home) {
     let _ = home.cli(["progress", "--task", "build", "40"]).ok();
 }
 
-/// Looks at a panel that has everything in it, until it is as the picture shows it: the one before may be half of a frame.
-const LOOKS: u32 = 100;
-
 /// What the panel shows once all is there.
 fn look(home: &Home) -> Vec<Row> {
-    let shown = svg::text(&std::fs::read_to_string(root().join(PICTURE)).unwrap_or_default());
-    let mut looks = 0;
     let mut seat = Seat::take(home, (COLUMNS, ROWS), &[], &["ui", "--theme", "dark"]);
-    let rows = wait_for("the panel with everything in it", || {
+    let rows = wait_until("the panel with everything in it, as the picture has it", PATIENCE, || {
         let mut terminal =
             vt100::Parser::new(ROWS.try_into().expect("a size"), COLUMNS.try_into().expect("a size"), 0);
         terminal.process(&seat.seen());
         let rows = |number| Row { at: Duration::ZERO, pieces: screen::pieces(terminal.screen(), number) };
         let rows: Vec<_> = (0..ROWS).map(rows).collect();
         let text = screen::text(&rows);
-        let all = SEEN.iter().all(|part| text.contains(part));
-        looks += u32::from(all);
-        let enough = writing().is_some() || compare::fits(&shown, &text) || looks > LOOKS;
-        (all && enough).then_some(rows)
+        // What was written so far may end in the middle of a frame.
+        let whole = SEEN.iter().all(|part| text.contains(part)) && fits(PICTURE, &text);
+        if whole { Ok(rows) } else { Err(text) }
     });
     seat.press(b"q");
     assert_eq!(seat.ends().0, 0);

@@ -88,6 +88,8 @@ fn p12_an_id_that_was_issued_is_answered_after_the_task_was_forgotten() {
     let task = begin(&mut speaker, "echo gone; exit 4");
     let id = task["taskId"].as_str().expect("an id");
     let _ = poll(&mut speaker, &task["taskId"]);
+    // A shim that takes its time to leave is taken for children that live.
+    wait_for("the shim to leave", || home.processes("homing-shim").is_empty().then_some(()));
     let _ = home.cli(["forget", id]).ok();
     let done = get(&mut speaker, &task["taskId"]);
     assert_eq!((&done["status"], &done["result"]["isError"]), (&json!("completed"), &json!(true)), "{done}");
