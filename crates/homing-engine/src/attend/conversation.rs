@@ -139,6 +139,10 @@ impl Attendant {
                 self.inner.live.set_shim(&self.record.id, standing.shim.and_then(ancestry::shim));
                 self.can_pause = Some(standing.stillness.is_some());
                 self.values = None;
+                // Before anybody watches it: one that stands still is silent for that reason.
+                if let Some(stillness) = standing.stillness {
+                    self.inner.live.set_stillness(&self.record.id, stillness);
+                }
                 if let (Some(pid), Some(at)) = (standing.pid, standing.started_at) {
                     self.started(pid, at);
                     if standing.ended.is_none() {

@@ -29,7 +29,8 @@ pub(super) struct Stop {
     escalate_at: i64,
     next_look: i64,
     pause: i64,
-    killed: bool,
+    /// When the last signal was first sent.
+    killed_at: Option<i64>,
 }
 
 /// When the last signal is due.
@@ -53,7 +54,7 @@ impl Stop {
         if escalate_at > now {
             say(signal, group);
         }
-        Self { cause, signal, escalate_at, next_look: escalate_at, pause: RETRY_MS, killed: false }
+        Self { cause, signal, escalate_at, next_look: escalate_at, pause: RETRY_MS, killed_at: None }
     }
 
     /// A second request: never slower than the first. One that asks for nothing new (a client that had to ask twice) is no second signal:
@@ -87,7 +88,7 @@ impl Stop {
         if now < self.next_look {
             return;
         }
-        self.killed = true;
+        self.killed_at.get_or_insert(now);
         if let Some(group) = group {
             group.kill();
         }
@@ -101,8 +102,8 @@ impl Stop {
         }
     }
 
-    /// Whether the kernel had its time: who is left now is named.
-    pub(super) const fn is_exhausted(&self, now: i64) -> bool {
-        self.killed && now >= self.escalate_at.saturating_add(PATIENCE_MS)
+    /// Whether the kernel had its time, from the last signal on, however late that was: who is left now is named.
+    pub(super) fn is_exhausted(&self, now: i64) -> bool {
+        self.killed_at.is_some_and(|at| now >= at.saturating_add(PATIENCE_MS))
     }
 }

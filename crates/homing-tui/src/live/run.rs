@@ -392,7 +392,9 @@ mod tests {
         let broken = async |_: Client, out: Out| {
             // Once something was drawn: what was shown would stand still from then on.
             let _ = out.say("these were shown".to_owned()).await;
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            while !std::path::Path::new("shown").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             panic!("these words");
         };
         let ended = fed_by(setup, broken).await;
@@ -412,10 +414,12 @@ mod tests {
         };
         let before = modes();
         let given = || Stdio::from(terminal.try_clone().unwrap());
+        let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("setsid")
             .args(["--ctty", "--wait"])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "live::run::tests::has_a_feeder_that_panics", "--ignored", "--nocapture"])
+            .current_dir(folder.path())
             .stdin(given())
             .stdout(given())
             .stderr(given())
@@ -426,6 +430,9 @@ mod tests {
             let mut piece = [0; 4096];
             let count = seat.read(&mut piece).unwrap();
             seen.extend_from_slice(&piece[..count]);
+            if String::from_utf8_lossy(&seen).contains("these were shown") {
+                std::fs::write(folder.path().join("shown"), "").unwrap();
+            }
         }
         let _ = child.wait();
         assert_eq!(modes(), before);

@@ -128,6 +128,10 @@ fn a_process_of_another_user_cannot_be_held_which_is_said_with_its_name_and_noth
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         (status.contains("\nUid:\t0\t0\t0\t0") && status.starts_with("Name:\tsleep")).then_some(pid)
     });
+    homing_testkit::wait_for("the daemon to hear of the start", || {
+        let task = as_nobody(&home, &program, &["show", &id, "--json"]).ok().json();
+        (task["status"] == "running").then_some(())
+    });
     let refused = as_nobody(&home, &program, &["pause", &id]);
     let after = as_nobody(&home, &program, &["show", &id, "--json"]).ok().json();
     let counted = || std::fs::metadata(home.scratch().join("ours")).map_or(0, |file| file.len());

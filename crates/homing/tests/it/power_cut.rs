@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use homing_engine::Engine;
 use homing_model::{Status, Task, TaskId};
-use homing_testkit::{Home, gate, left_out, wait_for};
+use homing_testkit::{Home, PATIENCE, gate, left_out, wait_for, wait_until};
 
 /// An ext4 filesystem in a file, whose power can be cut: nothing that was not synced survives.
 struct Disk {
@@ -46,12 +46,22 @@ impl Disk {
         );
     }
 
+    /// Whether it is in no use any more, by nobody: whoever made a mount namespace meanwhile, a test beside this one, has it as well, and while he
+    /// does a mount would only find what was cut.
+    fn is_let_go(&self) -> bool {
+        let used = Command::new("losetup").arg("-j").arg(&self.image).output();
+        used.is_ok_and(|used| used.status.success() && used.stdout.is_empty())
+    }
+
     /// Everybody dies with the machine; then the disk comes back as it was at the cut.
     fn reboot(&self, home: &Home) {
         wait_for("the dead disk to be let go of", || {
             let found = home.all_processes().into_iter().chain(home.task_processes());
             home.kill_at_once(&found.map(|process| process.pid).collect::<Vec<_>>());
             quiet("umount").arg(&self.folder).status().is_ok_and(|status| status.success()).then_some(())
+        });
+        wait_until("the dead disk to be let go of by other namespaces", 4 * PATIENCE, || {
+            self.is_let_go().then_some(()).ok_or("in use")
         });
         assert!(self.mount(), "the disk can be mounted again");
     }

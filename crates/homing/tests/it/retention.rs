@@ -4,7 +4,7 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, PATIENCE, wait_for, wait_until};
 use serde_json::json;
 
 /// A home whose daemon keeps what these lines say, and looks every 200 ms.
@@ -36,7 +36,8 @@ fn assert_remembered(home: &Home, id: &str, code: i32) {
     assert!(String::from_utf8_lossy(&follow).contains("HM0009"), "{}", String::from_utf8_lossy(&follow));
     assert!(home.cli(["output", id]).stderr.contains("HM0009"));
     assert!(home.cli(["stop", id]).code == 0, "one that has ended is no error");
-    assert!(!home.path().join("tasks").join(id).exists());
+    // It is its shim's until that has left.
+    wait_for("its folder to go", || (!home.path().join("tasks").join(id).exists()).then_some(()));
 }
 
 #[test]
@@ -98,15 +99,11 @@ fn p12_past_the_count_the_oldest_are_forgotten_by_themselves_and_their_ids_stay_
     }
     wait_for("three to be left", || (kept(&home).len() == 3).then_some(()));
     let left = kept(&home);
-    let mut last_ended: Vec<_> =
-        ids.iter().map(|id| (home.task(id)["ended_at"].to_string(), id.clone())).collect();
-    last_ended.sort();
-    assert!(
-        left.iter().all(|id| last_ended[2..].iter().any(|(_, late)| late == id)),
-        "{left:?} of {last_ended:?}"
-    );
+    let ended = |id: &String| home.task(id)["ended_at"].to_string();
+    let mut times: Vec<_> = ids.iter().map(ended).collect();
+    times.sort();
+    assert!(left.iter().all(|id| ended(id) >= times[3]), "{left:?} of {ids:?}: {times:?}");
     for (id, code) in ids.iter().zip(1..).filter(|(id, _)| !left.contains(id)) {
-        wait_for("its folder to go", || (!home.path().join("tasks").join(id).exists()).then_some(()));
         assert_remembered(&home, id, code);
     }
     let distinct: std::collections::BTreeSet<_> = ids.iter().collect();
@@ -116,24 +113,35 @@ fn p12_past_the_count_the_oldest_are_forgotten_by_themselves_and_their_ids_stay_
 #[test]
 fn p12_one_pass_forgets_all_that_is_past_however_much_it_is() {
     let home = keeping("age = \"30d\"");
-    let _ = home.daemon_pid();
     let headers = [("content-type", "application/json"), ("homing-owner", "ann")];
     let post = |target: &str, body: &str| {
         let reply = home.http("POST", target, &headers, body.as_bytes()).whole();
         serde_json::from_slice::<serde_json::Value>(&reply.body).unwrap()
     };
-    for _ in 0..200 {
-        let task = post("/v1/tasks", r#"{"kind":"external","lease_ms":600000}"#);
-        let done = post(&format!("/v1/tasks/{}/complete", task["id"].as_str().unwrap()), "{}");
-        assert_eq!(done["completed"], true, "{task} {done}");
-    }
-    let few = "[reconcile]\ninterval = \"2s\"\n[retention]\ncount = 3\n";
-    std::fs::write(home.path().join("config.toml"), few).unwrap();
-    let _ = home.cli(["daemon", "restart"]).ok();
-    let status = wait_for("the first pass", || {
-        Some(home.get("/v1/status").json()).filter(|status| status["reconcile"]["passes"] != 0)
+    let all = std::fs::read(home.path().join("config.toml")).unwrap();
+    // Whoever looks too late sees the second pass as well, and looks again with more time between them.
+    let first = [2, 8, 25].into_iter().any(|seconds| {
+        let _ = home.daemon_pid();
+        for _ in 0..200 {
+            let task = post("/v1/tasks", r#"{"kind":"external","lease_ms":600000}"#);
+            let done = post(&format!("/v1/tasks/{}/complete", task["id"].as_str().unwrap()), "{}");
+            assert_eq!(done["completed"], true, "{task} {done}");
+        }
+        // A daemon that runs would begin at once.
+        home.stop_daemon();
+        let few = format!("[reconcile]\ninterval = \"{seconds}s\"\n[retention]\ncount = 3\n");
+        std::fs::write(home.path().join("config.toml"), few).unwrap();
+        home.does(["daemon", "start"]);
+        let status = wait_until("the first pass", 2 * PATIENCE, || {
+            let status = home.get("/v1/status").json();
+            if status["reconcile"]["passes"] == 0 { Err(status) } else { Ok(status) }
+        });
+        assert_eq!(status["tasks"]["finished"], 3, "{status}");
+        home.stop_daemon();
+        std::fs::write(home.path().join("config.toml"), &all).unwrap();
+        status["reconcile"]["passes"] == 1
     });
-    assert_eq!((&status["reconcile"]["passes"], &status["tasks"]["finished"]), (&json!(1), &json!(3)));
+    assert!(first);
 }
 
 #[test]
@@ -143,9 +151,8 @@ fn p12_past_the_age_all_are_forgotten_and_live_ones_are_not() {
     let id = home.submit(&[], "echo words; exit 4");
     assert_eq!(home.cli(["wait", &id]).code, 4);
     wait_for("it to be forgotten", || (kept(&home) == [live.clone()]).then_some(()));
-    wait_for("its folder to go", || (!home.path().join("tasks").join(&id).exists()).then_some(()));
     assert_remembered(&home, &id, 4);
-    assert_eq!(home.task(&live)["status"], "running");
+    let _ = home.until_status(&live, "running");
 }
 
 #[test]

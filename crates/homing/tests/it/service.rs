@@ -290,6 +290,23 @@ grep -q 'is as it should be' again.out && [ "$(active)" = active ] && step "twic
 echo all
 "#;
 
+/// What it says, each if it was so.
+const STEPS: [&str; 13] = [
+    "installed",
+    "killed",
+    "restarted",
+    "reloaded",
+    "watched",
+    "renewed",
+    "stopped",
+    "not revived",
+    "the task ran on",
+    "a stop is no failure",
+    "twice is once",
+    "the doctor knows",
+    "uninstalled",
+];
+
 /// Cgroups that a manager makes at the top of each hierarchy, where nobody else has made them before.
 fn manager_groups() -> Vec<PathBuf> {
     let hierarchies =
@@ -336,4 +353,6 @@ fn under_a_real_service_manager_every_verb_does_what_it_says() {
     let log = std::fs::read_to_string(home.scratch().join("manager.log")).unwrap_or_default();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.ends_with("all\n"), "{said}\n{errors}\n{log}");
+    let steps: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("step: ")).collect();
+    assert_eq!(steps, STEPS, "{said}\n{errors}\n{log}");
 }

@@ -5,7 +5,7 @@ use homing_testkit::{Receiver, Script, wait_for};
 #[test]
 fn a_task_is_shown_with_its_attempts_its_notices_and_its_deliveries() {
     let home = super::home();
-    let receiver = Receiver::new([Script::status(503)]);
+    let receiver = Receiver::new([Script::status(503).header("retry-after", "3600")]);
     let url = format!("http://127.0.0.1:{}/hook?token=hunter2", receiver.port());
     let id = home.submit(&["--notify", "inbox", "--notify", &url], "exit 7");
     let task = wait_for("the first attempt at the webhook", || {

@@ -198,7 +198,9 @@ fn where_nothing_can_be_drawn_it_is_said_what_shows_the_same() {
 fn the_terminal_is_lent_to_a_task_and_comes_back() {
     let home = super::home();
     let Some(pane) = Pane::open(&home, "") else { return };
-    let id = home.submit(&["--pty", "--name", "shell"], "stty -echo; printf 'inside %s' words; exec cat");
+    // On the other screen: what it leaves on this one would be there again before the next has the terminal.
+    let line = "stty -echo; printf '\\033[?1049hinside %s' words; exec cat";
+    let id = home.submit(&["--pty", "--name", "shell"], line);
     pane.shows(&[&id, "● running"]);
     for _ in 0..3 {
         pane.keys(&["t"]);

@@ -87,7 +87,8 @@ fn p3_a_restart_onto_another_build_disturbs_no_task() {
     let said = home.cli(["daemon", "restart"]).ok();
     assert!(said.text().contains(&format!("version {VERSION}")), "{said:?}");
     assert_eq!(version(&home), VERSION);
-    assert!(home.daemon_pid() != daemon && !alive(daemon));
+    assert_ne!(home.daemon_pid(), daemon);
+    wait_for("the one before to leave", || (!alive(daemon)).then_some(()));
     for (id, pid) in ids.iter().zip(&pids) {
         let task = home.task(id);
         assert_eq!((&task["status"], &task["pid"]), (&"running".into(), pid), "{task}");

@@ -1,6 +1,6 @@
 //! Somebody deletes, under the running daemon, what the home must hold: it is noticed, and made good by itself.
 
-use homing_testkit::{gate, wait_for};
+use homing_testkit::{freeze, gate, thaw, wait_for};
 
 use super::home;
 
@@ -20,9 +20,9 @@ fn p4_a_removed_socket_is_made_again_and_there_is_one_daemon() {
     std::fs::remove_file(&socket).unwrap();
     served_by(&home, daemon);
     // Replaced by something else, which is no reason to give up either.
-    std::fs::remove_file(&socket).unwrap();
-    let other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    drop(other);
+    let other = home.scratch().join("other");
+    drop(std::os::unix::net::UnixListener::bind(&other).unwrap());
+    std::fs::rename(&other, &socket).unwrap();
     wait_for("the daemon to answer", || (home.cli(["daemon", "status"]).code == 0).then_some(()));
     served_by(&home, daemon);
 }
@@ -40,7 +40,7 @@ fn p4_a_keeper_whose_socket_and_lock_are_removed_makes_them_again_and_stays_the_
         }
         assert_eq!(home.cli(["run", "--wait", "--", "true"]).code, 0);
         assert_eq!((home.daemon_pid(), home.keeper_pid()), (daemon, keeper));
-        assert_eq!(home.processes("homing-keeper").len(), 1);
+        wait_for("the one keeper", || (home.processes("homing-keeper").len() == 1).then_some(()));
     }
     // Who needs the socket finds it: the next daemon.
     home.kill_at_once(&[daemon]);
@@ -57,9 +57,12 @@ fn p9_a_ledger_deleted_under_the_daemon_is_put_back_with_all_that_it_held() {
     let _ = home.until_status(&live, "running");
     for names in [&["homing.db"][..], &["homing.db-wal"], &["homing.db", "homing.db-wal", "homing.db-shm"]] {
         let daemon = home.daemon_pid();
+        // At one moment: what the first of them sets going must not meet the next.
+        freeze(daemon);
         for name in names {
             std::fs::remove_file(home.path().join(name)).unwrap();
         }
+        thaw(daemon);
         // Nobody asks. The daemon that has it open ends, and the next one opens what was put back.
         let next = home.next_daemon(daemon);
         assert_eq!(home.daemon_pid(), next);
@@ -171,7 +174,11 @@ fn p9_an_emptied_ledger_whose_log_is_left_is_refused_and_left_alone() {
 fn a_home_that_is_deleted_is_not_brought_back() {
     let home = home();
     let _ = home.ended(&home.submit(&[], "true"));
-    std::fs::remove_dir_all(home.path()).unwrap();
+    // What is deleted under the daemon is made again for as long as the folder is there.
+    wait_for("the end of the home", || {
+        let _ = std::fs::remove_dir_all(home.path());
+        (!home.path().exists()).then_some(())
+    });
     wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
     assert!(!home.path().exists());
 }

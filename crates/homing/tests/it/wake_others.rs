@@ -1,9 +1,10 @@
 //! Codex by its queue, opencode by its server, a pane of tmux by its keys; and where nobody can be woken, that is said at once.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, copy_program, wait_for};
 use serde_json::{Value, json};
 
 use super::agents::{Opencode, Tmux, delivered, delivery, inbox, ok, path, program, read};
@@ -191,7 +192,7 @@ fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
     // Another program takes its place, by the same name.
     for next in [submit(), submit()] {
         let _ = delivered(&home, &next);
-        assert!(read(&home, "typed").contains(&next), "each is named");
+        wait_for("its line", || read(&home, "typed").contains(&next).then_some(()));
     }
     fs::write(home.path().join("hold"), "").unwrap();
     let held = {
@@ -245,7 +246,7 @@ fn at_first_key(home: &Home, tmux: &Tmux, does: &str) -> String {
     fs::write(home.scratch().join("program"), script).expect("the ground of the test");
     // Into what is called a shell nothing is typed.
     let own = home.scratch().join("own");
-    fs::copy("/bin/sh", &own).expect("the ground of the test");
+    copy_program(Path::new("/bin/sh"), &own);
     let pane = tmux.pane(&format!("exec '{}' '{}'", own.display(), home.scratch().join("program").display()));
     wait_for("the program", || home.scratch().join("there").exists().then_some(()));
     pane

@@ -25,6 +25,12 @@ fn until_matched(home: &Home, id: &str, count: usize) -> Vec<Value> {
     wait_for(&format!("{count} matches"), || Some(matched(home, id)).filter(|found| found.len() >= count))
 }
 
+/// All that was told, and all that was held back: how much of it is either is a matter of how long it took.
+fn counted(end: &Value, told: &[Value]) -> u64 {
+    let held = told.iter().map(|notice| 1 + notice["held_back"].as_u64().expect("a number"));
+    held.sum::<u64>() + end["held_back"].as_u64().unwrap_or(0)
+}
+
 fn completed(home: &Home, id: &str) -> Value {
     let _ = home.ended(id);
     let mut ends = notices(home, id, "task.completed");
@@ -150,13 +156,12 @@ fn p5_a_match_while_no_daemon_lives_is_told_once_and_what_was_held_back_is_count
         std::fs::read_to_string(path).ok()?.contains("other").then_some(())
     });
     home.does(["daemon", "start"]);
-    assert_eq!(lines(&until_matched(&home, &id, 2)), ["match 1", "other"]);
+    wait_for("the other", || lines(&matched(&home, &id)).contains(&"other").then_some(()));
     let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
     home.kill_at_once(&[daemon, keeper]);
     home.open("go");
     let _ = home.next_daemon(daemon);
-    assert_eq!(completed(&home, &id)["held_back"], 2, "the second and the third, counted once");
-    assert_eq!(matched(&home, &id).len(), 2);
+    assert_eq!(counted(&completed(&home, &id), &matched(&home, &id)), 4, "each is told or counted, once");
 }
 
 #[test]
@@ -189,8 +194,8 @@ fn p5_kills_at_random_moments_neither_lose_nor_double_a_match() {
     let end = completed(&home, &id);
     let told = matched(&home, &id);
     let of = |pattern: &str| told.iter().filter(|notice| notice["pattern"] == pattern).count();
-    assert_eq!((of("^match"), of("^unique$")), (1, 1), "{told:?}");
-    assert_eq!(end["held_back"], 59, "every match is told or counted, once");
+    assert!(of("^match") >= 1 && of("^unique$") == 1, "{told:?}");
+    assert_eq!(counted(&end, &told), 61, "every match is told or counted, once: {told:?}");
 }
 
 #[test]
@@ -210,8 +215,12 @@ fn a_task_that_prints_without_end_leaves_the_daemon_to_others() {
 #[test]
 fn p5_too_many_matches_over_all_tasks_pause_all_watches_and_one_event_says_so() {
     let home = home();
-    let ids: Vec<String> =
-        (0..20).map(|n| home.submit(&["--watch", "hit"], &format!("echo hit {n}"))).collect();
+    let line = |n: usize| format!("{}; echo hit {n}", gate("go"));
+    let ids: Vec<String> = (0..20).map(|n| home.submit(&["--watch", "hit"], &line(n))).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    home.open("go");
     let ends: Vec<Value> = ids.iter().map(|id| completed(&home, id)).collect();
     let told: usize = ids.iter().map(|id| matched(&home, id).len()).sum();
     let held: u64 = ends.iter().filter_map(|end| end["held_back"].as_u64()).sum();

@@ -145,10 +145,11 @@ fn p5_a_refused_attempt_is_made_again_on_schedule() {
     let receiver = Receiver::new([Script::status(500), Script::status(200)]);
     let id = home.submit(&["--notify", &url(&receiver)], "true");
     let failed = wait_for("the first attempt", || {
-        deliveries(&home, &id).into_iter().find(|delivery| delivery["attempts"] == 1)
+        deliveries(&home, &id).into_iter().find(|delivery| delivery["attempts"] != 0)
     });
-    assert_eq!((&failed["state"], &failed["history"][0]["status"]), (&"pending".into(), &500.into()));
-    assert!(failed["next_at"].is_string());
+    assert_eq!(failed["history"][0]["status"], 500);
+    // Whoever looks later than that sees the second.
+    assert!(failed["attempts"] == 2 || (failed["state"] == "pending" && failed["next_at"].is_string()));
     let delivered = settled(&home, &id, "delivered");
     assert_eq!(delivered["attempts"], 2, "five seconds later");
 }
