@@ -43,8 +43,11 @@ fn send(pid: u32, signal: Signal) {
 
 /// Stops a process where it is, and returns when it stands still, with all of its threads, or is gone; [`thaw`] lets it go on.
 pub fn freeze(pid: u32) {
-    send(pid, Signal::STOP);
-    wait_for(&format!("{pid} to stand still"), || stands_still(pid).then_some(()));
+    // Again with each look: somebody may have continued it before it was seen to stand.
+    wait_for(&format!("{pid} to stand still"), || {
+        send(pid, Signal::STOP);
+        stands_still(pid).then_some(())
+    });
 }
 
 /// A signal to stop is carried out by each thread when it comes to it; until then it does its work.
