@@ -7,6 +7,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use homing_model::TaskId;
 use homing_shim::process;
 use homing_testkit::Random;
 use serde_json::json;
@@ -94,6 +95,12 @@ pub(crate) fn last_turn(field: &Field, session: u64, turn: u64) {
     life.hook("SessionStart", false);
     life.hook("Stop", false);
     life.leave();
+}
+
+/// The first id of a task in a text; the path of a home may look like the beginning of one.
+pub(super) fn first_id(text: &str) -> Option<&str> {
+    let words = text.match_indices("t-").filter_map(|(at, _)| text.get(at..at + 12));
+    words.into_iter().find(|word| word.parse::<TaskId>().is_ok())
 }
 
 impl<'a> Life<'a> {
@@ -230,11 +237,10 @@ impl<'a> Life<'a> {
         self.submitted(number, &file);
     }
 
-    /// The ids in what a submit printed.
+    /// The id in what a submit printed.
     fn submitted(&self, number: u64, file: &str) {
         let text = std::fs::read_to_string(file).unwrap_or_default();
-        let found = text.find("t-").and_then(|at| text.get(at..at + 12));
-        let answers = found.map(str::to_owned).into_iter().collect();
+        let answers = first_id(&text).map(str::to_owned).into_iter().collect();
         self.field.story().submits.push(Submit { number, answers });
     }
 
@@ -278,5 +284,17 @@ impl<'a> Life<'a> {
     fn leave(mut self) {
         drop(self.input);
         let _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_id;
+
+    #[test]
+    fn a_path_is_no_id() {
+        let text = "no daemon serves /tmp/homing-test-GU3OzN/home: t-2222222222 was submitted before";
+        assert_eq!(first_id(text), Some("t-2222222222"));
+        assert_eq!(first_id("no daemon serves /tmp/homing-test-GU3OzN/home"), None);
     }
 }
