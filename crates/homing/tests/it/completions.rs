@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use homing_testkit::{Home, copy_program, left_out};
+use homing_testkit::{Home, copy_program, left_out, wait_for};
 
 /// Runs a script in a shell, with the program in its PATH; none if there is no such shell.
 fn shell(home: &Home, words: &[&str], script: &str) -> Option<String> {
@@ -140,6 +140,14 @@ fn the_file_of_a_secret_is_offered() {
 const SPACED: [(&str, &str); 2] =
     [("homing show sp", r"spaced\ out\ name"), (r"homing show spaced\ o", r"spaced\ out\ name")];
 
+/// Asks until the daemon answers as soon as whoever types is made to wait, which is not long.
+fn in_time(ask: impl Fn() -> Option<String>) -> Option<String> {
+    wait_for("an offer", || match ask() {
+        Some(text) if text.trim().is_empty() => None,
+        answer => Some(answer),
+    })
+}
+
 fn spaced() -> Home {
     let home = super::home();
     let _ = home.submit(&["--name", "spaced out name"], "true");
@@ -158,7 +166,7 @@ fn bash_quotes_a_name_with_spaces_unless_a_quote_was_begun() {
             last=${{COMP_WORDS[COMP_CWORD]}}; _clap_complete_homing homing "${{last#[\"\']}}" x; printf '%s\n' "${{COMPREPLY[@]}}""#,
             typed.replace(r"\ ", r"\\\ ")
         );
-        let Some(text) = shell(&home, &["bash", "--norc", "-c"], &line) else { return };
+        let Some(text) = in_time(|| shell(&home, &["bash", "--norc", "-c"], &line)) else { return };
         assert_eq!(text.trim_end(), completed, "{typed}");
     }
 }
@@ -169,7 +177,7 @@ fn fish_offers_a_name_with_spaces_however_it_was_begun() {
     script(&home, "fish", "script");
     for (typed, _) in SPACED.into_iter().chain([("homing show \"spaced o", "")]) {
         let line = format!("source ./script; complete -C '{}'", typed.replace('\\', r"\\"));
-        let Some(text) = shell(&home, &["fish", "--no-config", "-c"], &line) else { return };
+        let Some(text) = in_time(|| shell(&home, &["fish", "--no-config", "-c"], &line)) else { return };
         assert!(text.contains("spaced"), "{typed}: {text}");
     }
 }
@@ -187,7 +195,12 @@ fn zsh_quotes_a_name_with_spaces() {
             zpty -r -m z line '*<*>*'; print -r -- $line; zpty -d z"#,
             typed.replace('\\', r"\\")
         );
-        let Some(text) = shell(&home, &["zsh", "-f", "-c"], &line) else { return };
+        let asked = || {
+            let text = shell(&home, &["zsh", "-f", "-c"], &line)?;
+            // Whatever stands there as it was typed was offered nothing.
+            Some(if text.contains(&format!("<{typed}>")) { String::new() } else { text })
+        };
+        let Some(text) = in_time(asked) else { return };
         assert!(text.contains(&format!("<homing show {completed} >")), "{typed}: {text:?}");
     }
 }
