@@ -119,6 +119,7 @@ fn input_is_passed_on_though_the_id_cannot_be_printed() {
 #[test]
 fn ctrl_c_while_the_input_is_read_says_what_was_submitted() {
     let home = super::home();
+    let _ = home.daemon_pid();
     let (input, mut typed) = std::io::pipe().unwrap();
     let mut command = home.command();
     command
