@@ -22,7 +22,22 @@ impl Client {
     /// # Errors
     /// If nobody answered.
     pub async fn inbox(&self, owner: &str, wait: Option<Duration>) -> Result<InboxAnswer, Error> {
-        let target = Target::inbox(owner, "").maybe("wait_ms", wait.map(|wait| wait.as_millis()));
+        self.inbox_up_to(owner, None, wait).await
+    }
+
+    /// The same, with at most so many entries, and no more than 1,000; 100 if absent.
+    ///
+    /// # Errors
+    /// If nobody answered.
+    pub async fn inbox_up_to(
+        &self,
+        owner: &str,
+        limit: Option<u32>,
+        wait: Option<Duration>,
+    ) -> Result<InboxAnswer, Error> {
+        let target = Target::inbox(owner, "")
+            .maybe("wait_ms", wait.map(|wait| wait.as_millis()))
+            .maybe("limit", limit);
         self.persist(&Call::get(target)).await?.json()
     }
 

@@ -1,7 +1,9 @@
 //! What can go wrong in an operation, and how users are told.
 
+use std::io;
+
 use homing_model::nesting::Rule;
-use homing_model::{Code, Problem, TaskId, slip, validate};
+use homing_model::{Code, OsText, Problem, Reference, TaskId, slip, validate};
 use homing_store::store;
 
 use crate::advice;
@@ -12,6 +14,9 @@ pub enum Error {
     /// Nothing by that id, start, or name.
     #[error("there is no task `{0}`")]
     Unknown(String),
+    /// `@last` of an owner who has no task.
+    #[error("there is no task `@last`: it is the last one of its owner that is kept, and `{0}` has none")]
+    NoLast(String),
     /// It was issued, and even its tombstone is gone.
     #[error("task {0} existed, and its record has expired")]
     Expired(TaskId),
@@ -222,10 +227,12 @@ pub enum Error {
         names: Vec<String>,
     },
     /// A secret's file could not be read at submit.
-    #[error("the secret `{name}` could not be read: {why}")]
+    #[error("the secret `{name}` could not be read from {path}: {why}")]
     Secret {
         /// Its name.
         name: String,
+        /// The file.
+        path: String,
         /// Why.
         why: String,
     },
@@ -251,7 +258,7 @@ impl Error {
     #[must_use]
     pub const fn code(&self) -> Code {
         match self {
-            Self::Unknown(_) => Code::UnknownTask,
+            Self::Unknown(_) | Self::NoLast(_) => Code::UnknownTask,
             Self::Expired(_) => Code::RecordExpired,
             Self::Ambiguous { .. } => Code::AmbiguousTask,
             Self::Unsure(_) => Code::Unsure,
@@ -300,6 +307,9 @@ impl From<Error> for Problem {
         let mut problem = Self::new(error.code(), error.to_string());
         match &error {
             Error::Unsure(unsure) => return unsure.clone().into(),
+            Error::NoLast(_) => {
+                problem.advice = "`homing list --all` shows the tasks of all owners with their ids; HOMING_OWNER, or the agent session, says who you are.".to_owned();
+            }
             Error::External { .. } => {
                 problem.advice =
                     "Ask whoever runs it; `homing show ID` has its answer once it has ended.".to_owned();
@@ -373,6 +383,21 @@ pub(crate) fn only<Id: ToString>(
         return Err(Error::AmbiguousId { reference: reference.to_owned(), what, candidates });
     }
     Ok(found.pop())
+}
+
+impl Error {
+    /// What `find` answers where there is nothing by that text, for this owner.
+    pub(crate) fn nothing_by(text: &str, owner: &str) -> Self {
+        match Reference::parse(text) {
+            Reference::Last => Self::NoLast(owner.to_owned()),
+            Reference::Id(_) | Reference::PrefixOrName { .. } => Self::Unknown(text.to_owned()),
+        }
+    }
+
+    /// The file of a secret could not be read.
+    pub(crate) fn secret(name: &str, path: &OsText, error: &io::Error) -> Self {
+        Self::Secret { name: name.to_owned(), path: path.lossy().into_owned(), why: error.to_string() }
+    }
 }
 
 /// How many of several are named.

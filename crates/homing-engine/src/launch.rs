@@ -193,9 +193,9 @@ fn file_secrets(record: &Record) -> Result<Values, String> {
     let mut values = Values::new();
     for (name, secret) in &record.spec.secrets {
         if let Secret::File(path) = secret {
-            let value = read_secret(path);
-            values
-                .insert(name.clone(), value.map_err(|error| format!("secret unavailable: {name}: {error}"))?);
+            let value = read_secret(path)
+                .map_err(|error| format!("secret unavailable: {name}: {}: {error}", path.lossy()))?;
+            values.insert(name.clone(), value);
         }
     }
     Ok(values)

@@ -123,7 +123,7 @@ impl Engine {
     pub async fn sees(&self, standing: &Standing, owner: &str, task: &TaskId) -> Result<bool, Error> {
         match self.permit(standing, owner, Act::Look, "", task).await {
             Ok(()) => Ok(true),
-            Err(Error::Nested { .. } | Error::Unknown(_) | Error::Expired(_)) => Ok(false),
+            Err(Error::Nested { .. } | Error::Unknown(_) | Error::NoLast(_) | Error::Expired(_)) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -51,7 +51,7 @@ impl Engine {
             Found::One(id) => Ok(id),
             Found::Several(candidates) => Err(Error::Ambiguous { reference: text.to_owned(), candidates }),
             Found::Expired(id) => Err(Error::Expired(id)),
-            Found::None => Err(Error::Unknown(text.to_owned())),
+            Found::None => Err(Error::nothing_by(text, owner)),
         }
     }
 

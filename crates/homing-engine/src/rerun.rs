@@ -32,9 +32,10 @@ impl Engine {
         caller: Caller,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
+        let owner = request.owner.clone();
         let record = self.inner.record(id).await?;
-        let spec = again(&record, request, &self.inner.default_env)?;
-        self.submit(spec, caller, idempotency).await
+        let spec = again(&record, request, &self.inner.default_env).map_err(|why| (owner, why));
+        self.submit_made(spec, caller, idempotency).await
     }
 }
 
@@ -113,8 +114,9 @@ fn values(env: &Values, secrets: &BTreeMap<String, Secret>) -> Result<Values, Er
     for (name, secret) in secrets {
         let value = match secret {
             Secret::Value(value) => value.clone(),
-            Secret::File(path) => launch::read_secret(path)
-                .map_err(|error| Error::Secret { name: name.clone(), why: error.to_string() })?,
+            Secret::File(path) => {
+                launch::read_secret(path).map_err(|error| Error::secret(name, path, &error))?
+            }
         };
         values.insert(name.clone(), value);
     }

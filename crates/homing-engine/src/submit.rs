@@ -80,6 +80,16 @@ impl Engine {
         caller: Caller,
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
+        self.submit_made(Ok(spec), caller, idempotency).await
+    }
+
+    /// The same for a spec that had to be made first; the owner is that of the caller where there is none.
+    pub(crate) async fn submit_made(
+        &self,
+        spec: Result<Spec, (Option<String>, Error)>,
+        caller: Caller,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<Submission, Error> {
         let inner = Arc::clone(&self.inner);
         // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
         let accepting =
@@ -89,18 +99,60 @@ impl Engine {
     }
 }
 
+/// Accepts it. What a request was answered with stands, whatever has changed since: a program that is gone, a file that cannot be read, a
+/// full disk. So a refusal is the answer only where the ledger has no other; who is not refused is told the same by the commit.
 async fn submit(
     inner: &Arc<Inner>,
-    mut spec: Spec,
+    spec: Result<Spec, (Option<String>, Error)>,
     caller: Caller,
     idempotency: Option<IdempotencyKey>,
 ) -> Result<(Record, bool), Error> {
-    spec.validate()?;
-    let owner =
-        spec.owner.take().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
-    spec.owner = Some(owner.clone());
+    let now = inner.now();
+    let idempotency = idempotency.map(|given| Idempotency {
+        key: given.key,
+        body_hash: given.body_hash,
+        expires_at: now.plus_millis(IDEMPOTENCY_MS),
+    });
+    let named = match &spec {
+        Ok(spec) => &spec.owner,
+        Err((owner, _)) => owner,
+    };
+    let owner = named.clone().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     let standing = nesting::standing(inner, &caller.ancestry).await?;
-    if !caller.local || standing.limited_to().is_some() {
+    let nest = Nest::new(inner, &standing);
+    let refusal = match spec {
+        Ok(spec) => {
+            let asked = Asked {
+                spec,
+                owner: owner.clone(),
+                nest: &nest,
+                network: !caller.local,
+                idempotency: idempotency.clone(),
+                now,
+            };
+            match Box::pin(accept(inner, asked, &standing)).await {
+                Err(refusal) => refusal,
+                accepted => return accepted,
+            }
+        }
+        Err((_, refusal)) => refusal,
+    };
+    let Some(request) = idempotency else { return Err(refusal) };
+    match inner.store.answered(owner, request, now).await {
+        Ok(Some(record)) => {
+            let earlier = nest.joined(inner, record).await?;
+            inner.meters.joined();
+            Ok(earlier)
+        }
+        Ok(None) | Err(_) => Err(refusal),
+    }
+}
+
+async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Result<(Record, bool), Error> {
+    let Asked { mut spec, owner, nest, network, idempotency, now } = asked;
+    spec.validate()?;
+    spec.owner = Some(owner.clone());
+    if network || standing.limited_to().is_some() {
         // Over a network nobody says by which socket, program or terminal of this machine a session is reached; nor inside a task, since
         // whoever goes that way goes it outside.
         spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
@@ -116,14 +168,14 @@ async fn submit(
     // Told twice is not told better.
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
-    let nest = nest(inner, &spec, &owner, &standing)?;
+    nest.admit(inner, &spec, &owner)?;
     if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
             policy.check(target.into()).map_err(Error::Forbidden)?;
             // The way of a wake is found now or never.
             let route = Route::of(target, session.as_ref(), pane.as_ref())?;
             let named = route.map_or_else(|| target.clone(), |route| route.target());
-            inner.routes.check(&named, notify, caller.local).map_err(Error::Target)?;
+            inner.routes.check(&named, notify, !network).map_err(Error::Target)?;
         }
         // Where nobody can be woken after all, the notice is still there.
         if notify.targets.iter().any(|target| matches!(target, Target::Wake(_)))
@@ -132,14 +184,8 @@ async fn submit(
             notify.targets.push(Target::Inbox);
         }
     }
-    let now = inner.now();
-    let idempotency = idempotency.map(|given| Idempotency {
-        key: given.key,
-        body_hash: given.body_hash,
-        expires_at: now.plus_millis(IDEMPOTENCY_MS),
-    });
     if spec.kind == Kind::External {
-        let asked = Asked { spec, owner, nest, network: !caller.local, idempotency, now };
+        let asked = Asked { spec, owner, nest, network, idempotency, now };
         return external::track(inner, asked).await;
     }
     let plan = match spec.kind {
@@ -203,7 +249,7 @@ async fn submit(
             masks: masks.clone(),
             parent: nest.parent(),
             depth: nest.depth,
-            network: !caller.local,
+            network,
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
@@ -260,7 +306,7 @@ async fn submit(
     }
 }
 
-/// Where a submit stands among tasks, checked.
+/// Where a submit stands among tasks.
 pub(crate) struct Nest {
     inside: Option<Inside>,
     /// How many tasks the new one will be in.
@@ -270,6 +316,22 @@ pub(crate) struct Nest {
 }
 
 impl Nest {
+    fn new(inner: &Inner, standing: &Standing) -> Self {
+        let inside = standing.inside().cloned();
+        let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
+        Self { inside, depth, children: inner.config().nested.children }
+    }
+
+    /// Whether this may be submitted from there.
+    fn admit(&self, inner: &Inner, spec: &Spec, owner: &str) -> Result<(), Error> {
+        if self.depth > inner.config().nested.depth {
+            return Err(Error::TooDeep { depth: self.depth });
+        }
+        let Some(inside) = &self.inside else { return Ok(()) };
+        judge_spec(inside.place, spec, inside.is_session(owner))
+            .map_err(|(rule, what)| inside.refused(rule, what))
+    }
+
     /// The task that it is submitted from.
     pub(crate) fn parent(&self) -> Option<TaskId> {
         self.inside.as_ref().map(|inside| inside.task.clone())
@@ -313,20 +375,6 @@ impl Nest {
     }
 }
 
-fn nest(inner: &Inner, spec: &Spec, owner: &str, standing: &Standing) -> Result<Nest, Error> {
-    let limits = &inner.config().nested;
-    let inside = standing.inside().cloned();
-    let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
-    if depth > limits.depth {
-        return Err(Error::TooDeep { depth });
-    }
-    if let Some(inside) = &inside {
-        judge_spec(inside.place, spec, inside.is_session(owner))
-            .map_err(|(rule, what)| inside.refused(rule, what))?;
-    }
-    Ok(Nest { inside, depth, children: limits.children })
-}
-
 /// Values for the launch: all of them, and those that may be written to the attempt's folder.
 struct LaunchValues {
     all: Values,
@@ -343,8 +391,9 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
     for (name, secret) in &spec.secrets {
         let value: OsText = match secret {
             Secret::Value(value) => value.clone(),
-            Secret::File(path) => launch::read_secret(path)
-                .map_err(|error| Error::Secret { name: name.clone(), why: error.to_string() })?,
+            Secret::File(path) => {
+                launch::read_secret(path).map_err(|error| Error::secret(name, path, &error))?
+            }
         };
         secrets.insert(name.clone(), value);
     }

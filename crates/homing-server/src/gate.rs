@@ -86,6 +86,8 @@ enum Pass {
     Enter,
     /// It has spent a code, and gets a cookie for it.
     SignIn,
+    /// Its code is worth nothing, and it needs none: it has a cookie.
+    SignedIn,
 }
 
 /// What a request lacks.
@@ -128,6 +130,7 @@ impl Gate {
         let offence = match self.judge(request) {
             Ok(Pass::Enter) => return Ok(()),
             Ok(Pass::SignIn) => return Err(self.signed_in()),
+            Ok(Pass::SignedIn) => return Err(to_the_page()),
             Err(offence) => offence,
         };
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -162,15 +165,21 @@ impl Gate {
             let given = bearer(given).ok_or(Offence::Token)?;
             return if self.keys.token.is(given.as_bytes()) { Ok(Pass::Enter) } else { Err(Offence::Token) };
         }
+        let name = signin::cookie_name(self.ends.0.port());
+        let cookie = only(headers, &COOKIE).map(|header| signin::cookie(header?, &name));
         if request.method() == Method::GET
             && request.uri().path() == signin::PATH
             && let Some(code) = signin::code(request.uri().query())
         {
-            return self.spend(code);
+            // Whoever opens an old address, or reloads one, is not shut out where it is in already.
+            return self.spend(code).or_else(|offence| match cookie {
+                Ok(Some(cookie)) if offence == Offence::Code => {
+                    self.session(request, cookie, origin).map_or(Err(offence), |_| Ok(Pass::SignedIn))
+                }
+                _ => Err(offence),
+            });
         }
-        let name = signin::cookie_name(self.ends.0.port());
-        let cookie = only(headers, &COOKIE)?.and_then(|header| signin::cookie(header, &name));
-        self.session(request, cookie.ok_or(Offence::Token)?, origin)
+        self.session(request, cookie?.ok_or(Offence::Token)?, origin)
     }
 
     fn spend(&self, code: &str) -> Result<Pass, Offence> {
@@ -218,8 +227,9 @@ impl Gate {
         let Ok(cookie) = HeaderValue::try_from(cookie) else {
             return Refusal::new(Code::Internal, "the cookie cannot be sent").into_response();
         };
-        (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/")), (SET_COOKIE, cookie)])
-            .into_response()
+        let mut response = to_the_page();
+        response.headers_mut().insert(SET_COOKIE, cookie);
+        response
     }
 
     fn refusal(&self, offence: Offence, page: bool) -> Response {
@@ -264,6 +274,11 @@ impl Gate {
         }
         response
     }
+}
+
+/// The way to the page.
+fn to_the_page() -> Response {
+    (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static("/"))]).into_response()
 }
 
 /// Whether somebody looks at the answer in a browser.
@@ -497,5 +512,49 @@ mod tests {
         assert_eq!(ask(Method::GET, "/signin?code=00".into()), Err(Offence::Code));
         assert_eq!(ask(Method::GET, format!("/signin?code={code}")), Ok(Pass::SignIn));
         assert_eq!(ask(Method::GET, format!("/signin?code={code}")), Err(Offence::Code), "once");
+    }
+    #[tokio::test]
+    async fn p11_a_spent_code_shuts_out_nobody_who_is_signed_in_and_lets_in_nobody_else() {
+        let gate = gate("127.0.0.1:80");
+        let good = Seal(&gate.keys.token).cookie(Timestamp::from_millis(1_000_000)).unwrap();
+        let code = gate.keys.codes.issue().unwrap();
+        let ask = |headers: &[(&str, &str)]| {
+            let mut request =
+                Request::builder().uri(format!("/signin?code={code}")).header("host", GOOD[0].1);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            gate.judge(&request.body(()).unwrap())
+        };
+        let cookie = format!("homing-80={good}");
+        assert_eq!(ask(&[("cookie", &cookie)]), Ok(Pass::SignIn), "a good code is spent all the same");
+        assert_eq!(ask(&[("cookie", &cookie)]), Ok(Pass::SignedIn));
+        let (other, twice) = ("homing-80=1.1000000.00.00", format!("{cookie}; {cookie}"));
+        for wrong in [
+            &[][..],
+            &[("cookie", other)],
+            &[("cookie", &twice)],
+            &[("cookie", &cookie), ("cookie", &cookie)],
+        ] {
+            assert_eq!(ask(wrong), Err(Offence::Code), "{wrong:?}");
+        }
+        assert_eq!(ask(&[("cookie", &cookie), ("sec-fetch-site", "cross-site")]), Err(Offence::Site));
+        let passed = gate
+            .admit(
+                &Request::builder()
+                    .uri(format!("/signin?code={code}"))
+                    .header("host", GOOD[0].1)
+                    .header("cookie", &cookie)
+                    .body(())
+                    .unwrap(),
+            )
+            .await;
+        let answer = passed.unwrap_err();
+        assert_eq!(
+            (answer.status(), answer.headers()[LOCATION].as_bytes()),
+            (StatusCode::SEE_OTHER, &b"/"[..])
+        );
+        assert!(!answer.headers().contains_key(SET_COOKIE));
+        assert_eq!(gate.counts.refused(), 0);
     }
 }

@@ -142,6 +142,10 @@ impl Settings {
     /// # Errors
     /// With the line of the file that is wrong.
     pub(crate) fn begin(&self) -> Result<Config, ConfigError> {
+        let had_one = std::fs::metadata(&self.copy).is_ok_and(|copy| copy.len() > 0);
+        if had_one && matches!(Config::text(&self.file), Ok(None)) {
+            tracing::warn!(path = %self.file.display(), "there was a configuration, and it is gone: the defaults are in force");
+        }
         let error = match self.read() {
             Ok(config) => return Ok(config),
             Err(error) => error,

@@ -238,6 +238,9 @@ pub trait Store: Send + Sync + 'static {
     /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
+    /// The task that the same request of this owner was answered with before, while its key stands.
+    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Record>>;
+
     /// The attempt's command was executed: records pid and time, with `task.started`.
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;
 

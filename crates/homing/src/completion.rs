@@ -1,5 +1,6 @@
 //! Completion in the shell: options and commands from the grammar, tasks from the daemon.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -114,7 +115,8 @@ fn candidates(
     statuses: &[Status],
     wanted: impl Fn(&Task) -> bool,
 ) -> Vec<CompletionCandidate> {
-    let Some(current) = current.to_str() else { return Vec::new() };
+    let Some(current) = current.to_str().map(unquoted) else { return Vec::new() };
+    let current = current.as_ref();
     let surroundings = Surroundings::of_this_process();
     let typed: Vec<_> = std::env::args_os().collect();
     let Ok(home) = home::resolve(home_flag(&typed).map(Path::new), &surroundings) else { return Vec::new() };
@@ -150,6 +152,17 @@ pub(crate) fn home_flag(typed: &[OsString]) -> Option<&OsStr> {
         Some([b'=', path @ ..]) => Some(OsStr::from_bytes(path)),
         _ => None,
     })
+}
+
+/// What was typed, without what the shell is to take away: it passes on a word that is not whole as it stands.
+fn unquoted(typed: &str) -> Cow<'_, str> {
+    let typed = typed.strip_prefix(['\'', '"']).unwrap_or(typed);
+    if !typed.contains('\\') {
+        return Cow::Borrowed(typed);
+    }
+    let mut characters = typed.chars();
+    let next = || characters.next().and_then(|c| if c == '\\' { characters.next() } else { Some(c) });
+    Cow::Owned(std::iter::from_fn(next).collect())
 }
 
 /// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet.
@@ -216,5 +229,19 @@ mod tests {
         assert_eq!(flag("homing -- homing --home /x show t-").as_deref(), Some("/x"));
         assert_eq!(flag("homing -- homing show --home=/x t-").as_deref(), Some("/x"));
         assert_eq!(flag("homing -- homing show t-"), None);
+    }
+    #[test]
+    fn what_is_typed_is_compared_as_the_shell_will_read_it() {
+        for (typed, read) in [
+            ("my", "my"),
+            (r"my\ b", "my b"),
+            ("\"my b", "my b"),
+            ("'my b", "my b"),
+            (r"a\\b", r"a\b"),
+            (r"a\", "a"),
+            ("", ""),
+        ] {
+            assert_eq!(unquoted(typed), read, "{typed}");
+        }
     }
 }

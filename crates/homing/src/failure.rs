@@ -2,7 +2,9 @@
 
 use std::io;
 
-use homing_model::{Code, Problem};
+use homing_model::{Code, Problem, Task, TaskId};
+
+use crate::context::Context;
 
 /// What ends a command before it is done.
 #[derive(Debug)]
@@ -39,6 +41,13 @@ pub(crate) fn heard(result: Result<(), Failure>) -> Result<bool, Failure> {
     }
 }
 
+/// Prints what was submitted: its id, or the task as JSON. Goes on where nobody reads it.
+pub(crate) fn tell_submitted(task: &Task, context: &Context) -> Result<(), Failure> {
+    let printed =
+        if context.json { context.console.json(task) } else { context.console.line(task.id.as_str()) };
+    unless_closed(printed).map_err(|failure| failure.naming(&task.id))
+}
+
 impl Failure {
     /// A failed write to stdout.
     pub(crate) fn writing(error: &io::Error) -> Self {
@@ -49,6 +58,20 @@ impl Failure {
             Problem::new(Code::StorageFailed, format!("standard output cannot be written: {error}"));
         problem.advice = "Look at where the output is redirected to.".to_owned();
         problem.into()
+    }
+
+    /// The same of the id of a task that was submitted: it is told here, since it could not be told there.
+    pub(crate) fn naming(self, task: &TaskId) -> Self {
+        match self {
+            Self::Problem(mut problem) => {
+                problem.detail.push_str(&format!("; the task was submitted, and is {task}"));
+                problem.advice = format!(
+                    "`homing show {task}` shows it, `homing stop {task}` ends it. Look at where the output is redirected to."
+                );
+                Self::Problem(problem)
+            }
+            Self::ClosedOutput => self,
+        }
     }
 
     /// A request that makes no sense, with what to do instead.

@@ -50,6 +50,7 @@ mod surroundings;
 mod symbol;
 mod table;
 mod tail;
+mod unread;
 mod usage;
 mod variables;
 mod vocabulary;

@@ -19,18 +19,18 @@ use crate::submit::Nest;
 /// The lease where neither one nor a process is named: so long that nobody who lives misses it, and no task is left for ever.
 const LEASE_MS: u64 = 24 * 3_600 * 1_000;
 
-/// What was asked for, checked.
-pub(crate) struct Asked {
+/// What was asked for.
+pub(crate) struct Asked<'a> {
     pub(crate) spec: Spec,
     pub(crate) owner: String,
-    pub(crate) nest: Nest,
+    pub(crate) nest: &'a Nest,
     pub(crate) network: bool,
     pub(crate) idempotency: Option<Idempotency>,
     pub(crate) now: Timestamp,
 }
 
 /// Accepts one; answers with the task, and whether it was there before.
-pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked) -> Result<(Record, bool), Error> {
+pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked<'_>) -> Result<(Record, bool), Error> {
     let Asked { spec, owner, nest, network, idempotency, now } = asked;
     let (foreign, absent) = match spec.pid.map(foreign::open) {
         Some(Ok(foreign)) => (Some(foreign), None),

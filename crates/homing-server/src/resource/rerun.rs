@@ -22,10 +22,11 @@ pub(crate) async fn rerun(call: Call) -> Answer {
     if let (Some(owner), None) = (&request.owner, call.standing.limited_to()) {
         call.app.engine.confirm(owner).await?;
     }
-    let id = call.certain(call.named()?, Act::Look).await?;
+    let named = call.named()?;
+    let id = call.certain(named, Act::Look).await?;
     let idempotency = tasks::idempotency_key(&call)?.map(|key| {
-        // The same key for another task is another request.
-        let body = [id.as_str().as_bytes(), b"\n", &call.body].concat();
+        // The same key for another task is another request. By the word for it: after the first one, `@last` is the new task.
+        let body = [named.as_bytes(), b"\n", &call.body].concat();
         IdempotencyKey { key: key.to_owned(), body_hash: sha256(&body) }
     });
     let engine = call.app.engine.clone();

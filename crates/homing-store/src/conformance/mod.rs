@@ -53,6 +53,7 @@ macro_rules! store_conformance_cases {
             a_live_key_joins_or_refuses_and_a_finished_one_frees_it
             two_submits_with_one_key_at_once_give_one_task
             one_request_key_stands_for_one_body_until_it_expires
+            a_request_that_was_answered_is_known_by_its_key_and_body
             a_request_key_survives_the_end_of_a_joined_task
             p12_an_id_in_use_is_not_issued_again
             p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may

@@ -74,6 +74,21 @@ pub async fn one_request_key_stands_for_one_body_until_it_expires(store: Ledger)
     assert!(matches!(late, Ok(Submitted::Created(_))), "the key has expired: {late:?}");
 }
 
+/// Whoever asks what a request was answered with is told, and changes nothing.
+pub async fn a_request_that_was_answered_is_known_by_its_key_and_body(store: Ledger) {
+    let request = |body: &str| requested(9, "r", body).idempotency.expect("it has a key");
+    let ask = |owner: &str, body: &str, now| store.answered(owner.into(), request(body), at(now));
+    let owner = requested(1, "r", "body").task.owner;
+    assert_eq!(ask(&owner, "body", 0).await, Ok(None));
+    let one = create(&store, requested(1, "r", "body"), 0).await;
+    assert_eq!(ask(&owner, "body", 1).await, Ok(Some(one)));
+    assert_eq!(ask(&owner, "other", 1).await, Ok(None));
+    assert_eq!(ask("bob", "body", 1).await, Ok(None));
+    let ended = finish(&store, 1, 2, 0).await;
+    assert_eq!(ask(&owner, "body", 3).await, Ok(Some(ended)));
+    assert_eq!(ask(&owner, "body", 86_400_000).await, Ok(None), "the key has expired");
+}
+
 /// A request that joined a live task is answered with it later too.
 pub async fn a_request_key_survives_the_end_of_a_joined_task(store: Ledger) {
     create(&store, keyed(1, "build", OnDuplicate::Join), 0).await;

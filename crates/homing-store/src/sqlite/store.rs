@@ -33,8 +33,8 @@ use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 use crate::store::{
-    Applied, Error, EventFilter, Events, Filter, Found, Listed, Op, Retired, Store, Submit, Submitted,
-    Trimmed,
+    Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store, Submit,
+    Submitted, Trimmed,
 };
 
 /// The ledger in one SQLite file, with a thread that writes and one that reads.
@@ -82,6 +82,10 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn submit(&self, task: Submit, now: Timestamp) -> Op<Submitted> {
         self.writer.run(Full, move |conn| submit::submit(conn, task, now))
+    }
+
+    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Record>> {
+        self.reader.run(move |conn| submit::answered(conn, &owner, &request, now))
     }
 
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied> {

@@ -66,6 +66,19 @@ fn repeated(
     Ok(row::by_id(conn, &id)?.map(Submitted::Joined))
 }
 
+/// The task of that, if it was the same request.
+pub(super) fn answered(
+    conn: &Connection,
+    owner: &str,
+    request: &Idempotency,
+    now: Timestamp,
+) -> Result<Option<Record>, Error> {
+    Ok(match repeated(conn, owner, request, now)? {
+        Some(Submitted::Joined(record)) => Some(record),
+        _ => None,
+    })
+}
+
 fn live_with_key(conn: &Connection, task: &NewTask) -> Result<Option<Record>, Error> {
     let Some(key) = &task.spec.key else { return Ok(None) };
     let mut query = conn.prepare_cached(

@@ -2,21 +2,31 @@
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_client::{Client, Error};
+use homing_model::Timestamp;
+use homing_model::api::AckAnswer;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, wording};
+
+/// What the daemon shows at once.
+const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]
 #[command(after_help = "The result itself stays readable: `homing show`, `homing output`.
 
 Examples:
   homing ack n-7hq                   one entry; a unique start of its id is enough
-  homing ack @last                   all of a task")]
+  homing ack @last                   all of a task
+  homing ack --all                   whatever waits when it is asked")]
 pub(crate) struct Options {
     /// Ids of notices, or of tasks: then all that is there of them
-    #[arg(value_name = "ID", required = true, value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
+    #[arg(value_name = "ID", required_unless_present = "all", value_parser = wording::reference, add = ArgValueCompleter::new(completion::tasks))]
     ids: Vec<String>,
+    /// All that waits, unseen; what somebody has taken is left to them
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
     /// Whose inbox [default: HOMING_OWNER, the agent session, or user]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
@@ -26,15 +36,43 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner);
-    let answer = context.block_on(async { Ok(client.acknowledge(&owner, options.ids.clone()).await?) })?;
+    let answer = context.block_on(async {
+        Ok(if options.all {
+            all(&client, &owner, context.now()).await?
+        } else {
+            client.acknowledge(&owner, options.ids.clone()).await?
+        })
+    })?;
     if context.json {
         context.console.json(&answer)?;
     } else if answer.acknowledged.is_empty() {
-        context.console.note("homing: nothing of that waits in the inbox");
+        let nothing = if options.all { "nothing waits" } else { "nothing of that waits" };
+        context.console.note(&format!("homing: {nothing} in the inbox"));
     } else {
         for id in &answer.acknowledged {
             context.console.line(&format!("{id} acknowledged"))?;
         }
     }
     Ok(exit_code::DONE)
+}
+
+/// Page by page, up to what was there when it was asked: what comes meanwhile was not meant.
+async fn all(client: &Client, owner: &str, asked: Timestamp) -> Result<AckAnswer, Error> {
+    let mut acknowledged = Vec::new();
+    let mut page = client.inbox_up_to(owner, Some(PAGE), None).await?.items;
+    loop {
+        let is_last = page.len() < PAGE as usize;
+        let ids: Vec<_> = page.iter().map(|notice| notice.id.to_string()).collect();
+        if ids.is_empty() {
+            return Ok(AckAnswer { acknowledged });
+        }
+        let gone = client.acknowledge(owner, ids).await?.acknowledged;
+        let in_vain = gone.is_empty();
+        acknowledged.extend(gone);
+        if is_last || in_vain {
+            return Ok(AckAnswer { acknowledged });
+        }
+        page = client.inbox_up_to(owner, Some(PAGE), None).await?.items;
+        page.retain(|notice| notice.at <= asked);
+    }
 }

@@ -14,7 +14,7 @@ use super::run::{conclude, submit};
 use crate::asking::{announced, meanwhile};
 use crate::circumstances::Circumstances;
 use crate::context::Context;
-use crate::failure::{Failure, heard, unless_closed};
+use crate::failure::{Failure, heard, tell_submitted};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::{completion, exit_code, stranger, symbol, vocabulary, wording};
 
@@ -154,11 +154,7 @@ fn prompt(words: &[String]) -> Result<String, Failure> {
 }
 
 fn told(submitted: &Submitted, context: &Context) -> Result<u8, Failure> {
-    if context.json {
-        unless_closed(context.console.json(&submitted.task))?;
-    } else {
-        unless_closed(context.console.line(submitted.task.id.as_str()))?;
-    }
+    tell_submitted(&submitted.task, context)?;
     Ok(exit_code::DONE)
 }
 

@@ -23,6 +23,20 @@ enum Shell {
 const FIRST_CALL: &str =
     "[[ \"${funcstack[1]}\" == _homing ]] && _clap_dynamic_completer_homing \"$@\" || true\n";
 
+/// Where the function of bash ends.
+const END: &str = "\n}\nif [[ \"${BASH_VERSINFO[0]}\" -eq 4";
+
+/// bash puts a word into the line as it gets it: one that it would read as several is quoted before, unless a quote was begun.
+const QUOTED: &str = r#"
+    if [[ ${COMP_WORDS[COMP_CWORD]} != [\"\']* ]]; then
+        local at
+        for at in "${!COMPREPLY[@]}"; do
+            if [[ ${COMPREPLY[at]} == *[^[:alnum:]_./:=@%+,~-]* ]]; then
+                printf -v "COMPREPLY[at]" %q "${COMPREPLY[at]}"
+            fi
+        done
+    fi"#;
+
 #[derive(Debug, Args)]
 #[command(
     after_help = "zsh looks into the folders of $fpath: `fpath=(~/.zfunc $fpath)` before `compinit` in ~/.zshrc.
@@ -67,8 +81,10 @@ fn script(shell: &str, program: &str) -> Result<String, Problem> {
     if let Some(quoted) = quoted {
         script = script.replace(PROGRAM, &quoted);
     }
-    if shell == "zsh" {
-        script.push_str(FIRST_CALL);
+    match shell {
+        "zsh" => script.push_str(FIRST_CALL),
+        "bash" => script = script.replacen(END, &format!("{QUOTED}{END}"), 1),
+        _ => {}
     }
     Ok(script)
 }
@@ -109,5 +125,9 @@ mod tests {
             assert!(script.contains(VARIABLE) && script.contains("/usr/bin/homing"), "{name}");
             assert!(!script.contains(PROGRAM), "{name}");
         }
+    }
+    #[test]
+    fn the_place_for_the_quoting_is_found_in_the_script_of_bash() {
+        assert_eq!(script("bash", "/usr/bin/homing").unwrap().matches(QUOTED).count(), 1);
     }
 }

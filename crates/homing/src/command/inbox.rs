@@ -5,13 +5,22 @@ use std::time::Duration;
 use clap::Args;
 use homing_client::{Client, Error};
 use homing_model::Notice;
-use homing_model::api::{InboxAnswer, TakeRequest};
+use homing_model::api::{InboxAnswer, InboxOwner, TakeRequest};
+use homing_model::sanitize::line;
+use homing_model::shell::quote;
 use homing_model::units;
 use homing_model::units::{millis, show_duration};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{exit_code, home, notice, wording};
+
+/// What is shown, unless somebody wants more.
+const SCREEN: u32 = 100;
+/// What the daemon gives at once.
+const PAGE: u32 = 1_000;
+/// So many owners are named.
+const NAMED: usize = 5;
 
 /// As long as the daemon makes anybody wait at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
@@ -20,12 +29,14 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 #[command(
     after_help = "A task that ends leaves an entry, unless its end was seen as it came (`run --wait`, `exec`) or is told
 elsewhere (`--notify`). It stays until it is acknowledged. Looking changes nothing.
-With --wait it returns 1 if nothing came in time, and says so on stderr.
+It shows the oldest 100, and says on stderr if there are more. With --wait it returns 1 if nothing
+came in time, and says so on stderr.
 
 Examples:
   homing inbox                       what has ended since you last looked
   homing inbox --ack                 the same, and it is dealt with
   homing inbox --wait 10m --ack      wait for the next result
+  homing inbox -n 1000               more of them, if there are many
   homing inbox --json | jq -r '.items[] | .task.id + \" \" + .status'
   homing inbox --wait 5m || echo 'nothing yet'
   homing ack t-k3m                   what is there of a task
@@ -41,6 +52,9 @@ pub(crate) struct Options {
     /// Acknowledge what was printed
     #[arg(long)]
     ack: bool,
+    /// At most so many, the oldest, and no more than 1000 at once [default: 100]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = wording::count)]
+    limit: Option<u32>,
 }
 
 /// Prints the inbox. What is acknowledged was printed first: an entry is never lost between the two.
@@ -54,43 +68,110 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner);
+    let limit = options.limit.unwrap_or(SCREEN).min(PAGE);
     context.block_on(async {
         let mut left = options.wait.unwrap_or_default();
-        let answer = loop {
+        let (answer, more) = loop {
             // The daemon holds no answer back for longer.
             let wait = left.min(LONGEST_WAIT);
-            let answer = ask(&client, &owner, options.ack, wait).await?;
+            let (answer, more) = ask(&client, &owner, options.ack, limit, wait).await?;
             left = left.saturating_sub(wait);
             if left.is_zero() || !answer.items.is_empty() {
-                break answer;
+                break (answer, more);
             }
         };
-        print(&answer, options.wait, context)?;
+        if answer.items.is_empty() {
+            tell_of_nothing(options, &owner, &client, context).await;
+        }
+        print(&answer, context)?;
         if options.ack && !answer.items.is_empty() {
             let ids = answer.items.iter().map(|notice: &Notice| notice.id.to_string()).collect();
             client.acknowledge(&owner, ids).await?;
+        }
+        if more {
+            tell_of_more(options, answer.items.len(), context);
         }
         let in_vain = options.wait.is_some() && answer.items.is_empty();
         Ok(if in_vain { exit_code::FAILED } else { exit_code::DONE })
     })
 }
 
-/// One question, which a while may pass before it is answered.
-async fn ask(client: &Client, owner: &str, take: bool, wait: Duration) -> Result<InboxAnswer, Error> {
+/// One question, which a while may pass before it is answered, and whether there is more than is to be shown.
+async fn ask(
+    client: &Client,
+    owner: &str,
+    take: bool,
+    limit: u32,
+    wait: Duration,
+) -> Result<(InboxAnswer, bool), Error> {
+    let full = |answer: &InboxAnswer| answer.items.len() as u64 >= u64::from(limit);
     if take {
-        let request = TakeRequest { wait_ms: Some(millis(wait)), ..TakeRequest::default() };
-        return client.take(owner, &request).await;
+        let request = TakeRequest { max: Some(limit), wait_ms: Some(millis(wait)), ..TakeRequest::default() };
+        let answer = client.take(owner, &request).await?;
+        // What was taken is not there for now.
+        let more = full(&answer) && !client.inbox_up_to(owner, Some(1), None).await?.items.is_empty();
+        return Ok((answer, more));
     }
-    client.inbox(owner, Some(wait)).await
+    // One more than is shown says whether there is more; a whole page may always be all that the daemon gives.
+    let mut answer = client.inbox_up_to(owner, Some((limit + 1).min(PAGE)), Some(wait)).await?;
+    let more = if limit < PAGE { answer.items.len() as u64 > u64::from(limit) } else { full(&answer) };
+    answer.items.truncate(limit as usize);
+    Ok((answer, more))
 }
 
-fn print(answer: &InboxAnswer, waited: Option<Duration>, context: &Context) -> Result<(), Failure> {
-    if answer.items.is_empty() {
-        context.console.note(&match waited {
-            Some(waited) => format!("homing: nothing came within {}", show_duration(millis(waited))),
-            None => "homing: nothing waits for you".to_owned(),
-        });
+/// Nobody may take what is shown for all there is.
+fn tell_of_more(options: &Options, shown: usize, context: &Context) {
+    let owner = options.owner.as_ref().map(|owner| format!(" --owner {}", quote(&line(owner))));
+    let owner = owner.unwrap_or_default();
+    context.console.note(&if options.ack {
+        format!("homing: these {shown} are dealt with; there are more: `homing inbox{owner} --ack` shows the next")
+    } else if shown < PAGE as usize {
+        format!(
+            "homing: only the oldest {shown} are shown; `homing inbox{owner} --limit N` shows as many, up to {PAGE}, `homing inbox{owner} --ack` \
+             deals with them {SCREEN} at a time"
+        )
+    } else {
+        format!(
+            "homing: only the oldest {shown} are shown, and there may be more; `homing inbox{owner} --ack` deals with them {SCREEN} at a time"
+        )
+    });
+}
+
+/// That there is nothing; and for whom there is something, which somebody may have meant.
+async fn tell_of_nothing(options: &Options, owner: &str, client: &Client, context: &Context) {
+    if let Some(waited) = options.wait {
+        let waited = show_duration(millis(waited));
+        return context.console.note(&format!("homing: nothing came within {waited}"));
     }
+    let mut text = "homing: nothing waits for you".to_owned();
+    // Not for a program, and not for who may not see it.
+    if !context.json
+        && let Ok(all) = client.inbox_owners().await
+    {
+        let others: Vec<_> = all.items.into_iter().filter(|other| other.owner != owner).collect();
+        if let Some(hint) = others_hint(&others, owner) {
+            text.push_str(&hint);
+        }
+    }
+    context.console.note(&text);
+}
+
+fn others_hint(others: &[InboxOwner], owner: &str) -> Option<String> {
+    let first = others.first()?;
+    let shown = |other: &InboxOwner| format!("{} for {}", other.open, line(&other.owner));
+    let mut named: Vec<_> = others.iter().take(NAMED).map(shown).collect();
+    if others.len() > NAMED {
+        named.push(format!("{} more owners", others.len() - NAMED));
+    }
+    Some(format!(
+        "\n  you are {}; there are {}\n  next: `homing inbox --owner {}` shows what waits for another owner",
+        line(owner),
+        named.join(", "),
+        quote(&line(&first.owner))
+    ))
+}
+
+fn print(answer: &InboxAnswer, context: &Context) -> Result<(), Failure> {
     if context.json {
         return context.console.json(answer);
     }
@@ -99,4 +180,21 @@ fn print(answer: &InboxAnswer, waited: Option<Duration>, context: &Context) -> R
         text.push_str(&notice::render(item, context.now(), &context.console));
     }
     context.console.data(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_others_are_named_with_what_they_have() {
+        assert_eq!(others_hint(&[], "me"), None);
+        let others: Vec<_> =
+            (1..=7).map(|open| InboxOwner { owner: format!("agent {open}\u{1b}"), open }).collect();
+        let hint = others_hint(&others, "me").unwrap();
+        assert!(hint.starts_with("\n  you are me; there are 1 for agent 1"), "{hint}");
+        assert!(hint.contains("5 for agent 5") && !hint.contains("agent 6"), "{hint}");
+        assert!(hint.contains(", 2 more owners\n") && !hint.contains('\u{1b}'), "{hint}");
+        assert!(hint.contains("`homing inbox --owner 'agent 1"), "{hint}");
+    }
 }

@@ -67,7 +67,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 Ok(submitted) => {
                     tell(&submitted, context);
                     if !context.json {
-                        context.console.line(submitted.task.id.as_str())?;
+                        let id = &submitted.task.id;
+                        context.console.line(id.as_str()).map_err(|failure| failure.naming(id))?;
                     }
                     tasks.push(submitted.task);
                 }
@@ -75,7 +76,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             }
         }
         if context.json {
-            context.console.json(&serde_json::json!({ "items": tasks }))?;
+            let printed = context.console.json(&serde_json::json!({ "items": tasks }));
+            printed
+                .map_err(|failure| tasks.iter().fold(failure, |failure, task| failure.naming(&task.id)))?;
         }
         Ok(code)
     })

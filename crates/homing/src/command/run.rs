@@ -1,17 +1,25 @@
 //! `homing run`: submit a task and print its id.
 
+use std::future::pending;
+use std::os::fd::AsFd;
+
 use clap::Args;
 use homing_client::{Client, Submitted};
 use homing_model::notify::When;
 use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
+use tokio::signal::unix::Signal;
 
 use crate::asking::{announced, meanwhile};
 use crate::context::Context;
-use crate::failure::{Failure, heard, unless_closed};
+use crate::exit_code::Manner;
+use crate::failure::{Failure, heard, tell_submitted, unless_closed};
 use crate::foreground::{self, Attended, Foreground, OnInterrupt};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
-use crate::{exit_code, program, pump, stranger, symbol, wording};
+use crate::{exit_code, program, pump, stranger, symbol, unread, wording};
+
+/// As a shell has it for whoever ends by Ctrl-C.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -54,7 +62,16 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         if options.wait || options.follow {
             return Box::pin(stay(options, &announced(spec), &client, context)).await;
         }
-        let submitted = submit(&spec, &client, context).await?;
+        let mut interrupts = options.submission.pumps().then(foreground::interrupts).transpose()?;
+        let submitted = tokio::select! {
+            submitted = submit(&spec, &client, context) => submitted?,
+            () = pressed(&mut interrupts) => {
+                context.console.note(
+                    "homing: interrupted before the daemon answered; `homing list` shows whether it was submitted",
+                );
+                return Ok(INTERRUPTED);
+            }
+        };
         // Who stays hears it from the task itself.
         if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
             let id = &submitted.task.id;
@@ -63,30 +80,63 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
             ));
         }
-        if context.json {
-            unless_closed(context.console.json(&submitted.task))?;
-        } else {
-            unless_closed(context.console.line(submitted.task.id.as_str()))?;
+        let mut code = exit_code::DONE;
+        // It runs, and wants its input, wherever its id went.
+        if let Err(Failure::Problem(problem)) = tell_submitted(&submitted.task, context) {
+            context.report(&problem);
+            code = exit_code::of_problem(Manner::Plain, &problem);
         }
+        tell_unread(options, &submitted, context);
         let pump = async {
-            if options.submission.pumps() && !submitted.joined {
-                pump::stdin(&client, &submitted.task.id, true).await?;
+            if !options.submission.pumps() || submitted.joined {
+                return Ok(code);
             }
-            Ok::<_, Failure>(exit_code::DONE)
+            let id = &submitted.task.id;
+            tokio::select! {
+                pumped = pump::stdin(&client, id, true) => pumped.map(|_| code).map_err(Failure::from),
+                () = pressed(&mut interrupts) => {
+                    context.console.note(&format!(
+                        "homing: {id} goes on, with as much of the input as was read; `homing input {id} --eof` ends that, `homing stop {id}` the task"
+                    ));
+                    Ok(INTERRUPTED)
+                }
+            }
         };
         tokio::join!(pump, stranger::tell(&spec, &submitted, &client, context)).0
     })
+}
+
+/// Ctrl-C, where it is caught.
+async fn pressed(interrupts: &mut Option<Signal>) {
+    match interrupts {
+        Some(interrupts) => {
+            interrupts.recv().await;
+        }
+        None => pending().await,
+    }
+}
+
+/// Says that there is input which nobody takes, where nothing was said of it.
+fn tell_unread(options: &Options, submitted: &Submitted, context: &Context) {
+    if options.submission.says_no_stdin() && !submitted.joined && unread::is_there(std::io::stdin().as_fd()) {
+        context.console.note(
+            "homing: there is something on the input of this command, and the task gets none of it\n  next: `--stdin -` passes it on, `--stdin none` says that it is not meant",
+        );
+    }
 }
 
 async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
     let interrupts = foreground::interrupts()?;
     let submitted = submit(spec, client, context).await?;
     let id = submitted.task.id.clone();
+    tell_unread(options, &submitted, context);
     // With --follow, stdout belongs to the output.
     let mut read = true;
     match (options.follow, context.json) {
         (true, _) => context.console.note(&format!("homing: {id}")),
-        (false, false) => read = heard(context.console.line(id.as_str()))?,
+        (false, false) => {
+            read = heard(context.console.line(id.as_str())).map_err(|failure| failure.naming(&id))?;
+        }
         (false, true) => {}
     }
     let sink = if context.json { Sink::Stderr } else { Sink::Stdout };

@@ -10,7 +10,7 @@ use homing_model::{Kind, Notify, Spec, Target, Task, sanitize, units};
 use crate::circumstances::{self, NotifyOnArg, OnDuplicateArg};
 use crate::command::run;
 use crate::context::Context;
-use crate::failure::{Failure, unless_closed};
+use crate::failure::{Failure, tell_submitted};
 use crate::{exit_code, variables, wording};
 
 #[derive(Debug, Args)]
@@ -103,11 +103,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     } else if let Some(less) = run::told_less(&spec, &submitted.task) {
         context.console.note(&less);
     }
-    if context.json {
-        unless_closed(context.console.json(&submitted.task))?;
-    } else {
-        unless_closed(context.console.line(submitted.task.id.as_str()))?;
-    }
+    tell_submitted(&submitted.task, context)?;
     Ok(exit_code::DONE)
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use homing_testkit::{Home, PATIENCE, copy_program, left_out, wait_until};
+use homing_testkit::{Home, PATIENCE, copy_program, left_out, wait_for, wait_until};
 
 /// Runs a script in a shell, with the program in its PATH; none if there is no such shell.
 fn shell(home: &Home, words: &[&str], script: &str) -> Option<String> {
@@ -142,4 +142,73 @@ fn the_file_of_a_secret_is_offered() {
     command.env("HOMING_COMPLETE", "fish");
     let offered = String::from_utf8(command.output().expect("it answers").stdout).expect("text");
     assert_eq!(offered.trim(), "A=@mytool");
+}
+
+/// What is typed, and the name as it stands in the line then.
+const SPACED: [(&str, &str); 2] =
+    [("homing show sp", r"spaced\ out\ name"), (r"homing show spaced\ o", r"spaced\ out\ name")];
+
+/// Asks until the daemon answers as soon as whoever types is made to wait, which is not long.
+fn in_time(ask: impl Fn() -> Option<String>) -> Option<String> {
+    wait_for("an offer", || match ask() {
+        Some(text) if text.trim().is_empty() => None,
+        answer => Some(answer),
+    })
+}
+
+fn spaced() -> Home {
+    let home = super::home();
+    let _ = home.submit(&["--name", "spaced out name"], "true");
+    home
+}
+
+#[test]
+fn bash_quotes_a_name_with_spaces_unless_a_quote_was_begun() {
+    let home = spaced();
+    script(&home, "bash", "script");
+    let begun = [(r#"homing show \"spaced"#, "spaced out name"), (r"homing show \'sp", "spaced out name")];
+    for (typed, completed) in SPACED.into_iter().chain(begun) {
+        // As bash does it: the words as they are typed, and the last without a quote that was begun.
+        let line = format!(
+            r#"source ./script; COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_TYPE=9
+            last=${{COMP_WORDS[COMP_CWORD]}}; _clap_complete_homing homing "${{last#[\"\']}}" x; printf '%s\n' "${{COMPREPLY[@]}}""#,
+            typed.replace(r"\ ", r"\\\ ")
+        );
+        let Some(text) = in_time(|| shell(&home, &["bash", "--norc", "-c"], &line)) else { return };
+        assert_eq!(text.trim_end(), completed, "{typed}");
+    }
+}
+
+#[test]
+fn fish_offers_a_name_with_spaces_however_it_was_begun() {
+    let home = spaced();
+    script(&home, "fish", "script");
+    for (typed, _) in SPACED.into_iter().chain([("homing show \"spaced o", "")]) {
+        let line = format!("source ./script; complete -C '{}'", typed.replace('\\', r"\\"));
+        let Some(text) = in_time(|| shell(&home, &["fish", "--no-config", "-c"], &line)) else { return };
+        assert!(text.contains("spaced"), "{typed}: {text}");
+    }
+}
+
+#[test]
+fn zsh_quotes_a_name_with_spaces() {
+    let home = spaced();
+    script(&home, "zsh", "_homing");
+    for (typed, completed) in SPACED {
+        let line = format!(
+            r#"zmodload zsh/zpty; zpty z zsh -f -i
+            zpty -w z 'PS1=; fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -D; tell() {{ print -r "<$BUFFER>" }}; zle -N tell; bindkey "^X" tell; echo rea""dy'
+            zpty -r -m z line '*ready*'
+            zpty -w -n z $'{}\t\x18'
+            zpty -r -m z line '*<*>*'; print -r -- $line; zpty -d z"#,
+            typed.replace('\\', r"\\")
+        );
+        let asked = || {
+            let text = shell(&home, &["zsh", "-f", "-c"], &line)?;
+            // Whatever stands there as it was typed was offered nothing.
+            Some(if text.contains(&format!("<{typed}>")) { String::new() } else { text })
+        };
+        let Some(text) = in_time(asked) else { return };
+        assert!(text.contains(&format!("<homing show {completed} >")), "{typed}: {text:?}");
+    }
 }

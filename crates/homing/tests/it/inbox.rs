@@ -202,3 +202,74 @@ fn an_acknowledgement_of_what_never_was_is_refused_and_one_that_comes_twice_is_n
     assert_eq!(home.cli(["ack", &notice]).ok().text(), format!("{notice} acknowledged"));
     assert!(home.cli(["ack", &notice]).ok().stderr.contains("nothing of that waits"));
 }
+
+#[test]
+fn more_than_is_shown_is_said_with_the_way_to_the_rest() {
+    let home = super::home();
+    for _ in 0..3 {
+        let _ = home.ended(&home.submit(&[], "true"));
+    }
+    let look = |arguments: &[&str]| {
+        let shown = home.cli([&["inbox", "--json"], arguments].concat()).ok();
+        (shown.json()["items"].as_array().unwrap().len(), shown.stderr)
+    };
+    let (all, said) = look(&[]);
+    assert!(all == 3 && said.is_empty(), "{said}");
+    let (all, said) = look(&["--limit", "3"]);
+    assert!(all == 3 && said.is_empty(), "{said}");
+    let (some, said) = look(&["-n", "2"]);
+    assert!(
+        some == 2 && said.contains("only the oldest 2 are shown") && said.contains("--limit N"),
+        "{said}"
+    );
+    let (some, said) = look(&["-n", "2", "--owner", "user"]);
+    assert!(some == 2 && said.contains("`homing inbox --owner user --limit N`"), "{said}");
+    let (some, said) = look(&["-n", "2", "--ack"]);
+    assert!(some == 2 && said.contains("there are more: `homing inbox --ack`"), "{said}");
+    let (rest, said) = look(&["-n", "1", "--ack"]);
+    assert!(rest == 1 && said.is_empty(), "{said}");
+}
+
+#[test]
+fn who_has_nothing_is_told_who_has() {
+    let home = super::home();
+    let alone = home.cli(["status"]).ok();
+    let empty = home.cli(["inbox"]).ok();
+    assert_eq!(empty.stderr, "homing: nothing waits for you\n", "{alone:?}");
+    for owner in ["ann", "ann", "bob the builder"] {
+        let _ = home.ended(&home.submit(&["--owner", owner], "true"));
+    }
+    let hinted = home.cli(["inbox"]).ok();
+    assert!(hinted.stdout.is_empty());
+    assert!(hinted.stderr.starts_with("homing: nothing waits for you\n"), "{hinted:?}");
+    assert!(hinted.stderr.contains("you are user; there are 2 for ann, 1 for bob the builder"), "{hinted:?}");
+    assert!(hinted.stderr.contains("`homing inbox --owner ann`"), "{hinted:?}");
+    let other = home.cli(["inbox", "--owner", "nobody"]).ok();
+    assert!(other.stderr.contains("you are nobody"), "{other:?}");
+    let program = home.cli(["inbox", "--json"]).ok();
+    assert_eq!(program.stderr, "homing: nothing waits for you\n");
+    let inside = home.submit(&["--owner", "carol"], &format!("'{}' inbox", home.program().display()));
+    let _ = home.ended(&inside);
+    let said = String::from_utf8_lossy(&home.output(&inside)).into_owned();
+    assert!(!said.contains("ann"), "a task is not told of others: {said}");
+}
+
+#[test]
+fn all_that_waits_is_acknowledged_at_once_and_nothing_of_others() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let nothing = home.cli(["ack", "--all"]).ok();
+    assert!(nothing.stderr.contains("nothing waits in the inbox"), "{nothing:?}");
+    for _ in 0..3 {
+        let _ = home.ended(&home.submit(&[], "true"));
+    }
+    let other = home.submit(&["--owner", "ann"], "true");
+    let _ = home.ended(&other);
+    let gone = home.cli(["ack", "--all", "--json"]).ok().json();
+    assert_eq!(gone["acknowledged"].as_array().unwrap().len(), 3, "{gone}");
+    assert_eq!(items(&home, "user"), Vec::<Value>::new());
+    assert_eq!(tasks(&items(&home, "ann")), [other.as_str()]);
+    let both = home.cli(["ack", "--all", &other]);
+    assert_eq!(both.code, 2, "{both:?}");
+    assert_eq!(home.cli(["ack"]).code, 2);
+}

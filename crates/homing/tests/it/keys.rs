@@ -102,3 +102,39 @@ fn p10_a_request_sent_again_with_its_idempotency_key_is_the_same_task_also_after
     let (status, long) = post(&home, &"k".repeat(256), &body);
     assert_eq!((status, long["code"].as_str()), (422, Some("HM0003")));
 }
+
+#[test]
+fn p10_a_request_sent_again_is_the_same_task_whatever_is_gone_since() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    super::ask::fake(&home, "claude", "true");
+    let bin = home.scratch().join("bin");
+    let secret = home.scratch().join("secret");
+    std::fs::write(&secret, "hunter22").unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let asked = json!({ "kind": "agent", "agent": "claude", "prompt": "why?", "env": { "PATH": path, "HOME": home.scratch() } });
+    let reading = json!({ "shell": "true", "secrets": { "TOKEN": { "file": secret } } });
+    let told = json!({ "shell": "true", "notify": { "on": "always", "targets": ["exec:true"] } });
+    let bodies = [("a", asked), ("b", reading), ("c", told)];
+    let first: Vec<_> = bodies.iter().map(|(key, body)| post(&home, key, body)).collect();
+    for (status, task) in &first {
+        assert_eq!(*status, 201, "{task}");
+        let _ = home.ended(task["id"].as_str().unwrap());
+    }
+    std::fs::remove_dir_all(&bin).unwrap();
+    std::fs::remove_file(&secret).unwrap();
+    std::fs::write(home.path().join("config.toml"), "[notify]\nallow = [\"inbox\"]\n").unwrap();
+    assert_eq!(home.post("/v1/config/reload", &json!({})).status, 200);
+    for ((key, body), (_, task)) in bodies.iter().zip(&first) {
+        let (status, again) = post(&home, key, body);
+        assert_eq!((status, &again["id"]), (200, &task["id"]), "{again}");
+        let (status, fresh) = post(&home, &format!("{key}2"), body);
+        assert_eq!(status, 422, "{fresh}");
+        let mut other = body.clone();
+        other["name"] = "another".into();
+        let (status, refused) = post(&home, key, &other);
+        assert_eq!(status, 422, "{refused}");
+    }
+    let count = home.cli(["list", "--all", "--json"]).ok().json()["items"].as_array().unwrap().len();
+    assert_eq!(count, bodies.len());
+}

@@ -81,6 +81,7 @@ mod show;
 mod spinner;
 mod stop;
 mod submit_race;
+mod submitting;
 mod told;
 mod ui;
 mod unreadable;

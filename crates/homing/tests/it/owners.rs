@@ -111,3 +111,24 @@ fn p6_an_agent_inside_another_speaks_for_its_own_session() {
         assert_eq!(home.task(id.trim())["owner"], owner);
     }
 }
+
+#[test]
+fn whoever_has_no_last_task_is_told_whose_was_looked_for() {
+    let home = super::home();
+    let _ = home.ended(&home.submit(&["--owner", "ann"], "true"));
+    for (command, owner) in [("show", "user"), ("output", "bob")] {
+        let mut asked = home.command();
+        if owner != "user" {
+            asked.env("HOMING_OWNER", owner);
+        }
+        let refused = Home::finish(asked.args([command, "@last"]));
+        assert_eq!(refused.code, 4, "{refused:?}");
+        let said =
+            format!("`@last`: it is the last one of its owner that is kept, and `{owner}` has none (HM0001)");
+        assert!(refused.stderr.contains(&said), "{refused:?}");
+        assert!(refused.stderr.contains("`homing list --all` shows the tasks of all owners"), "{refused:?}");
+    }
+    let mut asked = home.command();
+    let shown = Home::finish(asked.env("HOMING_OWNER", "ann").args(["show", "@last"]));
+    assert_eq!(shown.code, 0, "{shown:?}");
+}

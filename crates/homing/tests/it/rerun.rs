@@ -136,3 +136,37 @@ fn over_http_a_key_makes_it_one_and_a_task_reaches_only_its_own() {
     let said = String::from_utf8(home.output(&inside)).unwrap();
     assert!(said.contains("HM0053") && said.lines().last().unwrap().starts_with("t-"), "{said}");
 }
+
+#[test]
+fn p10_a_rerun_that_is_repeated_is_the_same_task_though_last_is_another_by_now() {
+    let home = super::home();
+    let secret = home.scratch().join("secret");
+    std::fs::write(&secret, "hunter22").unwrap();
+    let from = format!("TOKEN=@{}", secret.display());
+    let first = home.submit(&["--secret", &from], "echo \"$TOKEN\"");
+    let _ = home.ended(&first);
+    let rerun = |which: &str, key: &str| {
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        let body = b"{\"owner\":\"user\"}";
+        let reply = home.http("POST", &format!("/v1/tasks/{which}/rerun"), &headers, body).whole();
+        (reply.status, reply.json())
+    };
+    let (status, task) = rerun("@last", "a");
+    assert_eq!(status, 201, "{task}");
+    assert_eq!(home.get("/v1/tasks/@last").json()["id"], task["id"]);
+    let (status, named) = rerun(&first, "b");
+    assert_eq!(status, 201, "{named}");
+    for task in [&task, &named] {
+        let _ = home.ended(task["id"].as_str().unwrap());
+    }
+    std::fs::remove_file(&secret).unwrap();
+    let _ = home.cli(["forget", &first]).ok();
+    for (which, key, made) in [("@last", "a", &task), (&first, "b", &named)] {
+        let (status, again) = rerun(which, key);
+        assert_eq!((status, &again["id"]), (200, &made["id"]), "{again}");
+        let (status, fresh) = rerun(which, &format!("{key}2"));
+        assert!(matches!(status, 409 | 422), "{fresh}");
+    }
+    let (status, other) = rerun(&first, "a");
+    assert!(matches!(status, 409 | 422), "another word is another request: {other}");
+}

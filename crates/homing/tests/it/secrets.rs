@@ -350,3 +350,13 @@ fn p11_a_secret_at_the_cut_of_a_tail_leaves_no_half_in_the_notice() {
         assert!(tail.chars().count() <= 2_000);
     }
 }
+
+#[test]
+fn a_secret_that_cannot_be_read_is_told_with_its_file() {
+    let home = super::home();
+    let file = home.scratch().join("no such file");
+    let refused = home.cli(["run", "--secret", &format!("TOKEN=@{}", file.display()), "--", "true"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let said = format!("the secret `TOKEN` could not be read from {}: No such file", file.display());
+    assert!(refused.stderr.contains(&said), "{refused:?}");
+}

@@ -1,0 +1,181 @@
+//! What `homing run` says of itself: input that nobody takes, an id that cannot be printed, a Ctrl-C in the middle.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+
+use homing_testkit::{Home, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+
+const UNREAD: &str = "the task gets none of it";
+
+/// A call of `run`, with this on its input.
+fn run(home: &Home, arguments: &[&str], input: impl Into<Stdio>) -> homing_testkit::Output {
+    Home::finish(home.command().arg("run").args(arguments).stdin(input))
+}
+
+/// A pipe with these bytes in it, and no more to come.
+fn pipe(bytes: &[u8]) -> std::io::PipeReader {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(bytes).unwrap();
+    reader
+}
+
+#[test]
+fn input_that_nobody_takes_is_said_and_left_where_it_is() {
+    let home = super::home();
+    let file = home.scratch().join("data");
+    std::fs::write(&file, "one\ntwo\n").unwrap();
+    let reader = pipe(b"data");
+    let mut left = reader.try_clone().unwrap();
+    for arguments in [&["--", "true"][..], &["--wait", "--", "true"], &["--follow", "--", "true"]] {
+        let piped = run(&home, arguments, reader.try_clone().unwrap()).ok();
+        assert!(piped.stderr.contains(UNREAD) && piped.stderr.contains("`--stdin -`"), "{piped:?}");
+        let redirected = run(&home, arguments, File::open(&file).unwrap()).ok();
+        assert_eq!(redirected.stderr.matches(UNREAD).count(), 1, "{redirected:?}");
+    }
+    drop(reader);
+    let mut text = String::new();
+    left.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "data", "nothing of it was read");
+    for said in [["--stdin", "none"], ["--stdin", "pipe"], ["--stdin", "-"]] {
+        let told = run(&home, &[&said[..], &["--", "true"]].concat(), pipe(b"data")).ok();
+        assert!(!told.stderr.contains(UNREAD), "{told:?}");
+    }
+    let (empty, writer) = std::io::pipe().unwrap();
+    for input in [Stdio::null(), empty.into(), pipe(b"").into(), File::open("/dev/zero").unwrap().into()] {
+        let quiet = run(&home, &["--", "true"], input).ok();
+        assert!(!quiet.stderr.contains(UNREAD), "{quiet:?}");
+    }
+    drop(writer);
+}
+
+#[test]
+fn the_input_of_a_loop_is_the_loops_and_nothing_is_said_or_taken_of_it() {
+    let home = super::home();
+    let loops = [
+        "while read -r x; do \"$HOMING\" run -- echo \"$x\" || exit 9; echo \"$x\"; done < list",
+        "cat list | while read -r x; do \"$HOMING\" run -- echo \"$x\" || exit 9; echo \"$x\"; done",
+        "find . -name list -exec \"$HOMING\" run -- echo {} \\; ; cat",
+    ];
+    std::fs::write(home.scratch().join("list"), "one\ntwo\nthree\n").unwrap();
+    for shell in ["sh", "bash"] {
+        for line in loops {
+            let mut command = Command::new(shell);
+            command.args(["-c", line]).current_dir(home.scratch()).env("HOMING", home.program());
+            command.env("HOMING_HOME", home.path()).stdin(File::open(home.scratch().join("list")).unwrap());
+            let looped = Home::finish(&mut command).ok();
+            let words: Vec<_> =
+                looped.text().lines().map(str::to_owned).filter(|line| !line.starts_with("t-")).collect();
+            assert_eq!(words, ["one", "two", "three"], "{shell}: {line}");
+            assert!(!looped.stderr.contains(UNREAD), "{shell}: {line}: {looped:?}");
+        }
+    }
+}
+
+#[test]
+fn an_id_that_cannot_be_printed_is_told_with_the_error() {
+    let home = super::home();
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for (arguments, code) in [
+        (&["run", "-c", "true"][..], 1),
+        (&["run", "--json", "-c", "true"], 1),
+        (&["run", "--wait", "-c", "true"], 125),
+        (&["track"], 1),
+        (&["rerun", "--json", "first"], 1),
+        (&["rerun", "first"], 1),
+    ] {
+        if arguments[0] == "rerun" {
+            let _ = home.cli(["run", "--name", "first", "-c", "true"]).ok();
+        }
+        let mut command = home.command();
+        let child = command.args(arguments).stdout(full()).stderr(Stdio::piped()).spawn().unwrap();
+        let lost = child.wait_with_output().unwrap();
+        let said = String::from_utf8(lost.stderr).unwrap();
+        assert_eq!(lost.status.code(), Some(code), "{said}");
+        let id = home.task("@last")["id"].as_str().unwrap().to_owned();
+        assert!(said.contains("standard output cannot be written") && said.contains(&id), "{said}");
+    }
+}
+
+#[test]
+fn input_is_passed_on_though_the_id_cannot_be_printed() {
+    let home = super::home();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut command = home.command();
+    command.args(["run", "--stdin", "-", "--", "cat"]).stdin(pipe(b"all of it")).stdout(full);
+    let lost = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(lost.status.code(), Some(1), "{lost:?}");
+    let id = home.task("@last")["id"].as_str().unwrap().to_owned();
+    assert!(String::from_utf8(lost.stderr).unwrap().contains(&id));
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"all of it");
+}
+
+#[test]
+fn ctrl_c_while_the_input_is_read_says_what_was_submitted() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let (input, mut typed) = std::io::pipe().unwrap();
+    let mut command = home.command();
+    command
+        .args(["run", "--stdin", "-", "--", "cat"])
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    typed.write_all(b"half").unwrap();
+    let id = wait_for("the task with its first bytes", || {
+        let task = home.cli(["show", "@last", "--json"]);
+        let id = (task.code == 0).then(|| task.json()["id"].as_str().map(str::to_owned))??;
+        (home.output(&id) == b"half").then_some(id)
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let left = child.wait_with_output().unwrap();
+    assert_eq!(left.status.code(), Some(130), "{left:?}");
+    assert_eq!(String::from_utf8(left.stdout).unwrap().trim(), id);
+    let said = String::from_utf8(left.stderr).unwrap();
+    assert!(
+        said.contains(&format!("{id} goes on")) && said.contains(&format!("`homing input {id} --eof`")),
+        "{said}"
+    );
+    drop(typed);
+    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.cli(["input", &id, "--eof"]).ok();
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+}
+
+#[test]
+fn ctrl_c_before_anybody_answers_says_that_it_is_not_known() {
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    let stopped =
+        |signal| kill_process(Pid::from_raw(i32::try_from(daemon).unwrap()).unwrap(), signal).unwrap();
+    stopped(Signal::STOP);
+    let mut command = home.command();
+    let (input, typed) = std::io::pipe().unwrap();
+    command
+        .args(["run", "--stdin", "-", "--", "cat"])
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait_for("Ctrl-C to be caught", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        (u64::from_str_radix(caught.trim(), 16).ok()? & 0b10 != 0).then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let left = child.wait_with_output();
+    stopped(Signal::CONT);
+    let left = left.unwrap();
+    drop(typed);
+    assert_eq!(left.status.code(), Some(130), "{left:?}");
+    assert!(left.stdout.is_empty());
+    let said = String::from_utf8(left.stderr).unwrap();
+    assert!(said.contains("interrupted before the daemon answered"), "{said}");
+}
