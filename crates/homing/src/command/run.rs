@@ -1,17 +1,19 @@
 //! `homing run`: submit a task and print its id.
 
 use clap::Args;
-use homing_client::{Client, Submitted};
+use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
 use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
 
 use crate::asking::{announced, meanwhile};
 use crate::context::Context;
 use crate::failure::{Failure, heard, unless_closed};
-use crate::foreground::{self, Attended, Foreground, OnInterrupt};
+use crate::foreground::{self, Attended, Foreground, MOMENT, OnInterrupt};
+use crate::outlets::{self, beside};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
 use crate::{exit_code, program, pump, stranger, symbol, wording};
+use tokio::time::timeout;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -52,7 +54,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
         if options.wait || options.follow {
-            return Box::pin(stay(options, &announced(spec), &client, context)).await;
+            let spec = announced(spec);
+            return Box::pin(beside(context, stay(options, &spec, &client, context))).await;
         }
         let submitted = submit(&spec, &client, context).await?;
         // Who stays hears it from the task itself.
@@ -79,8 +82,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
-    let interrupts = foreground::interrupts()?;
-    let submitted = submit(spec, client, context).await?;
+    let mut interrupts = foreground::interrupts()?;
+    let submitting = submit(spec, client, context);
+    let submitted = interrupts.heard_beside(OnInterrupt::Leave, submitting).await?;
     let id = submitted.task.id.clone();
     // With --follow, stdout belongs to the output.
     let mut read = true;
@@ -189,7 +193,8 @@ pub(crate) async fn conclude(
         Attended::InBackground(id) => {
             if context.json {
                 // It runs, whether it can be asked about or not: the code must say so.
-                match client.task(id.as_str()).await {
+                let asked = timeout(MOMENT, client.task(id.as_str())).await;
+                match asked.unwrap_or(Err(Error::NoAnswer)) {
                     Ok(task) => unless_closed(context.console.json(&task))?,
                     Err(error) => context.report(&error.into_problem()),
                 }
@@ -206,7 +211,8 @@ pub(crate) async fn conclude(
     {
         read &= context.console.noted(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
-    if read {
+    // Who did not take it was not told.
+    if outlets::taken().await && read {
         told(client, &task).await;
     }
     Ok(exit_code::of_task(&task))
