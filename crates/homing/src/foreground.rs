@@ -15,7 +15,7 @@ use homing_model::api::StopRequest;
 use homing_model::{Code, Problem, Task, TaskId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard};
@@ -210,8 +210,7 @@ impl Shown<'_> {
 impl Foreground<'_> {
     /// Stays until the task has ended, or there is a reason to leave.
     pub(crate) async fn attend(mut self) -> Result<Attended, Failure> {
-        let mut deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
-        let mut overdue = false;
+        let deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
         let (client, task) = (self.client, self.task.clone());
         let follow = client.follow(&task, 0, None);
         let mut shown = Shown { client, task: &task, follow, chunk: None, glance: None, from: 0 };
@@ -246,6 +245,12 @@ impl Foreground<'_> {
                 Some(printer) => Wanted::Output { spans: printer.needs_spans() },
                 None => Wanted::Nothing,
             };
+            let late = async {
+                at(deadline).await;
+                // Whoever reads on must know from where.
+                let last = deadline.map_or_else(Instant::now, |deadline| deadline + PARTING);
+                let _ = timeout_at(last, outlets::settled()).await;
+            };
             let turned = async {
                 match &mut spinner {
                     Some(spinner) if !within => spinner.turn().await,
@@ -275,7 +280,7 @@ impl Foreground<'_> {
                 biased;
                 told = told => Step::Told(told),
                 () = self.interrupts.next() => Step::Interrupted,
-                () = at(deadline) => Step::Late,
+                () = late => Step::Late,
                 result = passed => Step::Passed(result),
                 () = at(silent) => Step::Silent,
                 step = shown.next(wanted) => step?,
@@ -286,7 +291,6 @@ impl Foreground<'_> {
             if let Some(spinner) = &mut spinner {
                 match step {
                     Step::Turned => spinner.draw(),
-                    Step::Told(_) => spinner.clear(),
                     _ => spinner.rest(),
                 }
             }
@@ -306,7 +310,7 @@ impl Foreground<'_> {
                     self.note("homing: the daemon does not answer; once more leaves");
                 }
                 Step::Silent => {
-                    self.part();
+                    self.hurry();
                     return Err(no_answer(&task).into());
                 }
                 Step::Told(Told::Leave(code)) => return Ok(self.part_with(code)),
@@ -324,9 +328,6 @@ impl Foreground<'_> {
                             shown.glance = Some(Glance::at(client, &task));
                         }
                     }
-                }
-                Step::Late if !overdue && !outlets::is_settled() => {
-                    (overdue, deadline) = (true, Instant::now().checked_add(PARTING));
                 }
                 Step::Late => {
                     let (attachable, offset) = (self.keyboard.is_some(), shown.offset());
@@ -450,14 +451,14 @@ impl Foreground<'_> {
                 }))
             }
             (OnInterrupt::Forward, _) => {
-                self.part();
+                self.hurry();
                 self.last_note(&format!(
                     "homing: {id} is still being stopped; `homing wait {id}` waits for its end"
                 ));
                 Err(Attended::LeftRunning(INTERRUPTED))
             }
             (OnInterrupt::Leave, _) => {
-                self.part();
+                self.hurry();
                 self.last_note(&format!("homing: {id} goes on; `homing stop {id}` ends it"));
                 Err(Attended::LeftRunning(INTERRUPTED))
             }
@@ -477,7 +478,7 @@ impl Foreground<'_> {
                 let text = format!(
                     "homing: {id} has ended; not all of its output was read; `homing output {id}` has it"
                 );
-                self.part();
+                self.hurry();
                 self.last_note(&text);
                 return Some(Attended::LeftRunning(INTERRUPTED));
             }
@@ -494,11 +495,18 @@ impl Foreground<'_> {
         if self.keyboard.is_some() { console.raw_note(text) } else { console.note(text) }
     }
 
-    /// Gives everything back; from here on nobody is waited for.
+    /// Gives everything back, and drops what nobody took.
     fn part(&mut self) {
         outlets::abandon();
+        self.context.console.clear_status();
         self.give_back();
         outlets::part();
+    }
+
+    /// The same for somebody who wants to be gone: from here on nobody is waited for.
+    fn hurry(&mut self) {
+        outlets::hurry();
+        self.part();
     }
 
     fn last_note(&self, text: &str) {
@@ -507,7 +515,7 @@ impl Foreground<'_> {
     }
 
     fn part_with(&mut self, code: u8) -> Attended {
-        self.part();
+        self.hurry();
         Attended::LeftRunning(code)
     }
 

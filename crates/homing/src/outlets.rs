@@ -38,6 +38,8 @@ struct Outlets {
     writer: Option<Waker>,
     /// Who waits until all is written.
     waiting: Vec<Waker>,
+    /// Nobody waits for that any more.
+    hurried: bool,
 }
 
 thread_local! {
@@ -64,7 +66,7 @@ impl Outlets {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let same = identity(out).is_some() && identity(out) == identity(err);
         let err = (!same).then(|| Outlet::to(err));
-        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new() }
+        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new(), hurried: false }
     }
 
     fn row(&mut self, stream: Stream) -> &mut Row {
@@ -145,7 +147,6 @@ pub(crate) async fn beside(
             }
             result => result,
         };
-        // What was told on a way out is no longer there to be waited for.
         let _ = taken().await;
         result
     };
@@ -176,7 +177,11 @@ pub(crate) async fn settled() {
         if is_settled() {
             return Poll::Ready(());
         }
-        with(|outlets| outlets.waiting.push(polling.waker().clone()));
+        with(|outlets| {
+            if !outlets.waiting.iter().any(|other| other.will_wake(polling.waker())) {
+                outlets.waiting.push(polling.waker().clone());
+            }
+        });
         Poll::Pending
     })
     .await;
@@ -184,6 +189,11 @@ pub(crate) async fn settled() {
 
 /// The same, unless a signal says to leave. Whether all of it was taken.
 pub(crate) async fn taken() -> bool {
+    if with(|outlets| outlets.hurried).unwrap_or(false) {
+        let settled = is_settled();
+        part();
+        return settled && is_whole();
+    }
     if is_settled() {
         return is_whole();
     }
@@ -230,6 +240,11 @@ pub(crate) fn is_hang_up(error: &io::Error) -> bool {
 /// Drops what was printed and not taken: this process leaves.
 pub(crate) fn abandon() {
     with(|outlets| outlets.rows().flatten().for_each(Outlet::abandon));
+}
+
+/// From here on nobody waits for whoever does not take what is printed.
+pub(crate) fn hurry() {
+    with(|outlets| outlets.hurried = true);
 }
 
 /// Writes what is in the row now; whoever takes nothing is not waited for.
