@@ -187,18 +187,23 @@ fn a_list_that_is_watched_on_a_terminal_that_takes_nothing_is_left_and_is_right_
     }
 }
 
+/// Waits until this is seen. The panel writes only what is new on the screen, so that no word of it need be written whole.
+fn shows(seat: &Seat, word: &str) {
+    wait_for(&format!("{word} on the screen"), || seat.screen().contains(word).then_some(()));
+}
+
 #[test]
 fn the_panel_on_a_terminal_that_takes_nothing_is_left_and_is_right_when_it_goes_on() {
     let home = super::home();
     let id = home.submit(&[], "exec sleep 1000");
     for (way, code) in [("TERM", 143), ("HUP", 129), ("QUIT", 131), ("INT", 0), ("q", 0)] {
         let mut seat = Seat::take(&home, (80, 24), &[], &["ui"]);
-        let drawn = seat.sees(&id);
+        shows(&seat, &id);
         seat.holds_output(true);
         let other = home.submit(&["--name", "other"], "true");
         if code == 143 {
             seat.holds_output(false);
-            let _ = seat.sees_after(drawn, &other);
+            shows(&seat, &other);
             seat.holds_output(true);
             let _ = home.submit(&[], "true");
         }
@@ -215,7 +220,8 @@ fn a_signal_to_a_panel_that_lent_its_terminal_ends_both() {
     let home = super::home();
     let id = home.submit(&["--pty"], "stty -echo; printf 'inside %s' words; exec cat");
     let mut seat = Seat::take(&home, (80, 24), &[], &["ui"]);
-    let drawn = seat.sees(&id);
+    shows(&seat, &id);
+    let drawn = seat.seen().len();
     wait_for("the panel to have taken the keys", || seat.is_raw().then_some(()));
     seat.press(b"t");
     let lent = seat.sees_after(drawn, "\u{1b}[?1049l");
@@ -245,11 +251,13 @@ fn hung_up(home: &Home, ours: bool, words: &[&str], word: &str) -> i32 {
     let mut child = command.spawn().expect("the binary runs");
     // It keeps what it was given for the child.
     drop((command, terminal));
-    let (mut seat, mut seen) = (File::from(seat), Vec::new());
-    while !String::from_utf8_lossy(&seen).contains(word) {
+    let mut seat = File::from(seat);
+    let number = |number| std::num::NonZeroU16::new(number).expect("a size");
+    let mut screen = vt100::Parser::new(number(24), number(80), 0);
+    while !screen.screen().contents().contains(word) {
         let mut piece = [0; 4096];
         let count = seat.read(&mut piece).expect("a terminal");
-        seen.extend_from_slice(&piece[..count]);
+        screen.process(&piece[..count]);
     }
     drop(seat);
     let status = wait_for("the end of the command", || child.try_wait().expect("a child"));

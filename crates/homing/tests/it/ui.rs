@@ -72,7 +72,7 @@ impl Pane {
         let screen = wait_for("the shell after the panel", || {
             Some(self.screen()).filter(|screen| screen.contains("left with") && screen.contains("iexten"))
         });
-        assert!(screen.contains(&format!("left with {code}\n")), "{screen}");
+        assert!(screen.contains(&format!("left with {code}")), "{screen}");
         let modes: Vec<&str> = screen.split_whitespace().collect();
         assert!(["icanon", "echo", "isig", "opost"].iter().all(|mode| modes.contains(mode)), "{screen}");
         assert_eq!(self.asked("#{alternate_on} #{mouse_any_flag} #{cursor_flag}"), "0 0 1");
