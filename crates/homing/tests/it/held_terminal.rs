@@ -43,7 +43,7 @@ fn exec_on_a_terminal_that_takes_nothing_is_left_by_every_signal() {
             let seat = held(&home, words);
             seat.signal(signal);
             assert_eq!(seat.ends().0, code, "{words:?}");
-            assert_eq!(home.task(&last(&home))["status"], "running");
+            let _ = home.until_status(&last(&home), "running");
         }
     }
     // The first interrupt goes to the task; when it has ended by it, the second one leaves.
@@ -228,7 +228,7 @@ fn a_signal_to_a_panel_that_lent_its_terminal_ends_both() {
     let _ = seat.sees_after(lent, "inside words");
     seat.signal("TERM");
     assert_eq!(seat.ends().0, 143);
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
 }
 
 /// Runs this at a terminal, waits for a word, and hangs the terminal up. With `ours` it is the one that its session is controlled by, which is told so.
@@ -274,9 +274,9 @@ fn a_terminal_that_is_hung_up_ends_what_is_shown_on_it_and_nothing_else() {
         }
         let prints = ["exec", "-c", "while :; do echo word; sleep 0.01; done"];
         assert_eq!(hung_up(&home, ours, &prints, "word"), 129, "exec {ours}");
-        assert_eq!(home.task(&last(&home))["status"], "running");
+        let _ = home.until_status(&last(&home), "running");
     }
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
 }
 
 /// A program with a screen of its own, that says what it reads.
@@ -334,5 +334,5 @@ fn exec_that_was_stopped_on_a_screen_of_lines_shows_them_again_and_is_left_by_it
     });
     seat.press(b"\x1c");
     assert_eq!(seat.ends().0, 123);
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
 }
