@@ -10,8 +10,9 @@ use rustix::fs::FileType;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::outlets::Stream;
 use crate::surroundings::Surroundings;
-use crate::{columns, hyperlink, spinner};
+use crate::{columns, hyperlink, outlets, spinner};
 
 /// Below so many columns nothing can be laid out.
 const LEAST: usize = 16;
@@ -123,7 +124,8 @@ impl Console {
 
     /// A line on stderr until something else is printed; where that is no terminal to draw on, nothing.
     pub(crate) fn status(&self, text: &str) {
-        if !self.animated {
+        // A line of comfort is for who sees it now.
+        if !self.animated || !outlets::is_settled() {
             return;
         }
         let width = match rustix::termios::tcgetwinsize(io::stderr()) {
@@ -132,27 +134,26 @@ impl Console {
         };
         let text = paint(self.stderr_colour, Tint::Dim, &spinner::on_one_line(text, width));
         STATUS.store(true, Ordering::Relaxed);
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
+        let _ = put(Stream::Err, format!("\r\x1b[K{text}").as_bytes());
     }
 
     /// Takes that line away.
     pub(crate) fn clear_status(&self) {
         if STATUS.swap(false, Ordering::Relaxed) {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+            let _ = put(Stream::Err, b"\r\x1b[K");
         }
     }
 
-    /// Bytes to stderr that are no note of ours; whether they are out.
+    /// Bytes to stderr that are no note of ours; whether they are out, or on their way.
     pub(crate) fn aside(&self, bytes: &[u8]) -> bool {
         self.clear_status();
-        io::stderr().lock().write_all(bytes).is_ok()
+        put(Stream::Err, bytes).is_ok()
     }
 
     /// Bytes to stdout.
     pub(crate) fn data(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.clear_status();
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| Failure::writing(&error))
+        put(Stream::Out, bytes).map_err(|error| Failure::writing(&error))
     }
 
     /// A line to stdout.
@@ -224,6 +225,20 @@ impl Console {
     /// A text of ours, in letters that can be expected to show.
     pub(crate) fn spelt<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.symbols { Cow::Borrowed(text) } else { Cow::Owned(text.replace('…', "...")) }
+    }
+}
+
+/// Writes, or has it written by a command that must hear signals meanwhile.
+fn put(stream: Stream, bytes: &[u8]) -> io::Result<()> {
+    if let Some(put) = outlets::push(stream, bytes) {
+        return put;
+    }
+    match stream {
+        Stream::Err => io::stderr().lock().write_all(bytes),
+        Stream::Out => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        }
     }
 }
 

@@ -2,16 +2,18 @@
 //!
 //! While it is, this terminal neither echoes nor edits lines nor ends them, and no key makes a signal: the task's terminal does all of that, as
 //! with `ssh -t`. Ctrl-C is for whoever the task's terminal means, however often it is pressed. The way out are the detach keys, which are
-//! looked for in what is typed, or a signal from elsewhere. Whatever ends the command, the terminal is given back as it was; who kills it
-//! with SIGKILL types `stty sane`.
+//! looked for in what is typed, or a signal from elsewhere. Whatever ends the command, the terminal is given back as it was, also where it takes
+//! nothing; who kills it with SIGKILL types `stty sane`. A command that is stopped (SIGTSTP) gives it back for as long as it is; one that goes on, also after
+//! SIGSTOP, which nobody is told of, takes it again.
 
-use rustix::process::getpgrp;
+use rustix::process::{getpgrp, getpid, kill_process};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::command::attach::Detach;
 use crate::console::Console;
+use crate::outlets;
 use crate::screens::Screens;
 
 /// What the interrupt key is to the task's terminal, for whoever is interrupted by a signal.
@@ -44,11 +46,25 @@ impl Endings {
     }
 }
 
+/// What a signal says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// To leave, with this code.
+    Leave(u8),
+    /// To stop for a while.
+    Stop,
+    /// To go on: it was stopped.
+    GoOn,
+}
+
 /// The terminal while it is the task's.
 #[derive(Debug)]
 pub(crate) struct Keyboard {
     before: Termios,
+    raw: Termios,
     endings: Endings,
+    stops: Signal,
+    goes_on: Signal,
     /// For whoever passes the keys on.
     pub(crate) detach: Option<Detach>,
     /// Of what the task's program drew on it.
@@ -68,16 +84,42 @@ impl Keyboard {
         }
         // First of all: from here on nothing that can be caught ends us without giving it back.
         let endings = Endings::catch()?;
+        let caught = |number: rustix::process::Signal| signal(SignalKind::from_raw(number.as_raw())).ok();
+        let (stops, goes_on) =
+            (caught(rustix::process::Signal::TSTP)?, caught(rustix::process::Signal::CONT)?);
         let before = tcgetattr(stdin()).ok()?;
-        let mut keys = before.clone();
-        keys.make_raw();
-        tcsetattr(stdin(), OptionalActions::Now, &keys).ok()?;
-        Some(Self { before, endings, detach: Some(detach), screens: Screens::default() })
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        let (detach, screens) = (Some(detach), Screens::default());
+        Some(Self { before, raw, endings, stops, goes_on, detach, screens })
     }
 
-    /// The code to leave with, once a signal says to leave.
-    pub(crate) async fn ended(&mut self) -> u8 {
-        self.endings.next().await
+    /// What a signal says, once there is one.
+    pub(crate) async fn told(&mut self) -> Told {
+        tokio::select! {
+            biased;
+            code = self.endings.next() => Told::Leave(code),
+            _ = self.stops.recv() => Told::Stop,
+            _ = self.goes_on.recv() => Told::GoOn,
+        }
+    }
+
+    /// Gives it back and stops this process, as the suspend key would. Whoever continues it is heard as any other.
+    pub(crate) fn stop(&mut self, console: &Console) {
+        if console.terminal {
+            outlets::abandon();
+            self.tidy(console);
+            outlets::part();
+        }
+        self.screens = Screens::default();
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        let _ = kill_process(getpid(), rustix::process::Signal::STOP);
+    }
+
+    /// Takes it again: whoever had it meanwhile has left it otherwise. In the background that waits, by the kernel's word, for the foreground.
+    pub(crate) fn go_on(&self) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.raw);
     }
 
     /// The task's program wrote this on the screen.
@@ -88,9 +130,13 @@ impl Keyboard {
     /// Gives it back after the task's program was left, or ended, in its middle: it may have left the screen in any state.
     pub(crate) fn leave(self, console: &Console) {
         if console.terminal {
-            // Where nobody sees the screen there is nothing to tidy.
-            let _ = console.data(self.screens.given_back().as_bytes());
+            self.tidy(console);
         }
+    }
+
+    fn tidy(&self, console: &Console) {
+        // Where nobody sees the screen there is nothing to tidy.
+        let _ = console.data(self.screens.given_back().as_bytes());
     }
 }
 

@@ -22,6 +22,7 @@ mod entry;
 mod exit_code;
 mod failure;
 mod foreground;
+mod glance;
 mod grid;
 mod habit;
 mod home;
@@ -34,6 +35,7 @@ mod leftover;
 #[cfg(test)]
 mod man;
 mod notice;
+mod outlets;
 mod printer;
 mod program;
 mod pump;

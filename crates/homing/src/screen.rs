@@ -3,15 +3,19 @@
 //! Frames are written whole, from the upper left corner, each line up to its end and everything below: nothing flickers, and nothing of an
 //! earlier frame is left. Keys are neither echoed nor gathered to lines. Those that make a signal (interrupt, quit, suspend) make it here and
 //! not in the kernel, which would throw away what is being written, and might echo such a key after the terminal was given back: it sends
-//! the signal first, and looks afterwards whether to echo. Ctrl-S does not hold the picture, and with it every way out. Whatever ends
+//! the signal first, and looks afterwards whether to echo. Ctrl-S does not hold the picture. A terminal that takes nothing all the same holds up
+//! the picture and no way out: frames are written as they are taken ([`Screen::flows`]), and of those that come meanwhile only the last. Whatever ends
 //! the command but SIGKILL, the terminal is given back as it was: a signal is caught, and a panic unwinds through here.
 
-use std::io::{self, Read, Write};
+use std::future::Future;
+use std::io::{self, Read};
 
+use homing_tui::live::Outlet;
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::stdio::stdin;
+use rustix::stdio::{stdin, stdout};
 use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcgetwinsize, tcsetattr,
 };
 use tokio::sync::mpsc;
 
@@ -29,18 +33,23 @@ const NONE: u8 = 0;
 pub(crate) struct Screen {
     /// How its keys were, if they are this process's.
     keys: Option<Termios>,
+    outlet: Outlet,
+    /// The last frame that is there, or on its way.
     drawn: String,
+    /// To be drawn once that was taken.
+    next: Option<String>,
 }
 
 impl Screen {
-    /// Begins to draw on stdout.
+    /// Begins to draw on stdout. Must be called inside a tokio runtime.
     pub(crate) fn enter() -> io::Result<Self> {
-        let mut screen = Self { keys: None, drawn: String::new() };
-        screen.take()?;
+        let outlet = Outlet::to(stdout())?;
+        let mut screen = Self { keys: None, outlet, drawn: String::new(), next: None };
+        screen.take();
         Ok(screen)
     }
 
-    fn take(&mut self) -> io::Result<()> {
+    fn take(&mut self) {
         if Keyboard::is_here()
             && let Ok(before) = tcgetattr(stdin())
         {
@@ -55,15 +64,19 @@ impl Screen {
             }
         }
         self.drawn.clear();
-        write(ENTER)
+        self.outlet.push(ENTER);
     }
 
     fn give_back(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = write(LEAVE);
+        // A terminal that is gone, or takes nothing, needs nothing back.
+        self.next = None;
+        self.outlet.abandon();
+        self.outlet.push(LEAVE);
+        self.outlet.part();
         if let Some(before) = self.keys.take() {
-            // What was typed at the picture is not meant for the shell.
-            let _ = tcsetattr(stdin(), OptionalActions::Flush, &before);
+            // What was typed at the picture is not meant for the shell. By two calls: one for both would wait until all that was written is read.
+            let _ = tcflush(stdin(), QueueSelector::IFlush);
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
         }
     }
 
@@ -86,7 +99,8 @@ impl Screen {
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.give_back();
         rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
-        self.take()
+        self.take();
+        Ok(())
     }
 
     /// Columns and lines as they are now.
@@ -103,14 +117,32 @@ impl Screen {
     }
 
     /// Draws these lines, each of which fits; nothing is written where they are what is there already.
-    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
-        let frame = frame(lines, self.size().1);
-        if frame == self.drawn {
-            return Ok(());
+    pub(crate) fn draw(&mut self, lines: &[String]) {
+        self.next = Some(frame(lines, self.size().1));
+        self.send();
+    }
+
+    fn send(&mut self) {
+        // The first frame goes with what makes room for it.
+        if (self.outlet.is_done() || self.drawn.is_empty())
+            && let Some(frame) = self.next.take()
+            && frame != self.drawn
+        {
+            self.outlet.push(frame.as_bytes());
+            self.drawn = frame;
         }
-        write(frame.as_bytes())?;
-        self.drawn = frame;
+    }
+
+    /// Has the terminal take what was drawn; never ends where that is nothing. Cancelling it loses nothing.
+    pub(crate) async fn flows(&mut self) -> io::Result<()> {
+        self.outlet.flows().await?;
+        self.send();
         Ok(())
+    }
+
+    /// Waits until the terminal is gone.
+    pub(crate) fn hung_up(&self) -> impl Future<Output = ()> + use<> {
+        self.outlet.hung_up()
     }
 }
 
@@ -132,12 +164,6 @@ fn frame(lines: &[String], height: usize) -> String {
         out.push_str(if lines.is_empty() { "\x1b[J" } else { "\r\n\x1b[J" });
     }
     out
-}
-
-fn write(bytes: &[u8]) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()
 }
 
 /// The keys that are typed, one by one, by a thread that ends with the process.

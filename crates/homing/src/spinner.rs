@@ -62,11 +62,6 @@ impl Spinner {
         })
     }
 
-    /// Takes it away: this process leaves.
-    pub(crate) fn clear(&self) {
-        self.console.clear_status();
-    }
-
     /// Something was printed: there is something to look at for a while.
     pub(crate) fn rest(&mut self) {
         self.next = Instant::now() + self.silence;

@@ -9,6 +9,7 @@
 //!
 //! The daemon may die at any instant. The event stream goes on after the last event that came, or begins anew with all tasks; outputs go on from their offsets.
 //! Drawing is paced by what it costs ([`pace`]), and nothing is drawn when nothing changed. The terminal is given back as it was however the loop ends, by a panic too ([`screen`]).
+//! A terminal that takes nothing holds up the picture and nothing else: what is drawn goes by an [`Outlet`], and once that was taken the picture is drawn as it is then.
 //! A worker that panics ends the panel, with a word about it: what it told of would stand still, and nobody could see that ([`news`]).
 
 mod doer;
@@ -16,9 +17,11 @@ mod feed;
 mod glimpse;
 mod input;
 mod news;
+mod outlet;
 mod pace;
 mod reader;
 mod run;
 mod screen;
 
-pub use run::{Commands, Describe, Error, Setup, run};
+pub use outlet::Outlet;
+pub use run::{Commands, Describe, Error, Left, Setup, run};

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::io;
+use std::pin::pin;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crossterm::event::Event;
 use homing_client::Client;
 use homing_model::{TaskDetail, Timestamp};
-use tokio::signal::unix::{SignalKind, signal};
+use rustix::process::{Pid, kill_process};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant, sleep_until};
@@ -84,11 +86,22 @@ impl From<io::Error> for Error {
     }
 }
 
-/// Runs a panel on the terminal of this process until somebody leaves it, or the terminal is gone.
+/// How a panel was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// By its own keys.
+    Quit,
+    /// By a signal of this number.
+    Signalled(i32),
+    /// The terminal is gone.
+    HungUp,
+}
+
+/// Runs a panel on the terminal of this process until somebody leaves it, or the terminal is gone. One that takes nothing holds up what is shown, and no way out.
 ///
 /// # Errors
 /// If the terminal cannot be used, or a part of the panel panicked.
-pub async fn run(setup: Setup) -> Result<(), Error> {
+pub async fn run(setup: Setup) -> Result<Left, Error> {
     fed_by(setup, feed::feed).await
 }
 
@@ -96,7 +109,7 @@ pub async fn run(setup: Setup) -> Result<(), Error> {
 async fn fed_by<F: Future<Output = ()> + Send + 'static>(
     setup: Setup,
     feed: impl FnOnce(Client, Out) -> F,
-) -> Result<(), Error> {
+) -> Result<Left, Error> {
     let (out, news) = Out::channel();
     let mut panel = Panel::new(setup.options.clone());
     panel.update(Message::Now((setup.clock)()));
@@ -116,7 +129,10 @@ async fn fed_by<F: Future<Output = ()> + Send + 'static>(
         describing: None,
         known: None,
     };
-    let result = live.turn(news, Screen::take()?).await;
+    // First of all: from here on nothing that can be caught ends us without giving it back.
+    let signals = Signals::catch()?;
+    let seat = Seat { screen: Screen::take()?, input: Some(Input::open()), signals };
+    let result = live.turn(news, seat).await;
     drop(feeding);
     result
 }
@@ -145,44 +161,68 @@ struct Live {
     glimpses: Glimpses,
 }
 
-/// Whether to go on.
-enum Next {
-    Stay,
-    Leave,
+/// Whatever can be caught ends it in order; keys make no signals here.
+struct Signals([(Signal, i32); 4]);
+
+impl Signals {
+    fn catch() -> io::Result<Self> {
+        let ending = |kind: SignalKind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value()));
+        Ok(Self([
+            ending(SignalKind::terminate())?,
+            ending(SignalKind::hangup())?,
+            ending(SignalKind::interrupt())?,
+            ending(SignalKind::quit())?,
+        ]))
+    }
+
+    async fn next(&mut self) -> i32 {
+        let [(one, first), (two, second), (three, third), (four, fourth)] = &mut self.0;
+        tokio::select! {
+            _ = one.recv() => *first,
+            _ = two.recv() => *second,
+            _ = three.recv() => *third,
+            _ = four.recv() => *fourth,
+        }
+    }
+}
+
+/// The terminal, and what is heard at it.
+struct Seat {
+    screen: Screen,
+    input: Option<Input>,
+    signals: Signals,
 }
 
 impl Live {
-    async fn turn(&mut self, mut news: mpsc::Receiver<News>, mut screen: Screen) -> Result<(), Error> {
-        // Whatever can be caught ends it in order; keys make no signals here.
-        let mut ended = signal(SignalKind::terminate())?;
-        let mut hung_up = signal(SignalKind::hangup())?;
-        let mut interrupted = signal(SignalKind::interrupt())?;
-        let mut quit = signal(SignalKind::quit())?;
-        let mut input = Some(Input::open());
+    async fn turn(&mut self, mut news: mpsc::Receiver<News>, mut seat: Seat) -> Result<Left, Error> {
+        let mut hung_up = pin!(seat.screen.hung_up());
         loop {
             let now = Instant::now();
-            let due = self.pace.due(now);
+            let due = self.pace.due(now).filter(|_| seat.screen.is_shown());
             let tick = self.panel.next_change().map(Duration::from_millis);
             let tick = tick.map(|left| self.pace.last().unwrap_or(now) + left);
+            let tick = tick.filter(|_| self.pace.due(now).is_none());
             let input_now = async {
-                match &mut input {
+                match &mut seat.input {
                     Some(input) => input.next().await,
                     None => None,
                 }
             };
             let effects = tokio::select! {
                 biased;
-                _ = ended.recv() => return Ok(()),
-                _ = hung_up.recv() => return Ok(()),
-                _ = interrupted.recv() => return Ok(()),
-                _ = quit.recv() => return Ok(()),
+                number = seat.signals.next() => return Ok(Left::Signalled(number)),
+                () = &mut hung_up => return Ok(Left::HungUp),
                 event = input_now => match event {
                     Some(Ok(event)) => self.event(event),
-                    // The terminal is gone.
-                    Some(Err(_)) | None => return Ok(()),
+                    Some(Err(_)) | None => return Ok(Left::HungUp),
+                },
+                flowed = seat.screen.flows() => match flowed {
+                    Ok(()) => Vec::new(),
+                    Err(error) if is_gone(&error) => return Ok(Left::HungUp),
+                    Err(error) => return Err(error.into()),
                 },
                 () = sleep_until(due.unwrap_or(now)), if due.is_some() => {
-                    self.draw(&mut screen)?;
+                    self.draw(&mut seat.screen)?;
                     Vec::new()
                 }
                 Some(one) = news.recv() => {
@@ -192,14 +232,14 @@ impl Live {
                     }
                     Vec::new()
                 }
-                () = sleep_until(tick.unwrap_or(now)), if tick.is_some() && due.is_none() => {
+                () = sleep_until(tick.unwrap_or(now)), if tick.is_some() => {
                     self.pace.now();
                     Vec::new()
                 }
             };
             for effect in effects {
-                if let Next::Leave = self.carry_out(effect, &mut screen, &mut input).await? {
-                    return Ok(());
+                if let Some(left) = self.carry_out(effect, &mut seat).await? {
+                    return Ok(left);
                 }
             }
         }
@@ -308,16 +348,11 @@ impl Live {
         }
     }
 
-    async fn carry_out(
-        &mut self,
-        effect: Effect,
-        screen: &mut Screen,
-        input: &mut Option<Input>,
-    ) -> io::Result<Next> {
+    async fn carry_out(&mut self, effect: Effect, seat: &mut Seat) -> io::Result<Option<Left>> {
         let (client, out) = (self.setup.client.clone(), self.out.clone());
         match effect {
-            Effect::Quit => return Ok(Next::Leave),
-            Effect::Copy(text) => screen.copy(&text)?,
+            Effect::Quit => return Ok(Some(Left::Quit)),
+            Effect::Copy(text) => seat.screen.copy(&text),
             Effect::Stop(task) => {
                 let by = self.setup.options.owner.clone();
                 // Neither is ended with the loop: what was asked for is done.
@@ -328,7 +363,7 @@ impl Live {
             }
             Effect::Attach(_) => {
                 if let Some(command) = (self.setup.commands)(&effect) {
-                    self.lend(command, screen, input).await?;
+                    return self.lend(command, seat).await;
                 }
             }
             Effect::Pause(_) | Effect::Resume(_) | Effect::Rerun(_) => {
@@ -337,32 +372,53 @@ impl Live {
                 }
             }
         }
-        Ok(Next::Stay)
+        Ok(None)
     }
 
-    /// Lets another program have the terminal until it ends.
-    async fn lend(
-        &mut self,
-        mut command: Command,
-        screen: &mut Screen,
-        input: &mut Option<Input>,
-    ) -> io::Result<()> {
+    /// Lets another program have the terminal until it ends. A signal to this one is one to that, and then they both leave.
+    async fn lend(&mut self, mut command: Command, seat: &mut Seat) -> io::Result<Option<Left>> {
         // Nobody else may read the keys meanwhile.
-        *input = None;
-        screen.lend();
+        seat.input = None;
+        seat.screen.lend();
         // What it has to say is said in the panel: on the screen it would be gone at once.
         command.stderr(Stdio::piped());
-        let ended = doer::blocking(move || command.spawn()?.wait_with_output()).await;
-        screen.take_back()?;
-        *input = Some(Input::open());
+        let mut left = None;
+        let ended = match command.spawn() {
+            Ok(child) => {
+                let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                let mut ended = pin!(doer::blocking(move || child.wait_with_output()));
+                loop {
+                    let number = tokio::select! {
+                        biased;
+                        ended = &mut ended => break ended,
+                        number = seat.signals.next() => number,
+                    };
+                    left = Some(Left::Signalled(number));
+                    if let Some((pid, signal)) = pid.zip(rustix::process::Signal::from_named_raw(number)) {
+                        let _ = kill_process(pid, signal);
+                    }
+                }
+            }
+            Err(error) => Err(error),
+        };
+        if left.is_some() {
+            return Ok(left);
+        }
+        seat.screen.take_back()?;
+        seat.input = Some(Input::open());
         self.pace.now();
         self.panel.update(Message::Now((self.setup.clock)()));
         self.panel.update(Message::Say(match ended {
             Ok(output) => doer::last_words(&output.stderr),
             Err(error) => format!("it could not be started: {error}"),
         }));
-        Ok(())
+        Ok(None)
     }
+}
+
+/// Whether the terminal is gone: it was hung up.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The terminal, taken and given back.
 
-use std::io::{self, BufWriter, Stdout, Write as _};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,11 +14,13 @@ use crossterm::event::{
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
 };
-use crossterm::{cursor, execute};
+use crossterm::{cursor, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::{Position, Rect};
+use rustix::stdio::stdout;
 
+use super::outlet::{Outlet, part};
 use crate::panel::Panel;
 use crate::view::View;
 
@@ -28,36 +32,74 @@ const CLIPBOARD: usize = 4_096;
 
 /// The terminal while it is ours. Dropping it gives it back.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    terminal: Terminal<CrosstermBackend<Drawn>>,
+    drawn: Drawn,
+    outlet: Outlet,
+    /// Somebody else has it.
+    lent: bool,
+}
+
+/// What was drawn and is not on its way yet.
+#[derive(Debug, Clone, Default)]
+struct Drawn(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Drawn {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Screen {
+    /// Must be called inside a tokio runtime.
     pub(super) fn take() -> io::Result<Self> {
         before_a_panic_is_told();
         // Made first: if the size cannot be asked, nothing was changed yet.
-        let backend = CrosstermBackend::new(BufWriter::with_capacity(64 * 1024, io::stdout()));
-        let mut screen = Self { terminal: Terminal::new(backend)? };
+        let drawn = Drawn::default();
+        let outlet = Outlet::to(stdout())?;
+        let mut screen = Self {
+            terminal: Terminal::new(CrosstermBackend::new(drawn.clone()))?,
+            drawn,
+            outlet,
+            lent: false,
+        };
         screen.enter()?;
         Ok(screen)
     }
 
     fn enter(&mut self) -> io::Result<()> {
         TAKEN.store(true, Ordering::Relaxed);
+        self.lent = false;
         enable_raw_mode()?;
-        execute!(
-            io::stdout(),
+        queue!(
+            self.drawn,
             EnterAlternateScreen,
             EnableMouseCapture,
             EnableBracketedPaste,
             SetTitle("homing"),
             cursor::Hide
-        )
+        )?;
+        self.send();
+        Ok(())
+    }
+
+    /// Puts what was drawn on its way.
+    fn send(&mut self) {
+        let drawn = self.drawn.0.take();
+        self.outlet.push(&drawn);
     }
 
     /// Gives the terminal to somebody else for a while, who takes the keys. It stays raw until they do: what is typed in between is theirs, and
     /// makes no signal that would end both.
     pub(super) fn lend(&mut self) {
-        leave();
+        self.outlet.abandon();
+        self.outlet.push(&back());
+        self.outlet.part();
+        self.lent = true;
     }
 
     /// Takes it again. Nothing of what was there is counted on.
@@ -68,48 +110,55 @@ impl Screen {
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
+    /// Whether all that was drawn was taken; until then nothing more is.
+    pub(super) fn is_shown(&self) -> bool {
+        self.outlet.is_done()
+    }
+
+    /// Has the terminal take what was drawn. Cancelling it loses nothing.
+    pub(super) async fn flows(&mut self) -> io::Result<()> {
+        self.outlet.flows().await.map(drop)
+    }
+
+    /// Waits until the terminal is gone.
+    pub(super) fn hung_up(&self) -> impl Future<Output = ()> + use<> {
+        self.outlet.hung_up()
+    }
+
     pub(super) fn draw(&mut self, panel: &mut Panel) -> io::Result<()> {
         // Given back by the panic of a worker, about which the loop is just being told.
         if !TAKEN.load(Ordering::Relaxed) {
             return Ok(());
         }
         self.terminal.draw(|frame| frame.render_stateful_widget(View, frame.area(), panel))?;
+        self.send();
         Ok(())
     }
 
     /// Puts a text into the clipboard of whoever sits at the terminal (OSC 52).
-    pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn copy(&mut self, text: &str) {
         let text: String = text.chars().take(CLIPBOARD).collect();
-        let mut stdout = io::stdout().lock();
-        write!(stdout, "\x1b]52;c;{}\x07", STANDARD.encode(text))?;
-        stdout.flush()
+        self.outlet.push(format!("\x1b]52;c;{}\x07", STANDARD.encode(text)).as_bytes());
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        if !TAKEN.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        if !self.lent {
+            self.lend();
+        }
+        let _ = disable_raw_mode();
     }
-}
-
-/// Where it fails there is nobody left to see it.
-fn restore() {
-    if !TAKEN.swap(false, Ordering::Relaxed) {
-        return;
-    }
-    leave();
-    let _ = disable_raw_mode();
 }
 
 /// Back to the screen that was there before.
-fn leave() {
-    let _ = execute!(
-        io::stdout(),
-        DisableBracketedPaste,
-        DisableMouseCapture,
-        LeaveAlternateScreen,
-        cursor::Show
-    );
+fn back() -> Vec<u8> {
+    let mut words = Vec::new();
+    let _ = queue!(words, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+    words
 }
 
 /// What a panic says must be said on a screen that stays.
@@ -118,7 +167,11 @@ fn before_a_panic_is_told() {
     ONCE.call_once(|| {
         let told = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore();
+            if TAKEN.swap(false, Ordering::Relaxed) {
+                // Where it fails there is nobody left to see it. What was cut off in its middle is no beginning of what follows.
+                part(stdout(), &[b"\x18", back().as_slice()].concat());
+                let _ = disable_raw_mode();
+            }
             told(panic);
         }));
     });
@@ -138,7 +191,10 @@ mod tests {
     #[test]
     #[ignore = "is what the test below runs on a terminal of its own"]
     fn panics_in_the_middle() {
-        let _screen = Screen::take().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let mut screen = Screen::take().unwrap();
+        runtime.block_on(screen.flows()).unwrap();
         panic!("these words");
     }
 

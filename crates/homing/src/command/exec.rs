@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground, OnInterrupt};
 use crate::keyboard::Keyboard;
+use crate::outlets::beside;
 use crate::printer::{Printer, Sink};
 use crate::pump::is_piped;
 use crate::submission::Submission;
@@ -67,9 +68,10 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     } else if let Some(hint) = interactive::hint("exec", &spec) {
         context.console.note(&hint);
     }
-    context.block_on(async {
-        let interrupts = foreground::interrupts()?;
-        let submitted = submit(&spec, &client, context).await?;
+    context.block_on(beside(context, async {
+        let mut interrupts = foreground::interrupts()?;
+        let submitting = submit(&spec, &client, context);
+        let submitted = interrupts.heard_beside(OnInterrupt::Forward, submitting).await?;
         let foreground = Foreground {
             context,
             client: &client,
@@ -93,7 +95,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             conclude(attended?, &client, context, false).await
         };
         meanwhile(&client, &spec, &submitted.task.id, Box::pin(ends)).await
-    })
+    }))
 }
 
 /// Whether something was piped into this process, or a file given, that the command would not see.

@@ -4,22 +4,20 @@ use std::future::pending;
 use std::os::fd::AsFd;
 
 use clap::Args;
-use homing_client::{Client, Submitted};
+use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
 use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
-use tokio::signal::unix::Signal;
+use tokio::time::timeout;
 
 use crate::asking::{announced, meanwhile};
 use crate::context::Context;
 use crate::exit_code::Manner;
 use crate::failure::{Failure, heard, tell_submitted, unless_closed};
-use crate::foreground::{self, Attended, Foreground, OnInterrupt};
+use crate::foreground::{self, Attended, Foreground, INTERRUPTED, Interrupts, MOMENT, OnInterrupt};
+use crate::outlets::{self, beside};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
 use crate::{exit_code, program, pump, stranger, symbol, unread, wording};
-
-/// As a shell has it for whoever ends by Ctrl-C.
-const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -60,7 +58,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
         if options.wait || options.follow {
-            return Box::pin(stay(options, &announced(spec), &client, context)).await;
+            let spec = announced(spec);
+            return Box::pin(beside(context, stay(options, &spec, &client, context))).await;
         }
         let mut interrupts = options.submission.pumps().then(foreground::interrupts).transpose()?;
         let submitted = tokio::select! {
@@ -107,11 +106,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 }
 
 /// Ctrl-C, where it is caught.
-async fn pressed(interrupts: &mut Option<Signal>) {
+async fn pressed(interrupts: &mut Option<Interrupts>) {
     match interrupts {
-        Some(interrupts) => {
-            interrupts.recv().await;
-        }
+        Some(interrupts) => interrupts.next().await,
         None => pending().await,
     }
 }
@@ -126,8 +123,9 @@ fn tell_unread(options: &Options, submitted: &Submitted, context: &Context) {
 }
 
 async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
-    let interrupts = foreground::interrupts()?;
-    let submitted = submit(spec, client, context).await?;
+    let mut interrupts = foreground::interrupts()?;
+    let submitting = submit(spec, client, context);
+    let submitted = interrupts.heard_beside(OnInterrupt::Leave, submitting).await?;
     let id = submitted.task.id.clone();
     tell_unread(options, &submitted, context);
     // With --follow, stdout belongs to the output.
@@ -239,7 +237,8 @@ pub(crate) async fn conclude(
         Attended::InBackground(id) => {
             if context.json {
                 // It runs, whether it can be asked about or not: the code must say so.
-                match client.task(id.as_str()).await {
+                let asked = timeout(MOMENT, client.task(id.as_str())).await;
+                match asked.unwrap_or(Err(Error::NoAnswer)) {
                     Ok(task) => unless_closed(context.console.json(&task))?,
                     Err(error) => context.report(&error.into_problem()),
                 }
@@ -256,7 +255,8 @@ pub(crate) async fn conclude(
     {
         read &= context.console.noted(&format!("homing: {} {}", task.id, symbol::sentence(&task)));
     }
-    if read {
+    // Who did not take it was not told.
+    if outlets::taken().await && read {
         told(client, &task).await;
     }
     Ok(exit_code::of_task(&task))

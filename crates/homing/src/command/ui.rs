@@ -8,8 +8,9 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 use homing_client::{Client, ListQuery};
 use homing_model::{Code, Problem};
-use homing_tui::live::{self, Setup};
+use homing_tui::live::{self, Left, Setup};
 use homing_tui::{Abilities, Background, Effect, Options as Panel, Theme};
+use rustix::process::Signal;
 
 use super::show;
 use crate::context::Context;
@@ -67,7 +68,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Some(command)
         }),
     };
-    context.block_on(async {
+    let left = context.block_on(async {
         live::run(setup).await.map_err(|error| {
             let code = match &error {
                 live::Error::Terminal(_) => Code::NotATerminal,
@@ -76,7 +77,18 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Problem::new(code, error.to_string()).into()
         })
     })?;
-    Ok(exit_code::DONE)
+    Ok(code(left))
+}
+
+/// An interrupt is what the interrupt key would be: the usual way out.
+fn code(left: Left) -> u8 {
+    let number = match left {
+        Left::Quit => return exit_code::DONE,
+        Left::Signalled(number) if number == Signal::INT.as_raw() => return exit_code::DONE,
+        Left::Signalled(number) => number,
+        Left::HungUp => Signal::HUP.as_raw(),
+    };
+    u8::try_from(number.saturating_add(128)).unwrap_or(exit_code::FAILED)
 }
 
 /// Where nothing can be drawn, it is said what shows the same.

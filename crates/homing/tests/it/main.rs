@@ -34,6 +34,7 @@ mod frozen_shim;
 mod full_disk;
 mod guarantees;
 mod harness;
+mod held_terminal;
 mod hooks;
 mod hostile;
 mod http;

@@ -11,7 +11,9 @@ use homing_testkit::{Home, PATIENCE, wait_until};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Action, LocalModes, Termios, Winsize, tcflow, tcgetattr, tcsetwinsize};
+use rustix::termios::{
+    Action, LocalModes, OptionalActions, Termios, Winsize, tcflow, tcgetattr, tcsetattr, tcsetwinsize,
+};
 
 /// The terminal, and the command that runs on it.
 pub(crate) struct Seat {
@@ -78,6 +80,12 @@ impl Seat {
     pub(crate) fn holds_output(&self, held: bool) {
         let terminal = self.terminal.as_ref().expect("a terminal");
         tcflow(terminal, if held { Action::OOff } else { Action::OOn }).expect("a terminal");
+    }
+
+    /// Has it as it was at first, as a shell does that goes on.
+    pub(crate) fn makes_sane(&self) {
+        let terminal = self.terminal.as_ref().expect("a terminal");
+        tcsetattr(terminal, OptionalActions::Now, &self.before).expect("a terminal");
     }
 
     /// What somebody sees who looks at it.

@@ -64,10 +64,15 @@ impl Pane {
 
     /// The terminal is as it was before.
     fn is_clean(&self) {
+        self.is_clean_after(0);
+    }
+
+    /// The same, and the panel said how it was left.
+    fn is_clean_after(&self, code: i32) {
         let screen = wait_for("the shell after the panel", || {
             Some(self.screen()).filter(|screen| screen.contains("left with") && screen.contains("iexten"))
         });
-        assert!(screen.contains("left with 0"), "{screen}");
+        assert!(screen.contains(&format!("left with {code}")), "{screen}");
         let modes: Vec<&str> = screen.split_whitespace().collect();
         assert!(["icanon", "echo", "isig", "opost"].iter().all(|mode| modes.contains(mode)), "{screen}");
         assert_eq!(self.asked("#{alternate_on} #{mouse_any_flag} #{cursor_flag}"), "0 0 1");
@@ -167,7 +172,7 @@ fn hostile_output_stays_in_the_panel_on_a_real_terminal_and_so_does_every_size()
     }
     pane.shows(&[&id, "● running"]);
     pane.signal(rustix::process::Signal::TERM);
-    pane.is_clean();
+    pane.is_clean_after(143);
 }
 
 #[test]
@@ -175,11 +180,11 @@ fn every_signal_that_can_be_caught_gives_the_terminal_back() {
     use rustix::process::Signal;
 
     let home = super::home();
-    for signal in [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM] {
+    for (signal, code) in [(Signal::INT, 0), (Signal::QUIT, 131), (Signal::HUP, 129), (Signal::TERM, 143)] {
         let Some(pane) = Pane::open(&home, "") else { return };
         pane.shows(&["no tasks yet"]);
         pane.signal(signal);
-        pane.is_clean();
+        pane.is_clean_after(code);
     }
 }
 

@@ -1,18 +1,18 @@
 //! This terminal while it is the task's: raw, and given back whatever happens.
 //!
 //! It is opened anew, by what stdin and stdout are, so that it can be read and written without ever blocking and without changing how whoever
-//! started us finds it. What is to be shown is put in a row here and written as the terminal takes it, while keys are read ([`Terminal::stirs`]):
-//! nobody waits in this file. Given back means: its modes as they were, and the screen in a state in which a shell can go on. That is done on
+//! started us finds it. What is to be shown is put in a row (`homing_tui::live::Outlet`) and written as the terminal takes it, while keys are read
+//! ([`Terminal::stirs`]): nobody waits in this file. Given back means: its modes as they were, and the screen in a state in which a shell can go on. That is done on
 //! every way out: at the end, at an error, at a panic, at a signal that can be caught; who kills this with SIGKILL types `reset`.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use homing_model::attach::TerminalSize;
+use homing_tui::live::Outlet;
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use crate::screens::Screens;
@@ -26,12 +26,10 @@ const USUAL: TerminalSize = TerminalSize { cols: 80, rows: 24 };
 pub(super) struct Terminal {
     /// What tokio has for pipes does for any descriptor that can be waited for.
     input: pipe::Receiver,
-    output: pipe::Sender,
+    output: Outlet,
     before: Termios,
     /// Whether it is raw now.
     taken: bool,
-    /// To be written.
-    outgoing: Vec<u8>,
     /// Of what was written.
     screens: Screens,
 }
@@ -45,24 +43,23 @@ pub(super) enum Stirred {
     Shown,
 }
 
-fn open(fd: u8, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(format!("/proc/self/fd/{fd}"), flags, Mode::empty());
+fn open_input() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open("/proc/self/fd/0", flags, Mode::empty());
     Ok(opened.or_else(|_| rustix::fs::open("/dev/tty", flags, Mode::empty()))?)
 }
 
 impl Terminal {
     /// Takes it. Must be called inside a tokio runtime, in the foreground.
     pub(super) fn take() -> io::Result<Self> {
-        Self::of(open(0, OFlags::RDONLY)?, open(1, OFlags::WRONLY)?)
+        Self::of(open_input()?, rustix::stdio::stdout())
     }
 
-    fn of(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+    fn of(input: OwnedFd, output: BorrowedFd<'_>) -> io::Result<Self> {
         let input = pipe::Receiver::from_owned_fd_unchecked(input)?;
-        let output = pipe::Sender::from_owned_fd_unchecked(output)?;
+        let output = Outlet::to(output)?;
         let before = tcgetattr(&input)?;
-        let (outgoing, screens) = (Vec::new(), Screens::default());
-        let mut terminal = Self { input, output, before, taken: false, outgoing, screens };
+        let mut terminal = Self { input, output, before, taken: false, screens: Screens::default() };
         terminal.enter()?;
         Ok(terminal)
     }
@@ -80,10 +77,9 @@ impl Terminal {
         if !std::mem::take(&mut self.taken) {
             return;
         }
-        // What was cut off in its middle is no beginning of what follows.
-        let cut = if self.outgoing.is_empty() { "" } else { "\x18" };
-        self.outgoing.clear();
-        self.write_now(format!("{cut}{}", self.screens.given_back()).as_bytes());
+        self.output.abandon();
+        self.output.push(self.screens.given_back().as_bytes());
+        self.output.part();
         self.screens = Screens::default();
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
@@ -91,37 +87,34 @@ impl Terminal {
 
     /// How large it is.
     pub(super) fn size(&self) -> TerminalSize {
-        size::of(&self.output).unwrap_or(USUAL)
+        size::of(self.output.fd()).unwrap_or(USUAL)
     }
 
     /// Waits for keys, if they are wanted, and writes what is to be shown, whichever can be done first. Cancelling it loses nothing.
     pub(super) async fn stirs(&mut self, wants_keys: bool) -> io::Result<Stirred> {
-        let Self { input, output, outgoing, screens, .. } = self;
+        let Self { input, output, screens, .. } = self;
         let mut buffer = vec![0; 4096];
-        let shows = !outgoing.is_empty();
         tokio::select! {
             biased;
             read = input.read(&mut buffer), if wants_keys => {
                 buffer.truncate(read.unwrap_or(0));
                 Ok(Stirred::Typed(Some(buffer).filter(|typed| !typed.is_empty())))
             }
-            written = output.write(outgoing), if shows => {
-                let written: Vec<u8> = outgoing.drain(..written?).collect();
-                screens.pass(&written);
+            taken = output.flows() => {
+                screens.pass(&taken?);
                 Ok(Stirred::Shown)
             }
-            else => std::future::pending().await,
         }
     }
 
     /// Whether all that was to be shown is.
     pub(super) fn is_done(&self) -> bool {
-        self.outgoing.is_empty()
+        self.output.is_done()
     }
 
     /// Shows bytes of the task's terminal, as it takes them.
     pub(super) fn show(&mut self, bytes: &[u8]) {
-        self.outgoing.extend_from_slice(bytes);
+        self.output.push(bytes);
     }
 
     /// Makes room for a screen of the task's: what this one shows stays to be scrolled back to.
@@ -136,17 +129,6 @@ impl Terminal {
         let size = self.size();
         let text: String = text.chars().take(usize::from(size.cols)).collect();
         self.show(format!("\x07\x1b7\x1b[{};1H\x1b[0;7m{text}\x1b[m\x1b[K\x1b8", size.rows).as_bytes());
-    }
-
-    /// Writes on the way out: as much as is taken at once.
-    fn write_now(&self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            match rustix::io::write(&self.output, bytes) {
-                Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-                Err(Errno::INTR) => {}
-                Err(_) => return,
-            }
-        }
     }
 }
 
@@ -163,6 +145,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_gives_the_terminal_back() {
         use std::io::Read as _;
+        use std::os::fd::AsFd as _;
         use std::panic::{AssertUnwindSafe, catch_unwind};
 
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -178,7 +161,7 @@ mod tests {
             (modes.local_modes, modes.input_modes, modes.output_modes)
         };
         let before = modes();
-        let mut terminal = Terminal::of(ours(), ours()).unwrap();
+        let mut terminal = Terminal::of(ours(), looker.as_fd()).unwrap();
         assert_ne!(modes(), before, "it is raw");
         terminal.show(b"\x1b[?1049h\x1b[?1000hdrawn");
         while !terminal.is_done() {

@@ -5,10 +5,11 @@
 //! stream. It goes on after a restart of the daemon by itself. Times are counted on here, without asking anybody.
 //!
 //! A question stands beside everything else: keys and signals are heard, and ages grow, however long its answer takes, and an answer that
-//! takes long is waited for and not asked for again.
+//! takes long is waited for and not asked for again. A terminal that takes nothing holds up the picture alone; one that is gone ends it.
 
 use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use homing_client::{Client, EventQuery, ListQuery};
@@ -23,7 +24,7 @@ use crate::console::Tint;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{self, Screen};
-use crate::{autostart, exit_code, table};
+use crate::{autostart, exit_code, outlets, table};
 
 /// Events that come together are drawn together.
 const TOGETHER: Duration = Duration::from_millis(50);
@@ -31,6 +32,8 @@ const TOGETHER: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_secs(1);
 /// Beyond every log: the stream begins with the word that it is there.
 const NO_CURSOR: u64 = i64::MAX as u64;
+/// What 128+SIGHUP is to a shell: the terminal is gone.
+const HUNG_UP: u8 = 129;
 /// What changes a list.
 const KINDS: [EventKind; 9] = [
     EventKind::TaskQueued,
@@ -59,7 +62,7 @@ impl Signals {
             ends: [
                 ending(SignalKind::interrupt(), exit_code::DONE)?,
                 ending(SignalKind::terminate(), 143)?,
-                ending(SignalKind::hangup(), 129)?,
+                ending(SignalKind::hangup(), HUNG_UP)?,
                 ending(SignalKind::quit(), 131)?,
             ],
             suspend: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
@@ -109,6 +112,7 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
     let mut has_keys = true;
     let (mut fresh_at, mut tick) = (Some(Instant::now()), Instant::now() + TICK);
     let mut asking = None;
+    let mut hung_up = pin!(screen.hung_up());
     loop {
         let due = fresh_at.filter(|_| asking.is_none());
         let fresh = async {
@@ -126,6 +130,7 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
         tokio::select! {
             biased;
             code = Signals::ended(&mut signals.ends) => return Ok(code),
+            () = &mut hung_up => return Ok(HUNG_UP),
             key = keys.recv(), if has_keys => match key {
                 Some(b'q' | b'Q') => return Ok(exit_code::DONE),
                 // What it means comes as a signal.
@@ -143,6 +148,11 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
                 screen.forget();
                 fresh_at = Some(Instant::now());
             }
+            flowed = screen.flows() => match flowed {
+                Ok(()) => continue,
+                Err(error) if outlets::is_hang_up(&error) => return Ok(HUNG_UP),
+                Err(error) => return Err(cannot(error)),
+            },
             answer = answered => {
                 page = answer?;
                 asking = None;
@@ -163,7 +173,7 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
         }
         let stopped = autostart::is_stopped(&context.home);
         let size = screen.size();
-        screen.draw(&picture(&page, stopped, size, context)).map_err(cannot)?;
+        screen.draw(&picture(&page, stopped, size, context));
     }
 }
 
