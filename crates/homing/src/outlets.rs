@@ -85,9 +85,15 @@ impl Outlets {
     }
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        match self.row(stream) {
-            Ok(outlet) => outlet.push(bytes),
+        let row = self.row(stream);
+        let put = match row {
+            Ok(outlet) => outlet.put(bytes),
             Err(error) => return Err(again(error)),
+        };
+        if let Err(error) = put {
+            let told = again(&error);
+            *row = Err(error);
+            return Err(told);
         }
         if let Some(writer) = self.writer.take() {
             writer.wake();
@@ -161,7 +167,7 @@ pub(crate) async fn beside(
     result
 }
 
-/// Puts this in the row, if there is one; what is wrong with it may show only later.
+/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later.
 pub(crate) fn push(stream: Stream, bytes: &[u8]) -> Option<io::Result<()>> {
     with(|outlets| outlets.push(stream, bytes))
 }

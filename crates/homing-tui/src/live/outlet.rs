@@ -155,6 +155,22 @@ impl Outlet {
         self.waiting.extend_from_slice(bytes);
     }
 
+    /// Writes what is taken at once and puts the rest in the row, so that who is refused hears it at once.
+    ///
+    /// # Errors
+    /// If nothing will ever be taken again.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let is_first = self.is_done();
+        self.push(bytes);
+        if is_first && !bytes.is_empty() {
+            match self.way.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => self.advance(written?),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether all of it was taken.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -182,10 +198,7 @@ impl Outlet {
             },
         };
         let taken = rest.get(..written).unwrap_or_default().to_vec();
-        self.written += written;
-        if self.written >= self.waiting.len() {
-            self.clear();
-        }
+        self.advance(written);
         Poll::Ready(Ok(taken))
     }
 
@@ -222,6 +235,13 @@ impl Outlet {
         let taken = self.way.part(self.waiting.get(self.written..).unwrap_or_default());
         self.clear();
         taken
+    }
+
+    fn advance(&mut self, written: usize) {
+        self.written += written;
+        if self.written >= self.waiting.len() {
+            self.clear();
+        }
     }
 
     fn clear(&mut self) {
@@ -294,6 +314,23 @@ mod tests {
         tcflow(&terminal, Action::OOff).unwrap();
         outlet.push(b"nobody sees it");
         assert!(!outlet.part() && outlet.is_done(), "and nobody waits");
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_hears_it_at_once_and_who_is_not_waits_for_nobody() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert!(Outlet::to(full.as_fd()).unwrap().put(b"words").is_err());
+        let (mut seat, terminal) = seat();
+        let mut outlet = Outlet::to(terminal.as_fd()).unwrap();
+        outlet.put(b"first ").unwrap();
+        assert!(outlet.is_done());
+        tcflow(&terminal, Action::OOff).unwrap();
+        outlet.put(b"second ").unwrap();
+        outlet.put(b"third").unwrap();
+        assert!(!outlet.is_done());
+        tcflow(&terminal, Action::OOn).unwrap();
+        all(&mut outlet).await.unwrap();
+        assert_eq!(reads(&mut seat, 18), b"first second third");
     }
 
     #[tokio::test]
