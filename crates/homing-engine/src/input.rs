@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::entropy;
 use crate::error::Error;
 use crate::live::Command;
+use crate::wait;
 
 /// A task that takes nothing for this long is not reading.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,7 +42,9 @@ impl Engine {
         if !record.spec.pty && record.spec.stdin != Stdin::Pipe {
             return Err(Error::NoInput(id.clone()));
         }
-        let commands = self.inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;
+        let Some(commands) = self.inner.live.commands(id) else {
+            return Err(wait::unheard(&self.inner, id).await);
+        };
         let mut parts: Vec<&[u8]> = data.chunks(MAX_INPUT).collect();
         if parts.is_empty() {
             parts.push(&[]);
@@ -50,8 +53,9 @@ impl Engine {
         let mut written = 0;
         for (number, part) in parts.into_iter().enumerate() {
             let seq = piece.wrapping_add(number as u64);
-            let taken = send(&commands, seq, part, eof && number == last).await;
-            let taken = taken.ok_or_else(|| Error::Ended(id.clone()))?;
+            let Some(taken) = send(&commands, seq, part, eof && number == last).await else {
+                return Err(wait::unheard(&self.inner, id).await);
+            };
             written += taken.bytes;
             if taken.bytes == part.len() as u64 {
                 continue;

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::live::Command;
+use crate::wait;
 
 /// A shim answers at once; one of an earlier release, or one that stands still, not at all.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -59,12 +60,15 @@ impl Engine {
             )));
         }
         self.has_terminal(id).await?;
-        let commands = self.inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;
         let (answer, resized) = oneshot::channel();
-        commands.send(Command::Resize(size, answer)).await.map_err(|_| Error::Ended(id.clone()))?;
+        match self.inner.live.commands(id) {
+            Some(commands) => drop(commands.send(Command::Resize(size, answer)).await),
+            None => drop(answer),
+        }
         match tokio::time::timeout(PATIENCE, resized).await {
             Ok(Ok(Some(size))) => Ok(Some(size)),
-            Ok(Ok(None) | Err(_)) => Err(Error::Ended(id.clone())),
+            Ok(Ok(None)) => Err(Error::Ended(id.clone())),
+            Ok(Err(_)) => Err(wait::unheard(&self.inner, id).await),
             Err(_) => Ok(None),
         }
     }

@@ -101,11 +101,14 @@ impl Engine {
             return Err(Error::External { task: id.clone(), what: "there is nothing to signal" });
         }
         let (answer, sent) = oneshot::channel();
-        let commands = inner.live.commands(id).ok_or_else(|| Error::Ended(id.clone()))?;
-        let _ = commands.send(Command::Signal(number, answer)).await;
+        match inner.live.commands(id) {
+            Some(commands) => drop(commands.send(Command::Signal(number, answer)).await),
+            None => drop(answer),
+        }
         match sent.await {
             Ok(true) => Ok(view::task(inner, inner.record(id).await?)),
-            Ok(false) | Err(_) => Err(Error::Ended(id.clone())),
+            Ok(false) => Err(Error::Ended(id.clone())),
+            Err(_) => Err(wait::unheard(inner, id).await),
         }
     }
 }

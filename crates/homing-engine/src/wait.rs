@@ -14,6 +14,9 @@ use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::view;
 
+/// Between the end that a shim saw and its place in the ledger.
+const RECORDED: Duration = Duration::from_secs(2);
+
 /// What to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
@@ -122,6 +125,15 @@ async fn any_end(records: &mut [Record], ends: &mut [watch::Receiver<Option<Reco
 /// The end that a subscription tells of; none if the engine goes first.
 pub(crate) async fn next_end(end: &mut watch::Receiver<Option<Record>>) -> Option<Record> {
     end.wait_for(Option::is_some).await.ok()?.clone()
+}
+
+/// Why a task's shim was not heard: it has ended, which is recorded in a moment; or it lives and does not answer now.
+pub(crate) async fn unheard(inner: &Inner, id: &TaskId) -> Error {
+    match tokio::time::timeout(RECORDED, ended(inner, id)).await {
+        Ok(Ok(_)) => Error::Ended(id.clone()),
+        Ok(Err(error)) => error,
+        Err(_) => Error::Silent(id.clone()),
+    }
 }
 
 /// Waits for one end.

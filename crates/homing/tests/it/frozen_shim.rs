@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use homing_testkit::{Freezer, PATIENCE, alive, freeze, gate};
+use homing_testkit::{Freezer, PATIENCE, alive, freeze, gate, thaw, wait_for};
+
+use serde_json::json;
 
 use super::home;
 
@@ -78,4 +80,22 @@ fn p8_stop_ends_what_a_finished_task_left_with_a_frozen_shim() {
     freeze(homing_shim::process::stat(server).unwrap().parent);
     home.does(["stop", &id]);
     assert!(!alive(server));
+}
+
+#[test]
+fn p2_a_task_whose_shim_is_not_heard_is_not_said_to_have_ended() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "read line; exit 7");
+    let _ = home.until_status(&id, "running");
+    let shim = home.shim_pid(&id);
+    freeze(shim);
+    let daemon = home.kill_daemon();
+    let _ = home.next_daemon(daemon);
+    let refused = home.cli(["input", &id, "go", "--enter"]);
+    assert!(refused.code != 0 && refused.stderr.contains("HM0303"), "{refused:?}");
+    let refused = home.post(&format!("/v1/tasks/{id}/signal"), &json!({ "signal": "USR1" }));
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &"HM0303".into()), "{refused:?}");
+    thaw(shim);
+    wait_for("a shim that is heard", || (home.cli(["input", &id, "go", "--enter"]).code == 0).then_some(()));
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 7);
 }
