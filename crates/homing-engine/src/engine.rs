@@ -164,7 +164,7 @@ impl Inner {
             }
             // Whose it was is not known any more.
             Found::Expired(id) => return Err(Error::Expired(id)),
-            Found::None => return Err(Error::nothing_by(reference, owner)),
+            Found::None => return Err(Error::Unknown(reference.to_owned())),
         };
         let record = self.store.get(id).await?.filter(|record| record.kind != Kind::Hook);
         let record = record.ok_or_else(|| Error::Unknown(reference.to_owned()))?;
