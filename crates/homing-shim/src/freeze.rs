@@ -3,8 +3,8 @@
 //! # Theory of operation
 //!
 //! Where the tree has a cgroup of its own the kernel freezes that, and says when everybody stands still. Whoever is not in it (there is none, or
-//! a process moved elsewhere) gets SIGSTOP, parents before their children, so that no shell sees a child of its own stop. Who was stopped
-//! by somebody else before is left alone, and is not continued later.
+//! a process moved elsewhere) gets SIGSTOP, but only once its parent stands still: a shell that saw a child of its own stop would take the
+//! terminal from it. Who was stopped by somebody else before is left alone, and is not continued later.
 //!
 //! A signal is not a standstill yet: a fork that is under way ends first, and its child may be seen by nobody who looked a moment
 //! ago. A process whose threads are all stopped cannot fork; so when one look finds everybody stopped, the next one sees everybody there is. Two
@@ -79,13 +79,15 @@ pub(crate) struct Hold {
     clean: u8,
     /// The last look found somebody asleep in the kernel.
     uneasy: bool,
+    /// The last look stopped somebody for the first time.
+    advanced: bool,
 }
 
 impl Hold {
     /// Begins to hold the tree; [`look`](Self::look) says when it stands still.
     pub(crate) fn begin(group: Option<&Group>) -> Self {
         let by_group = group.is_some_and(|group| group.freeze(true).is_ok());
-        Self { by_group, stopped: Vec::new(), clean: 0, uneasy: false }
+        Self { by_group, stopped: Vec::new(), clean: 0, uneasy: false, advanced: false }
     }
 
     /// Looks at everybody, and stops those who are free. True once it is certain that nobody is. With `late`, whoever sleeps in the kernel
@@ -100,26 +102,41 @@ impl Hold {
             let _ = group.freeze(true);
         }
         self.uneasy = !frozen;
+        self.advanced = false;
         let mut still = frozen || (late && asleep(&held));
+        // Whoever might see a child of its own stop.
+        let mut watchful = if still { HashSet::new() } else { held.clone() };
         for process in members.into_iter().filter(|process| !held.contains(&process.pid)) {
-            match motion(process.pid) {
-                Motion::Still => {}
+            let motion = motion(process.pid);
+            match motion {
+                Motion::Still => continue,
                 Motion::Asleep if late => self.uneasy = true,
-                Motion::Asleep | Motion::Moving => {
-                    still = false;
-                    process::signal(&process, libc::SIGSTOP);
-                    if !self
-                        .stopped
-                        .iter()
-                        .any(|known| (known.pid, known.start) == (process.pid, process.start))
-                    {
-                        self.stopped.push(process);
-                    }
-                }
+                Motion::Asleep | Motion::Moving => still = false,
+            }
+            let is_seen = watchful.contains(&process.parent);
+            if is_seen || motion == Motion::Moving {
+                watchful.insert(process.pid);
+            }
+            if !is_seen {
+                self.stop(process);
             }
         }
         self.clean = if still { (self.clean + 1).min(PROOF) } else { 0 };
         self.is_certain()
+    }
+
+    fn stop(&mut self, process: Process) {
+        process::signal(&process, libc::SIGSTOP);
+        let is_same = |known: &Process| (known.pid, known.start) == (process.pid, process.start);
+        if !self.stopped.iter().any(is_same) {
+            self.stopped.push(process);
+            self.advanced = true;
+        }
+    }
+
+    /// Whether the last look came further, so that the next one may at once.
+    pub(crate) const fn has_advanced(&self) -> bool {
+        self.advanced
     }
 
     /// Whether the last looks were the proof.

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::freeze::Hold;
 use crate::wire::{FromShim, PauseAnswer, Stillness};
 
-/// Between two looks at a tree that does not stand still yet: longer each time.
+/// Between two looks at a tree that does not stand still yet: longer each time that comes no further.
 const FIRST_LOOK_MS: i64 = 1;
 const LONGEST_LOOK_MS: i64 = 50;
 /// The same once it does, while somebody in it is asleep in the kernel.
@@ -74,6 +74,9 @@ impl Pause {
             return false;
         }
         let certain = self.hold.look(group, now >= self.began + SLEEP_MS);
+        if self.hold.has_advanced() {
+            self.pause = FIRST_LOOK_MS;
+        }
         self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + self.pause);
         self.pause = (self.pause * 2).min(if certain { LONGEST_REST_MS } else { LONGEST_LOOK_MS });
         certain

@@ -467,6 +467,37 @@ fn a_terminal_stands_still_and_its_foreground_job_still_has_it_afterwards() {
 }
 
 #[test]
+fn a_shell_that_gets_hardly_any_time_does_not_see_its_job_stop() {
+    let home = home();
+    let busy = "for n in $(seq $(nproc)); do nice -n 5 sh -c 'while :; do :; done' & done; wait";
+    let load = begun(&home, &[], busy);
+    for before in grounds(&home) {
+        let id = home.submit(&["--pty"], &format!("{before}exec bash --norc -i"));
+        let until = |part: &str| {
+            wait_for(&format!("{part:?} in the output"), || {
+                String::from_utf8_lossy(&home.output(&id)).contains(part).then_some(())
+            });
+        };
+        // The shell runs when nobody else wants to, its job like any other.
+        let line = "PS1=; stty -echo; echo up'on'; chrt -i -p 0 $$; chrt -o 0 cat";
+        home.does(["input", &id, line, "--enter"]);
+        until("upon\r\n");
+        for word in ["one", "two", "three"] {
+            home.does(["input", &id, word, "--enter"]);
+            until(&format!("{word}\r\n"));
+            // Whoever gets no time at all is said to be beyond a pause, and goes on.
+            wait_for("the pause", || (home.cli(["pause", &id]).code == 0).then_some(()));
+            home.does(["resume", &id]);
+        }
+        home.does(["input", &id, "--keys", "ctrl-d"]);
+        home.does(["input", &id, "echo on'wards'; exit", "--enter"]);
+        until("onwards\r\n");
+        assert!(!String::from_utf8_lossy(&home.output(&id)).contains("Stopped"));
+    }
+    home.does(["stop", "--grace", "0s", &load]);
+}
+
+#[test]
 fn ctrl_c_typed_into_a_paused_terminal_is_heard_when_it_goes_on_and_takes_what_was_typed_before() {
     let home = home();
     for before in grounds(&home) {
