@@ -32,6 +32,15 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+/// One command by itself, called as `homing NAME …`.
+#[derive(Debug, Parser)]
+struct Alone<O: Args> {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    options: O,
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 struct Global {
@@ -178,7 +187,7 @@ pub(crate) fn run() -> ExitCode {
         let text = help::overview(console.width);
         return usage::closing(&console.data(console.spelt(&text).as_bytes()));
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::parse_line(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage::refuse(&error, manner, &arguments, &console),
     };
@@ -200,6 +209,31 @@ pub(crate) fn run() -> ExitCode {
             context.report(&problem);
             ExitCode::from(exit_code::of_problem(manner, &problem))
         }
+    }
+}
+
+impl Cli {
+    /// Parses a line. What agents and scripts call all the time is tried by a grammar of that command alone: to put the whole one together takes
+    /// longer than anything else before the daemon is asked. Whatever does not fit is refused, or helped with, by the whole one.
+    fn parse_line(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        let alone = match arguments.get(1).and_then(|name| name.to_str()) {
+            Some("run") => Self::alone(arguments, Command::Run),
+            Some("wait") => Self::alone(arguments, Command::Wait),
+            Some("output") => Self::alone(arguments, Command::Output),
+            Some("show") => Self::alone(arguments, Command::Show),
+            Some("list") => Self::alone(arguments, Command::List),
+            Some("status") => Self::alone(arguments, Command::Status),
+            Some("inbox") => Self::alone(arguments, Command::Inbox),
+            Some("progress") => Self::alone(arguments, Command::Progress),
+            Some("hook") => Self::alone(arguments, Command::Hook),
+            _ => None,
+        };
+        alone.map_or_else(|| Self::try_parse_from(arguments), Ok)
+    }
+
+    fn alone<O: Args>(arguments: &[OsString], command: fn(O) -> Command) -> Option<Self> {
+        let Alone { global, options } = Alone::try_parse_from(arguments.get(1..)?).ok()?;
+        Some(Self { global, command: command(options) })
     }
 }
 
@@ -291,6 +325,47 @@ mod tests {
             assert!(sub.get_about().is_some(), "{} has no description", sub.get_name());
             let after = sub.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("homing "), "{} shows no example", sub.get_name());
+        }
+    }
+
+    #[test]
+    fn a_line_means_the_same_by_the_grammar_of_its_command_alone() {
+        for line in [
+            "run -- ls",
+            "run --json --home /x ls --json",
+            "run -c ls --name=x --timeout 5m --label a=b --notify inbox --wait",
+            "run --follow --pty -- sh -c --help",
+            "run",
+            "run --nonsense",
+            "run --help",
+            "run --version",
+            "run --json --json -- ls",
+            "wait @last --json",
+            "wait --any a b --timeout 0s",
+            "wait",
+            "output -f @last --stdout",
+            "output x --tail 5 --home /x",
+            "show x",
+            "show",
+            "list --json --status running",
+            "list --limit",
+            "status --home /x",
+            "status x",
+            "inbox --wait 5s --ack",
+            "progress 40 linking",
+            "progress",
+            "hook claude stop",
+            "hook",
+            "--json run -- ls",
+            "ps",
+            "nonsense",
+            "",
+        ] {
+            let arguments: Vec<OsString> =
+                std::iter::once("homing").chain(line.split_whitespace()).map(OsString::from).collect();
+            let told = |parsed: Result<Cli, clap::Error>| parsed.map_err(|error| error.to_string());
+            let (alone, whole) = (told(Cli::parse_line(&arguments)), told(Cli::try_parse_from(&arguments)));
+            assert_eq!(format!("{alone:?}"), format!("{whole:?}"), "{line}");
         }
     }
 
