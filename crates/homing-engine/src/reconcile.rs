@@ -40,7 +40,9 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     let began = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let config = inner.config();
     let mut next = 0;
-    match inner.store.live().await {
+    // Both are asked for at once: the ledger's threads and this one are woken once.
+    let (live, unending) = (inner.store.live(), inner.store.release_unending());
+    match live.await {
         Ok((records, damaged)) => {
             inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
             for error in damaged {
@@ -66,7 +68,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
         }
         Err(error) => tracing::error!(%error, "the ledger cannot be read"),
     }
-    match inner.store.release_unending().await {
+    match unending.await {
         Ok(0) => {}
         Ok(_) => inner.outgoing.send_modify(|count| *count += 1),
         Err(error) => tracing::error!(%error, "commands that can never end could not be looked for"),

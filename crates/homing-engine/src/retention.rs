@@ -49,10 +49,12 @@ pub(crate) async fn pass(inner: &Arc<Inner>) -> Result<(), store::Error> {
 /// One step of retention, and whether there may be more to do.
 async fn step(inner: &Arc<Inner>) -> Result<(GcAnswer, bool), store::Error> {
     let policy = inner.config().retention.policy();
-    let retired = inner.store.retire(policy, inner.now(), STEP).await?;
+    // Both are asked for at once, as in the pass.
+    let retired = inner.store.retire(policy, inner.now(), STEP);
+    let trimmed = inner.store.trim(policy, inner.now(), STEP * 16);
     let mut answer = GcAnswer::default();
     let mut left = Vec::new();
-    for task in retired {
+    for task in retired.await? {
         answer.forgotten += 1;
         if remove_folder(inner, &task.id).await {
             answer.bytes_freed += task.output_bytes;
@@ -64,7 +66,7 @@ async fn step(inner: &Arc<Inner>) -> Result<(GcAnswer, bool), store::Error> {
     if answer.forgotten > 0 {
         inner.bump();
     }
-    let trimmed = inner.store.trim(policy, inner.now(), STEP * 16).await?;
+    let trimmed = trimmed.await?;
     answer.tombstones_removed = trimmed.tombstones;
     let more = trimmed.more || answer.forgotten >= u64::from(STEP);
     Ok((answer, more))
