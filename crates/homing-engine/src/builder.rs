@@ -180,10 +180,10 @@ impl Builder {
         {
             tracing::warn!(%error, "the program could not be recorded; a revival uses the last one");
         }
+        let default_env = default_env(&program);
         let options = keeper::Options { home: home.path().to_owned(), program, mode: self.mode };
         let keeper = keeper::start(options, shutdown.clone()).await?;
         let cgroups = cgroup::base(home.path()).filter(|base| std::fs::create_dir_all(base).is_ok());
-        let default_env = default_env();
         let told = store.unconfirmed(self.clock.now()).await?.into_iter().collect();
         let inner = Arc::new(Inner {
             store,
@@ -234,11 +234,11 @@ impl Builder {
     }
 }
 
-/// HOME, USER, SHELL, LANG and a default PATH: what a task gets whose submitter gave no environment.
-fn default_env() -> Values {
+/// HOME, USER, SHELL, LANG and a default PATH, at whose end homing is found: what a task gets whose submitter gave no environment, and a hook.
+fn default_env(homing: &Path) -> Values {
     #[expect(clippy::disallowed_methods, reason = "who the user is, read once when the engine is opened")]
     let of = |name: &str| std::env::var_os(name).map(OsText::from);
-    let mut values = BTreeMap::from([("PATH".to_owned(), OsText::from("/usr/local/bin:/usr/bin:/bin"))]);
+    let mut values = BTreeMap::from([("PATH".to_owned(), default_path(homing))]);
     for (name, otherwise) in
         [("HOME", Some("/")), ("USER", None), ("SHELL", Some("/bin/sh")), ("LANG", Some("C.UTF-8"))]
     {
@@ -247,4 +247,29 @@ fn default_env() -> Values {
         }
     }
     values
+}
+
+fn default_path(homing: &Path) -> OsText {
+    const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
+    let folder = homing.parent().filter(|folder| std::env::split_paths(USUAL).all(|known| known != *folder));
+    let all = std::env::split_paths(USUAL).chain(folder.map(Path::to_owned));
+    // One whose name has a colon in it cannot be in a PATH.
+    std::env::join_paths(all).map_or_else(|_| USUAL.into(), OsText::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homing_is_found_behind_everything_else() {
+        let path = |homing: &str| default_path(Path::new(homing));
+        assert_eq!(
+            path("/home/ann/.cargo/bin/homing"),
+            "/usr/local/bin:/usr/bin:/bin:/home/ann/.cargo/bin".into()
+        );
+        for homing in ["/usr/bin/homing", "/odd:folder/homing", "/"] {
+            assert_eq!(path(homing), "/usr/local/bin:/usr/bin:/bin".into(), "{homing}");
+        }
+    }
 }

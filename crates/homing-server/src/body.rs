@@ -69,12 +69,25 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Refusal::new(Code::MalformedBody, "the body is not a JSON object"));
     }
-    serde_json::from_slice(body).map_err(|error| {
-        let code = match error.classify() {
-            Category::Io | Category::Syntax | Category::Eof => Code::MalformedBody,
-            Category::Data => Code::InvalidRequest,
-        };
-        Refusal::new(code, error.to_string())
+    serde_json::from_slice(body).map_err(|error| match error.classify() {
+        Category::Io | Category::Syntax | Category::Eof => {
+            Refusal::new(Code::MalformedBody, error.to_string())
+        }
+        Category::Data => {
+            Refusal::new(Code::InvalidRequest, named::<T>(body).unwrap_or_else(|| error.to_string()))
+        }
+    })
+}
+
+/// What makes no sense, with the field that it is about. Read once more: only who is refused waits for that.
+fn named<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
+    let mut text = serde_json::Deserializer::from_slice(body);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut text).err()?;
+    let field = error.path().to_string();
+    Some(if field == "." {
+        error.into_inner().to_string()
+    } else {
+        format!("`{field}`: {}", error.into_inner())
     })
 }
 
@@ -97,6 +110,16 @@ mod tests {
         let (code, detail) = refused(r#"{"argv":["true"],"nonsense":1}"#);
         assert_eq!(code, "HM0003");
         assert!(detail.contains("nonsense"), "{detail}");
+        for (text, field) in [
+            (r#"{"argv":"true"}"#, "`argv`: "),
+            (r#"{"argv":["true",1]}"#, "`argv[1]`: "),
+            (r#"{"shell":"true","notify":"inbox"}"#, "`notify`: "),
+            (r#"{"shell":"true","notify":{"targets":[7]}}"#, "`notify.targets[0]`: "),
+            (r#"{"shell":"true","timeout_ms":"5s"}"#, "`timeout_ms`: "),
+        ] {
+            let (code, detail) = refused(text);
+            assert!(code == "HM0003" && detail.starts_with(field), "{text}: {detail}");
+        }
         assert!(json::<Spec>(b" \n{\"argv\":[\"true\"]}").is_ok());
     }
 

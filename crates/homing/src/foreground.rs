@@ -227,8 +227,8 @@ impl Foreground<'_> {
             self.keyboard.is_some() || (self.pump && rustix::termios::isatty(rustix::stdio::stdin()));
         let mut spinner =
             if typing { None } else { Spinner::new(self.context, &self.task, self.printer.is_some()) };
-        // A line that stands on the terminal is taken away before this process is.
-        let mut endings = spinner.as_ref().and_then(|_| Endings::catch());
+        // A line that stands on the terminal is taken away before this process is, and whoever ends it is told what goes on.
+        let mut endings = if spinner.is_some() { Endings::catch() } else { Endings::catch_term() };
         let resized = Notify::new();
         let mut resizing = pin!(follow_size(client, &task, self.keyboard.is_some(), &resized));
         let mut passing: Option<Passing<'_>> = None;
@@ -516,6 +516,10 @@ impl Foreground<'_> {
 
     fn part_with(&mut self, code: u8) -> Attended {
         self.hurry();
+        let id = &self.task;
+        self.last_note(&format!(
+            "homing: {id} goes on; `homing wait {id}` waits, `homing stop {id}` ends it"
+        ));
         Attended::LeftRunning(code)
     }
 

@@ -90,6 +90,19 @@ const DAEMON: &[Habit] = &[
     ("up", "start"),
 ];
 
+/// The same below `config`.
+const CONFIG: &[Habit] = &[
+    ("describe", "explain"),
+    ("doc", "explain"),
+    ("get", "explain"),
+    ("help", "explain"),
+    ("init", "default"),
+    ("lint", "check"),
+    ("refresh", "reload"),
+    ("validate", "check"),
+    ("where", "path"),
+];
+
 const AGAIN: &str =
     "`homing rerun ID` runs a task again, as a new one; `homing daemon restart` restarts the daemon";
 const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal S ID` sends one and ends the task after the grace; \
@@ -98,15 +111,36 @@ const SIGNAL: &str = "no command only sends a signal yet: `homing stop --signal 
 /// What others have and homing has not, with what comes nearest.
 const ABSENT: &[Habit] = &[("restart", AGAIN), ("signal", SIGNAL)];
 
+const EDITED: &str = "`homing config` shows what is in force; `homing config path` prints the file to edit, and a change takes effect by itself";
+
+/// The same below `config`.
+const ABSENT_IN_CONFIG: &[Habit] = &[
+    ("edit", EDITED),
+    ("list", EDITED),
+    ("ls", EDITED),
+    ("set", EDITED),
+    ("show", EDITED),
+    ("unset", EDITED),
+];
+
 /// The way out for somebody who looks for what is not there.
 pub(crate) fn absent(above: &str, word: &str) -> Option<&'static str> {
-    let found = ABSENT.iter().find(|(habit, _)| above != "daemon" && habit.eq_ignore_ascii_case(word));
-    found.map(|(_, way)| *way)
+    let absent = match above {
+        "homing" => ABSENT,
+        "config" => ABSENT_IN_CONFIG,
+        _ => &[],
+    };
+    absent.iter().find(|(habit, _)| habit.eq_ignore_ascii_case(word)).map(|(_, way)| *way)
 }
 
 /// What somebody with this habit means.
 pub(crate) fn meant(above: &str, word: &str) -> Option<&'static str> {
-    let habits = if above == "daemon" { DAEMON } else { COMMANDS };
+    let habits = match above {
+        "homing" => COMMANDS,
+        "daemon" => DAEMON,
+        "config" => CONFIG,
+        _ => &[],
+    };
     habits.iter().find(|(habit, _)| habit.eq_ignore_ascii_case(word)).map(|(_, meant)| *meant)
 }
 
@@ -119,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_habit_is_no_command_and_means_one() {
-        for (path, habits) in [("", COMMANDS), ("daemon", DAEMON)] {
+        for (path, habits) in [("", COMMANDS), ("daemon", DAEMON), ("config", CONFIG)] {
             assert!(habits.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
             for (habit, meant) in habits {
                 let line = |words: &str| {
@@ -136,11 +170,14 @@ mod tests {
 
     #[test]
     fn what_is_absent_is_no_command() {
-        assert!(ABSENT.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
-        for (habit, _) in ABSENT {
-            let kind = Cli::try_parse_from(["homing", habit]).unwrap_err().kind();
-            assert_eq!(kind, clap::error::ErrorKind::InvalidSubcommand, "{habit}");
-            assert_eq!(meant("homing", habit), None, "{habit}");
+        for (above, habits) in [("homing", ABSENT), ("config", ABSENT_IN_CONFIG)] {
+            assert!(habits.windows(2).all(|pair| pair[0].0 < pair[1].0), "in order, each once");
+            for (habit, _) in habits {
+                let line = ["homing", above, habit].into_iter().skip(usize::from(above == "homing"));
+                let kind = Cli::try_parse_from(line).unwrap_err().kind();
+                assert_eq!(kind, clap::error::ErrorKind::InvalidSubcommand, "{habit}");
+                assert_eq!(meant(above, habit), None, "{habit}");
+            }
         }
         assert_eq!(absent("homing", "Restart"), Some(AGAIN));
         assert_eq!(absent("daemon", "pause"), None);

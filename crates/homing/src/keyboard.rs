@@ -6,6 +6,8 @@
 //! nothing; who kills it with SIGKILL types `stty sane`. A command that is stopped (SIGTSTP) gives it back for as long as it is; one that goes on, also after
 //! SIGSTOP, which nobody is told of, takes it again.
 
+use std::task::Poll;
+
 use rustix::process::{getpgrp, getpid, kill_process};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr};
@@ -21,28 +23,37 @@ pub(crate) const INTERRUPT: &[u8] = b"\x03";
 
 /// The signals by which a process is ended politely, caught: what it has done to the terminal is undone first.
 #[derive(Debug)]
-pub(crate) struct Endings([(Signal, u8); 3]);
+pub(crate) struct Endings(Vec<(Signal, u8)>);
 
 impl Endings {
     /// Catches them from now on. Must be called inside a tokio runtime.
     pub(crate) fn catch() -> Option<Self> {
-        let ending = |kind: SignalKind| {
+        Self::of(&[SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()])
+    }
+
+    /// Catches only what asks this very process to end: where there is no terminal to undo, a hang-up may be ignored on purpose.
+    pub(crate) fn catch_term() -> Option<Self> {
+        Self::of(&[SignalKind::terminate()])
+    }
+
+    fn of(kinds: &[SignalKind]) -> Option<Self> {
+        let ending = |kind: &SignalKind| {
             let code = u8::try_from(kind.as_raw_value()).ok()?.checked_add(128)?;
-            Some((signal(kind).ok()?, code))
+            Some((signal(*kind).ok()?, code))
         };
-        let [one, two, three] =
-            [SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()].map(ending);
-        Some(Self([one?, two?, three?]))
+        kinds.iter().map(ending).collect::<Option<_>>().map(Self)
     }
 
     /// The code to leave with, once one of them has come.
     pub(crate) async fn next(&mut self) -> u8 {
-        let [(one, first), (two, second), (three, third)] = &mut self.0;
-        tokio::select! {
-            _ = one.recv() => *first,
-            _ = two.recv() => *second,
-            _ = three.recv() => *third,
-        }
+        std::future::poll_fn(|cx| {
+            let mut come = self
+                .0
+                .iter_mut()
+                .filter_map(|(signal, code)| signal.poll_recv(cx).is_ready().then_some(*code));
+            come.next().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
     }
 }
 

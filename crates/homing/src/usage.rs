@@ -167,9 +167,33 @@ fn parts(error: &clap::Error, command: Option<&str>) -> (String, Vec<String>, St
         (ErrorKind::InvalidSubcommand, _) => no_command(error, known.unwrap_or(&root)),
         (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command),
         (_, known) => {
-            let (first, tips) = parsers_words(&error.render().to_string());
+            let (first, mut tips) = parsers_words(&error.render().to_string());
+            tips.extend(slip_of(error, known));
             (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
         }
+    }
+}
+
+/// What somebody meant who forgot a quote, or looks for a task where there is none.
+fn slip_of(error: &clap::Error, command: Option<&clap::Command>) -> Option<String> {
+    let name = command?.get_name();
+    let about = |kind: ContextKind, word: &str| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.contains(word),
+        Some(ContextValue::Strings(texts)) => texts.iter().any(|text| text.contains(word)),
+        _ => false,
+    };
+    let (line, argv) = ("-c <LINE>", "ARGV");
+    let is_split = [(line, argv), (argv, line)]
+        .iter()
+        .any(|(one, other)| about(ContextKind::InvalidArg, one) && about(ContextKind::PriorArg, other));
+    match error.kind() {
+        ErrorKind::ArgumentConflict if is_split => {
+            Some(format!("a shell line is one argument, in quotes: `homing {name} -c 'LINE'`"))
+        }
+        ErrorKind::UnknownArgument if name == "status" && !about(ContextKind::InvalidArg, "-") => {
+            Some("it is about the home; `homing show ID` is about a task".to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -288,6 +312,7 @@ mod tests {
             ("homing suspend x", "pause"),
             ("homing unpause x", "resume"),
             ("homing daemon reload", "daemon restart"),
+            ("homing config get log.level", "config explain"),
         ] {
             assert!(told(line).contains(&format!("did you mean `homing {meant}`?")), "{}", told(line));
         }
@@ -295,6 +320,10 @@ mod tests {
         for (line, way) in [
             ("homing restart x", "`homing daemon restart` restarts the daemon"),
             ("homing signal x", "`kill -s S PID`"),
+            ("homing config set log.level debug", "`homing config path` prints the file to edit"),
+            ("homing config show", "`homing config` shows what is in force"),
+            ("homing run -c echo hello world", "in quotes: `homing run -c 'LINE'`"),
+            ("homing status web", "`homing show ID` is about a task"),
         ] {
             let text = told(line);
             assert!(text.contains(way) && !text.contains("did you mean"), "{text}");

@@ -306,6 +306,9 @@ fn judge_hook(status: Status, outcome: &Outcome) -> (schedule::Verdict, String) 
         (Some(BUSY), _, _) if by_itself => return (schedule::Verdict::Busy, "busy".to_owned()),
         (Some(code), _, _) if by_itself => format!("exit {code}"),
         (Some(code), _, _) => format!("{status}, exit {code}"),
+        (None, Some(signal), _) if status == Status::TimedOut => {
+            format!("{status}, ended by signal {signal}")
+        }
         (None, Some(signal), _) => format!("ended by signal {signal}"),
         (None, None, Some(reason)) => reason.clone(),
         (None, None, None) => "it did not end by itself".to_owned(),
@@ -349,6 +352,9 @@ mod tests {
                 assert_eq!(why, format!("{status}, exit {code}"));
             }
         }
+        let by_signal = |status| judge_hook(status, &Outcome { signal: Some(15), ..Outcome::default() }).1;
+        assert_eq!(by_signal(Status::Failed), "ended by signal 15");
+        assert_eq!(by_signal(Status::TimedOut), "timed_out, ended by signal 15");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use homing_client::{Client, Error};
 use homing_model::Timestamp;
 use homing_model::api::AckAnswer;
 
+use crate::command::inbox;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::{completion, exit_code, wording};
@@ -36,18 +37,22 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner);
-    let answer = context.block_on(async {
-        Ok(if options.all {
+    let (answer, others) = context.block_on(async {
+        let answer = if options.all {
             all(&client, &owner, context.now()).await?
         } else {
             client.acknowledge(&owner, options.ids.clone()).await?
-        })
+        };
+        let is_in_vain = answer.acknowledged.is_empty();
+        let others =
+            if is_in_vain { inbox::of_others(&owner, &client, context).await } else { String::new() };
+        Ok((answer, others))
     })?;
     if context.json {
         context.console.json(&answer)?;
     } else if answer.acknowledged.is_empty() {
         let nothing = if options.all { "nothing waits" } else { "nothing of that waits" };
-        context.console.note(&format!("homing: {nothing} in the inbox"));
+        context.console.note(&format!("homing: {nothing} in the inbox{others}"));
     } else {
         for id in &answer.acknowledged {
             context.console.line(&format!("{id} acknowledged"))?;

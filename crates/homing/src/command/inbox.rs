@@ -144,16 +144,18 @@ async fn tell_of_nothing(options: &Options, owner: &str, client: &Client, contex
         return context.console.note(&format!("homing: nothing came within {waited}"));
     }
     let mut text = "homing: nothing waits for you".to_owned();
-    // Not for a program, and not for who may not see it.
-    if !context.json
-        && let Ok(all) = client.inbox_owners().await
-    {
-        let others: Vec<_> = all.items.into_iter().filter(|other| other.owner != owner).collect();
-        if let Some(hint) = others_hint(&others, owner) {
-            text.push_str(&hint);
-        }
-    }
+    text.push_str(&of_others(owner, client, context).await);
     context.console.note(&text);
+}
+
+/// For whom else there is something: not for a program, and not for who may not see it.
+pub(super) async fn of_others(owner: &str, client: &Client, context: &Context) -> String {
+    if context.json {
+        return String::new();
+    }
+    let Ok(all) = client.inbox_owners().await else { return String::new() };
+    let others: Vec<_> = all.items.into_iter().filter(|other| other.owner != owner).collect();
+    others_hint(&others, owner).unwrap_or_default()
 }
 
 fn others_hint(others: &[InboxOwner], owner: &str) -> Option<String> {

@@ -30,7 +30,7 @@ Examples:
   homing run -c 'make && ./deploy.sh > log'      a shell line
   homing run --name web --on-exit kill -- npm run dev
   homing run --timeout 10m --label ci=1 --wait -- make check   exit code of make
-  homing run --watch 'listening on' -- npm run dev    tells of the ready line; `homing inbox --wait 1m`
+  homing run --owner web --watch 'listening on' -- npm run dev    tells of the ready line; `homing inbox --owner web --wait 1m`
   homing run --quiet-after 5m --heartbeat 30m -- ./train   tells of silences, and what is new
   homing run --notify https://ci.example/hook --notify inbox -- make    POSTs the end, signed
   homing run --notify 'exec:./told.sh' -- make   runs it in this folder, with the notice on its input
