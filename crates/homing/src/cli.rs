@@ -21,7 +21,7 @@ use crate::{home, usage};
 /// Runs commands in the background and brings every result home.
 #[derive(Debug, Parser)]
 #[command(name = "homing", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
-#[command(after_help = "A task is named by its id, a unique start of it, its name, or @last.\n\
+#[command(after_help = "A task is named by its id, a unique start of it, its name, or @last: your newest.\n\
     `homing COMMAND --help` teaches one command, `homing help --all` lists the rest.\n\n\
     Begin with:\n  homing run -- cargo test      submit; prints the id\n  homing output -f @last        watch it\n  \
     homing wait @last             its exit code")]

@@ -1,5 +1,6 @@
 //! `api.md`: routes, objects and events for people, made of the same document that programs read.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -35,29 +36,154 @@ pub(super) fn page(document: &str) -> Result<String, Box<dyn std::error::Error>>
     let mut text = String::from(HEAD);
     routes(&mut text, &document["paths"])?;
     text.push_str(
-        "\n`REF` is an id, a unique start of one (with its `t-`, or four characters at least without it, where something is changed by it), a name that is unique among live tasks, or `@last`.\n",
+        "\n`REF` is an id, a unique start of one (with its `t-`, or four characters at least without it, where something is changed by it), a name that is unique among live tasks, or `@last`, the newest of the caller's (`Homing-Owner`).\n",
     );
+    parameters(&mut text, &document["paths"])?;
     events(&mut text, &schemas["EventKind"])?;
     notices(&mut text, &schemas["Notice"])?;
+    let mut shown: BTreeSet<&str> = OBJECTS.iter().map(|(name, _)| *name).collect();
     for (name, about) in OBJECTS {
-        write!(text, "\n## {name}\n\n{about}\n\n| field | type | meaning |\n|---|---|---|\n")?;
+        write!(text, "\n## {name}\n\n{about}\n\n{FIELDS}")?;
         fields(&mut text, &schemas[*name])?;
     }
+    for (route, name) in bodies(&document["paths"]) {
+        if shown.insert(name) {
+            write!(text, "\n## {name}\n\nWhat `{route}` takes. All of it may be left out")?;
+            let needed: Vec<_> =
+                listed(&schemas[name]["required"]).map(|field| format!("`{field}`")).collect();
+            let needed =
+                if needed.is_empty() { String::new() } else { format!(" but {}", needed.join(", ")) };
+            write!(text, "{needed}.\n\n{FIELDS}")?;
+            fields(&mut text, &schemas[name])?;
+        }
+    }
+    values(&mut text, schemas, &shown)?;
     Ok(text)
 }
 
-fn routes(text: &mut String, paths: &Value) -> std::fmt::Result {
-    text.push_str("## Routes\n\n| route | what it does | parameters |\n|---|---|---|\n");
-    for (path, verbs) in paths.as_object().into_iter().flatten() {
-        for (verb, operation) in verbs.as_object().into_iter().flatten() {
-            let named = operation["parameters"].as_array().into_iter().flatten();
-            let given = named
-                .filter(|parameter| parameter["in"] == "query" || parameter["name"] == "Idempotency-Key");
-            let given: Vec<_> = given.map(|parameter| format!("`{}`", word(&parameter["name"]))).collect();
-            let path = path.replace("{ref}", "REF").replace("{owner}", "OWNER").replace("{id}", "ID");
-            let summary = cell(word(&operation["summary"]));
-            writeln!(text, "| `{} {path}` | {summary} | {} |", verb.to_uppercase(), given.join(", "))?;
+const FIELDS: &str = "| field | type | meaning |\n|---|---|---|\n";
+
+/// A path as people write it.
+fn spelt(path: &str) -> String {
+    path.replace("{ref}", "REF").replace("{owner}", "OWNER").replace("{id}", "ID")
+}
+
+fn operations(paths: &Value) -> impl Iterator<Item = (String, &Value)> {
+    paths.as_object().into_iter().flatten().flat_map(|(path, verbs)| {
+        let verbs = verbs.as_object().into_iter().flatten();
+        verbs.map(move |(verb, operation)| (format!("{} {}", verb.to_uppercase(), spelt(path)), operation))
+    })
+}
+
+/// What is given beside the path and the body.
+fn given(operation: &Value) -> impl Iterator<Item = &Value> {
+    let named = operation["parameters"].as_array().into_iter().flatten();
+    named.filter(|parameter| parameter["in"] == "query" || parameter["name"] == "Idempotency-Key")
+}
+
+/// The schema of the JSON that an operation takes.
+fn body(operation: &Value) -> Option<&str> {
+    referred(&operation["requestBody"]["content"]["application/json"]["schema"])
+}
+
+fn bodies(paths: &Value) -> impl Iterator<Item = (String, &str)> {
+    operations(paths).filter_map(|(route, operation)| Some((route, body(operation)?)))
+}
+
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+fn listed(names: &Value) -> impl Iterator<Item = &str> {
+    names.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// What each parameter means; the same words for the same name are said once.
+fn parameters(text: &mut String, paths: &Value) -> std::fmt::Result {
+    text.push_str("\n## Parameters\n\n| parameter | type | meaning | of |\n|---|---|---|---|\n");
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for (route, operation) in operations(paths) {
+        for parameter in given(operation) {
+            let (kind, meaning) = (kind(&parameter["schema"]), cell(word(&parameter["description"])));
+            let row = format!("| `{}` | {kind} | {meaning} |", word(&parameter["name"]));
+            match rows.iter_mut().find(|(known, _)| *known == row) {
+                Some((_, routes)) => routes.push(format!("`{route}`")),
+                None => rows.push((row, vec![format!("`{route}`")])),
+            }
         }
+    }
+    for (row, routes) in rows {
+        writeln!(text, "{row} {} |", routes.join(", "))?;
+    }
+    Ok(())
+}
+
+/// The types of which the objects above are made: what can be written for each, or what is in it.
+fn values(text: &mut String, schemas: &Value, shown: &BTreeSet<&str>) -> std::fmt::Result {
+    text.push_str("\n## Smaller types\n\n| type | what it is |\n|---|---|\n");
+    // Those that have a table of their own.
+    let shown: BTreeSet<&str> = shown.iter().copied().chain(["EventKind", "Notice"]).collect();
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    let mut open: Vec<&str> = shown.iter().copied().collect();
+    while let Some(name) = open.pop() {
+        references(&schemas[name], &mut |found| {
+            if !shown.contains(found) && named.insert(found) {
+                open.push(found);
+            }
+        });
+    }
+    for name in named {
+        let schema = &schemas[name];
+        let choices = schema["oneOf"].as_array().into_iter().flatten();
+        let choices: Vec<_> = choices
+            .map(|choice| match word(&choice["description"]) {
+                "" => format!("{};", written(choice)),
+                about => format!("{}: {about}", written(choice)),
+            })
+            .chain(listed(&schema["enum"]).map(|choice| format!("`{choice}`")))
+            .collect();
+        let inner: Vec<_> = schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(field, inner)| format!("`{field}` ({}): {}", kind(inner), word(&inner["description"])))
+            .collect();
+        let about = [word(&schema["description"]).to_owned(), choices.join(" "), inner.join(" ")];
+        let about: Vec<_> = about.into_iter().filter(|part| !part.is_empty()).collect();
+        let about = if about.is_empty() { vec![kind(schema)] } else { about };
+        writeln!(text, "| `{name}` | {} |", cell(&about.join(" ")))?;
+    }
+    Ok(())
+}
+
+/// One of several things that can be written.
+fn written(choice: &Value) -> String {
+    let inner = choice["properties"].as_object().into_iter().flatten();
+    let inner: Vec<_> = inner.map(|(field, inner)| format!("\"{field}\": {}", kind(inner))).collect();
+    if inner.is_empty() { kind(choice) } else { format!("`{{{}}}`", inner.join(", ")) }
+}
+
+/// Every type that is named somewhere in a schema.
+fn references<'a>(schema: &'a Value, tell: &mut impl FnMut(&'a str)) {
+    if let Some(name) = referred(schema) {
+        tell(name);
+    }
+    match schema {
+        Value::Object(inner) => inner.values().for_each(|value| references(value, tell)),
+        Value::Array(inner) => inner.iter().for_each(|value| references(value, tell)),
+        _ => {}
+    }
+}
+
+fn routes(text: &mut String, paths: &Value) -> std::fmt::Result {
+    text.push_str("## Routes\n\n| route | what it does | parameters | body |\n|---|---|---|---|\n");
+    for (route, operation) in operations(paths) {
+        let given: Vec<_> =
+            given(operation).map(|parameter| format!("`{}`", word(&parameter["name"]))).collect();
+        let body =
+            body(operation).map(|name| format!("[{name}](#{})", name.to_lowercase())).unwrap_or_default();
+        let summary = cell(word(&operation["summary"]));
+        writeln!(text, "| `{route}` | {summary} | {} | {body} |", given.join(", "))?;
     }
     Ok(())
 }
@@ -81,7 +207,7 @@ fn notices(text: &mut String, notice: &Value) -> std::fmt::Result {
     for kind in notice["oneOf"].as_array().into_iter().flatten() {
         let own = kind["properties"].as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
         let mut own: Vec<_> = own.map(|(name, _)| format!("`{name}`")).collect();
-        if let Some(more) = kind["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        if let Some(more) = referred(kind) {
             own.push(format!("what [{more}](#{}) says", more.to_lowercase()));
         }
         let (name, when) = (word(&kind["properties"]["type"]["const"]), cell(word(&kind["description"])));
@@ -99,8 +225,8 @@ fn fields(text: &mut String, schema: &Value) -> std::fmt::Result {
 
 /// A type in a word or two.
 fn kind(field: &Value) -> String {
-    if let Some(path) = field["$ref"].as_str() {
-        return path.rsplit('/').next().unwrap_or_default().to_owned();
+    if let Some(name) = referred(field) {
+        return name.to_owned();
     }
     let several = field["anyOf"].as_array().or_else(|| field["oneOf"].as_array());
     if let Some(several) = several {

@@ -84,7 +84,7 @@ pub(crate) fn overview(width: Option<usize>) -> String {
         }
     }
     for paragraph in [
-        "A task is named by its id, a unique start of it, its name, or @last. Durations: 500ms, 30s, 10m, 2h, 1h30m, 7d. Sizes: 64MiB.",
+        "A task is named by its id, a unique start of it, its name, or @last, the newest of its owner. Durations: 500ms, 30s, 10m, 2h, 1h30m, 7d. Sizes: 64MiB.",
         "Exit codes of run and ask with --wait or --follow, of exec and wait: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still \
          running, 124 timed out, 125 homing failed, 126/127 could not be started. All others, run and ask \
          alone too: 0 done, 1 failed, 2 usage, 4 no such task, 69 daemon unreachable.",
