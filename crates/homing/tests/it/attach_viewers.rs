@@ -255,6 +255,23 @@ async fn fifty_who_come_and_go_leave_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_task_that_prints_without_end_is_seen_and_takes_keys() {
+    let home = home();
+    let id = home.submit(&["--pty", "--max-output", "32MiB"], "exec yes");
+    let mut viewer = Viewer::new(&home, &id, Some(SMALL)).await;
+    viewer.shows("y\ny\ny").await;
+    // What arrow keys are to this program is found out by a look of its own.
+    home.does(["input", &id, "--keys", "up"]);
+    // It goes on, and whoever comes later sees it too.
+    let before = viewer.bytes.len();
+    viewer.until("more", |viewer| viewer.bytes.len() > before).await;
+    drop(viewer);
+    let mut late = Viewer::new(&home, &id, None).await;
+    late.shows("y\ny\ny").await;
+    home.does(["stop", &id]);
+}
+
+#[tokio::test]
 async fn too_many_viewers_are_refused_and_those_before_stay() {
     let home = home();
     let id = shell(&home);
