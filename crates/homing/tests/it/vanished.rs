@@ -212,8 +212,9 @@ fn whoever_waits_in_a_home_that_is_stopped_and_deleted_is_told_and_does_not_make
         (!home.path().exists()).then_some(())
     });
     for (mut child, _, mut err) in waiting {
+        let ended = wait_for("the end of who waited", || child.try_wait().unwrap());
+        assert!(!ended.success());
         assert!(err.any(|line| line.unwrap().contains("was removed while this command was waiting")));
-        assert!(!child.wait().unwrap().success());
     }
     assert!(home.find_daemon().is_none() && !home.path().exists());
 }
