@@ -54,6 +54,8 @@ pub struct Dispatcher {
     webhooks: Arc<Webhooks>,
     client: Client,
     places: Arc<Semaphore>,
+    /// Rung when an attempt is to be followed by another.
+    again: Arc<Notify>,
 }
 
 impl std::fmt::Debug for Dispatcher {
@@ -67,7 +69,8 @@ impl Dispatcher {
     #[must_use]
     pub fn new(engine: Engine, webhooks: Arc<Webhooks>) -> Self {
         let places = Arc::new(Semaphore::new(IN_ALL));
-        Self { engine, webhooks, client: Client::new(crate::Policy::default()), places }
+        let client = Client::new(crate::Policy::default());
+        Self { engine, webhooks, client, places, again: Arc::default() }
     }
 
     /// Delivers until the engine ends, or this is dropped.
@@ -118,6 +121,8 @@ impl Dispatcher {
                     // A worker that panicked leaves its claims to their leases; its channel is free again.
                     Err(error) => { tracing::error!(%error, "a delivery went wrong"); busy.clear(); }
                 },
+                // Its channel may be busy for longer than this has to wait.
+                () = self.again.notified() => {}
                 () = async { self.engine.sleep_until(next.unwrap_or_default()).await }, if next.is_some() => {}
             }
         }
@@ -299,7 +304,9 @@ impl Dispatcher {
             }
         };
         let settled = settled(&claim, attempt, at, self.engine.now(), self.engine.entropy());
+        let again = matches!(settled.next, Next::At(_));
         match self.engine.settle(&claim, settled).await {
+            Ok(true) if again => self.again.notify_one(),
             Ok(true) => {}
             Ok(false) => tracing::warn!(delivery = %claim.id, "an attempt took longer than its lease"),
             Err(error) => {

@@ -20,6 +20,8 @@ use crate::{adopt, entropy, judge, orphans, thaw, view, wait};
 
 /// Beyond the grace, for the last signal and a look at who is left.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// A shim sends a signal at once; one that stands still, when it goes on.
+const SENT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Ends a task's whole tree: politely, then not, then making sure. One that has ended is not changed; children that outlived it are ended.
@@ -87,10 +89,10 @@ impl Engine {
         Ok(StopAnswer { stopping, task: view::task(inner, record) })
     }
 
-    /// Sends a signal to the main process's group.
+    /// Sends a signal to the main process's group. Whoever is told that the shim does not answer may find it sent later.
     ///
     /// # Errors
-    /// If the task has ended.
+    /// If the task has ended, or its shim does not answer.
     pub async fn signal(&self, id: &TaskId, number: i32) -> Result<Task, Error> {
         let inner = &self.inner;
         let record = inner.record(id).await?;
@@ -100,12 +102,15 @@ impl Engine {
         if record.kind == Kind::External {
             return Err(Error::External { task: id.clone(), what: "there is nothing to signal" });
         }
-        let (answer, sent) = oneshot::channel();
-        match inner.live.commands(id) {
-            Some(commands) => drop(commands.send(Command::Signal(number, answer)).await),
-            None => drop(answer),
-        }
-        match sent.await {
+        let asking = async {
+            let (answer, sent) = oneshot::channel();
+            match inner.live.commands(id) {
+                Some(commands) => drop(commands.send(Command::Signal(number, answer)).await),
+                None => drop(answer),
+            }
+            sent.await
+        };
+        match tokio::time::timeout(SENT, asking).await.map_err(|_| Error::Silent(id.clone()))? {
             Ok(true) => Ok(view::task(inner, inner.record(id).await?)),
             Ok(false) => Err(Error::Ended(id.clone())),
             Err(_) => Err(wait::unheard(inner, id).await),

@@ -4,8 +4,8 @@
 //! titles, reorder lines or answer back is removed (escape sequences) or shown as a visible glyph (control characters).
 //! Line feeds and tabs stay; carriage returns directly before a line feed, the line ends of a terminal, vanish, others
 //! show, or pass where the reader lets a task rewrite its own line. Backspaces show or pass alike, but never beyond what
-//! the task has written on that line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them and are
-//! dropped where not.
+//! the task has written on that line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them, but for those
+//! that conceal, and end with the stream; they are dropped where the reader cannot.
 
 /// Whether simple colour sequences survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,9 @@ pub enum Return {
 
 const BACKSPACE: u8 = 0x08;
 
+/// What hides the text that follows, among the numbers of a colour sequence.
+const CONCEAL: u8 = 8;
+
 /// The longest colour sequence that is let through.
 const MAX_SEQUENCE: usize = 32;
 
@@ -43,6 +46,8 @@ pub struct Sanitizer {
     backs: usize,
     /// Columns of this line that the task has surely filled, and may go back over.
     filled: usize,
+    /// A colour was passed on and not taken back since.
+    coloured: bool,
     state: State,
 }
 
@@ -67,6 +72,7 @@ impl Sanitizer {
             returns: 0,
             backs: 0,
             filled: 0,
+            coloured: false,
             state: State::Text,
         }
     }
@@ -95,7 +101,7 @@ impl Sanitizer {
         inside
     }
 
-    /// What was held back at the end of the stream.
+    /// What was held back at the end of the stream, and the end of its colours: what comes next on the terminal has its own.
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         if self.state == State::Text {
@@ -104,6 +110,9 @@ impl Sanitizer {
             if self.lone == Return::Show {
                 self.show_returns(&mut out);
             }
+        }
+        if std::mem::take(&mut self.coloured) {
+            out.push_str("\x1b[0m");
         }
         (self.returns, self.backs, self.filled) = (0, 0, 0);
         self.pending.clear();
@@ -129,9 +138,8 @@ impl Sanitizer {
                 0x40..=0x7e => {
                     let simple = self.pending.iter().all(|b| b.is_ascii_digit() || *b == b';' || *b == b':');
                     if byte == b'm' && simple && self.colour == Colour::Keep {
-                        out.push_str("\x1b[");
-                        out.extend(self.pending.iter().map(|b| char::from(*b)));
-                        out.push('m');
+                        let asked: String = self.pending.iter().map(|b| char::from(*b)).collect();
+                        self.colours(&asked, out);
                     }
                     self.pending.clear();
                     self.state = State::Text;
@@ -160,6 +168,45 @@ impl Sanitizer {
                 _ => {}
             },
             State::StrEscape => self.state = if byte == b'\\' { State::Text } else { State::Str },
+        }
+    }
+
+    /// Passes on what a colour sequence asks for, without what conceals.
+    fn colours(&mut self, asked: &str, out: &mut String) {
+        let mut asked = asked.split(';');
+        let mut shown = Vec::new();
+        while let Some(one) = asked.next() {
+            let code = one.split(':').next().map_or(0, number);
+            if !matches!(code, 38 | 48 | 58) {
+                // A terminal that does not know the parts of one takes each by itself.
+                if one.split(':').map(number).all(|part| part != CONCEAL) {
+                    self.coloured = code != 0;
+                    shown.push(one);
+                }
+                continue;
+            }
+            let mut colour = vec![one];
+            if !one.contains(':') {
+                // How it is given, and in how many numbers: none of those stands for itself.
+                let form = asked.next();
+                let numbers = match form.map(number) {
+                    Some(2) => 3,
+                    Some(5) => 1,
+                    // It makes no sense, and what terminals make of the rest is anybody's guess.
+                    _ => break,
+                };
+                colour.extend(form.into_iter().chain(asked.by_ref().take(numbers)));
+            }
+            // The colour of underlines is not known everywhere, and its numbers are taken for something else there.
+            if code != 58 {
+                self.coloured = true;
+                shown.extend(colour);
+            }
+        }
+        if !shown.is_empty() {
+            out.push_str("\x1b[");
+            out.push_str(&shown.join(";"));
+            out.push('m');
         }
     }
 
@@ -253,6 +300,14 @@ impl Sanitizer {
     }
 }
 
+/// A number of a colour sequence. One that is too large to be a number of any may be taken for whatever is left of it, so it is the worst.
+fn number(text: &str) -> u8 {
+    match text.trim_start_matches('0') {
+        "" => 0,
+        digits => digits.parse().unwrap_or(CONCEAL),
+    }
+}
+
 fn push_ascii(byte: u8, out: &mut String) {
     match byte {
         b'\n' | b'\t' => out.push(char::from(byte)),
@@ -341,6 +396,55 @@ mod tests {
         let chunks: [&[u8]; 3] = [b"\x1b[3", b"1;1", b"mred\x1b[0m"];
         assert_eq!(clean(Colour::Keep, &chunks), "\x1b[31;1mred\x1b[0m");
         assert_eq!(clean(Colour::Strip, &chunks), "red");
+    }
+
+    #[test]
+    fn nothing_is_concealed_and_colours_are_what_they_were() {
+        for (sequence, passed) in [
+            ("8", ""),
+            ("08", ""),
+            ("8;008", ""),
+            ("1;8", "1"),
+            ("8;31", "31"),
+            ("0;8;1;8;4", "0;1;4"),
+            ("4:8", ""),
+            ("38;5;8", "38;5;8"),
+            ("38;5;8;8", "38;5;8"),
+            ("48;2;8;8;8;8;1", "48;2;8;8;8;1"),
+            ("38:5:8;8", "38:5:8"),
+            ("38;8", ""),
+            ("1;38;7;8;8", "1"),
+            ("38;5", "38;5"),
+            ("58;5;8;1", "1"),
+            ("58:5:8", ""),
+            ("4:3;65544;99999999999;0107", "4:3;0107"),
+            ("", ""),
+        ] {
+            let expected = match (sequence, passed) {
+                ("", _) => "\x1b[mx".to_owned(),
+                (_, "") => "x".to_owned(),
+                _ => format!("\x1b[{passed}mx\x1b[0m"),
+            };
+            let text = format!("\x1b[{sequence}mx");
+            assert_eq!(clean(Colour::Keep, &[text.as_bytes()]), expected, "{sequence}");
+            assert_eq!(clean(Colour::Strip, &[text.as_bytes()]), "x", "{sequence}");
+        }
+    }
+
+    #[test]
+    fn colours_end_with_the_stream() {
+        for (text, end) in [
+            ("\x1b[31mred", "\x1b[0m"),
+            ("\x1b[31mred\x1b[0m", ""),
+            ("\x1b[31mred\x1b[m", ""),
+            ("\x1b[31;00m", ""),
+            ("\x1b[0;31m\x1b[8m", "\x1b[0m"),
+            ("\x1b[31m\x1b]0;title", "\x1b[0m"),
+        ] {
+            let mut sanitizer = Sanitizer::new(Colour::Keep);
+            let _ = sanitizer.push(text.as_bytes());
+            assert_eq!((sanitizer.finish().as_str(), sanitizer.finish().as_str()), (end, ""), "{text:?}");
+        }
     }
 
     #[test]

@@ -351,8 +351,8 @@ pub trait Store: Send + Sync + 'static {
     /// What is bound to these process ids, in their order; which processes those are is the caller's to see.
     fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>>;
 
-    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is where none is. A command that has
-    /// something handed over is told the rest after its end.
+    /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is that is not due yet, of whichever channel.
+    /// A command that has something handed over is told the rest after its end.
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)>;
 
     /// Claims due deliveries of one channel until `until`, oldest first.

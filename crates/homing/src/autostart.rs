@@ -23,6 +23,9 @@ const KEEPER_PATIENCE: Duration = Duration::from_secs(15);
 /// The same for a daemon that may only be between two lives.
 const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Whoever takes the mark of a stop away starts the daemon within this time, or takes the whole home away, file by file.
+const UNMARKED: Duration = Duration::from_secs(15);
+
 /// What a client calls when nobody listens in `home`.
 pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
     Arc::new(move |absence| {
@@ -35,17 +38,36 @@ async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), P
     if absence == Absence::WentAway && is_stopped(home) {
         // Somebody stopped it while this command was waiting: starting it again would undo that. A new command may.
         console.note("homing: the daemon was stopped; waiting for it; `homing daemon start` or any other command starts it again");
-        while is_stopped(home) && !answers(home).await {
-            sleep(Duration::from_millis(200)).await;
-        }
-        if answers(home).await {
+        if started_again(home).await {
             return Ok(());
         }
+    }
+    if absence == Absence::WentAway && is_gone(home) {
+        // What this command was about went with it: a new home would know nothing of that, and nobody asked for one.
+        let detail = format!("the home {} was removed while this command was waiting", home.display());
+        let mut problem = Problem::new(Code::DaemonUnreachable, detail);
+        problem.advice = "What it held is gone with it; the next command makes a new one.".to_owned();
+        return Err(problem);
     }
     if entry::inside_task() {
         return from_inside(home, absence).await;
     }
     start(home, console).await
+}
+
+/// Waits until somebody starts a daemon that was stopped. False if its home is gone, or nobody did after all.
+async fn started_again(home: &Path) -> bool {
+    let mut marked = Instant::now();
+    while !is_gone(home) && marked.elapsed() < UNMARKED {
+        if answers(home).await {
+            return true;
+        }
+        if is_stopped(home) {
+            marked = Instant::now();
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    false
 }
 
 /// Inside a task only the keeper may bring the daemon back.
@@ -93,6 +115,10 @@ pub(crate) async fn start(home: &Path, console: Console) -> Result<(), Problem> 
 /// Whether the daemon was stopped on purpose.
 pub(crate) fn is_stopped(home: &Path) -> bool {
     home.join(STOPPED).exists()
+}
+
+fn is_gone(home: &Path) -> bool {
+    matches!(home.try_exists(), Ok(false))
 }
 
 async fn answers(home: &Path) -> bool {

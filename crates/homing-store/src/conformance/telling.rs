@@ -251,6 +251,21 @@ pub async fn p5_one_channel_does_not_wait_for_another(store: Ledger) {
     assert_eq!(store.claim("https://dead.example".into(), 4, at(50), at(2)).await.expect("claimed").len(), 4);
 }
 
+/// What is due of a channel does not hide what will be: one attempt may take longer than the other has to wait.
+pub async fn p5_what_is_due_does_not_hide_what_is_due_later(store: Ledger) {
+    let channel = "https://x.example".to_owned();
+    create(&store, telling(1, When::Always, &[HOOK]), 0).await;
+    finish(&store, 1, 1, 0).await;
+    let retried = store.claim(channel.clone(), 9, at(50), at(1)).await.expect("claimed").pop().expect("one");
+    assert!(settle(&store, &retried, Next::At(at(20)), 2).await);
+    create(&store, telling(2, When::Always, &[HOOK]), 0).await;
+    finish(&store, 2, 3, 0).await;
+    assert_eq!(store.due(at(3)).await, Ok((vec![channel.clone()], Some(at(20)))));
+    assert_eq!(store.claim(channel.clone(), 9, at(50), at(3)).await.expect("claimed").len(), 1);
+    assert_eq!(store.due(at(3)).await, Ok((Vec::new(), Some(at(20)))));
+    assert_eq!(store.due(at(20)).await, Ok((vec![channel], Some(at(50)))));
+}
+
 /// Busy leaves no mark; dead keeps its history and begins anew when asked.
 pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(store: Ledger) {
     create(&store, telling(1, When::Always, &[HOOK]), 0).await;

@@ -60,8 +60,8 @@ macro_rules! pending {
 /// Held until the command that has it ends: no clock gives it back. `handed_over!` has it too.
 pub(super) const HANDED_OVER: i64 = i64::MAX;
 
-/// Channels with a delivery that is due, and the next moment at which there will be one. A channel whose command runs has none: its end
-/// is what makes the rest due.
+/// Channels with a delivery that is due, and the next moment at which there will be another, also of those. A channel whose command runs has
+/// none: its end is what makes the rest due.
 pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Option<Timestamp>), Error> {
     // From channel to channel along the index: a long queue behind one of them costs nothing.
     let mut query = conn.prepare_cached(concat!(
@@ -72,20 +72,24 @@ pub(super) fn due(conn: &Connection, now: Timestamp) -> Result<(Vec<String>, Opt
                    WHERE state = 'pending' AND channel > heads.channel) FROM heads WHERE heads.channel IS NOT NULL) \
          SELECT channel, (SELECT min(",
         due_at!(),
-        ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel) \
+        ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel), \
+         (SELECT min(",
+        due_at!(),
+        ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel AND ",
+        due_at!(),
+        " > ?1) \
          FROM heads WHERE channel IS NOT NULL AND NOT ",
         handed_over!(),
         "heads.channel)",
     ))?;
-    let mut rows = query.query([])?;
+    let mut rows = query.query([now.as_millis()])?;
     let (mut channels, mut next) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        let at: i64 = row.get(1)?;
-        if at <= now.as_millis() {
+        if row.get::<_, i64>(1)? <= now.as_millis() {
             channels.push(row.get(0)?);
-        } else {
-            next = Some(next.map_or(at, |next: i64| next.min(at)));
         }
+        let later: Option<i64> = row.get(2)?;
+        next = later.into_iter().chain(next).min();
     }
     Ok((channels, next.map(Timestamp::from_millis)))
 }

@@ -255,6 +255,28 @@ async fn fifty_who_come_and_go_leave_nothing_behind() {
 }
 
 #[tokio::test]
+async fn a_task_that_prints_without_end_is_seen_and_takes_keys() {
+    let home = home();
+    // More than a model is fed in the same time, and more of it than is fed at first.
+    let id = home.submit(&["--pty", "--max-output", "64MiB"], "stty -opost; exec yes \"$(seq 1000 1400)\"");
+    let printed = home.path().join("tasks").join(&id).join("output.log");
+    wait_for("much to replay", || {
+        (std::fs::metadata(&printed).is_ok_and(|file| file.len() > 24 << 20)).then_some(())
+    });
+    let mut viewer = Viewer::new(&home, &id, Some(SMALL)).await;
+    viewer.shows("1399").await;
+    // What arrow keys are to this program is found out by a look of its own.
+    home.does(["input", &id, "--keys", "up"]);
+    // It goes on, and whoever comes later sees it too.
+    let before = viewer.bytes.len();
+    viewer.until("more", |viewer| viewer.bytes.len() > before).await;
+    drop(viewer);
+    let mut late = Viewer::new(&home, &id, None).await;
+    late.shows("1399").await;
+    home.does(["stop", &id]);
+}
+
+#[tokio::test]
 async fn too_many_viewers_are_refused_and_those_before_stay() {
     let home = home();
     let id = shell(&home);

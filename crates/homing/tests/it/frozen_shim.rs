@@ -99,3 +99,17 @@ fn p2_a_task_whose_shim_is_not_heard_is_not_said_to_have_ended() {
     wait_for("a shim that is heard", || (home.cli(["input", &id, "go", "--enter"]).code == 0).then_some(()));
     assert_eq!(home.ended(&id)["outcome"]["exit_code"], 7);
 }
+
+#[test]
+fn a_signal_for_a_task_whose_shim_stands_still_is_answered_and_sent_when_that_goes_on() {
+    let home = home();
+    let id = home.submit(&[], "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done");
+    wait_for("the trap", || (home.output(&id) == b"ready\n").then_some(()));
+    let shim = home.shim_pid(&id);
+    freeze(shim);
+    let refused = home.post(&format!("/v1/tasks/{id}/signal"), &json!({ "signal": "USR1" }));
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &"HM0303".into()), "{refused:?}");
+    assert_eq!(home.task(&id)["status"], "running");
+    thaw(shim);
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 9);
+}

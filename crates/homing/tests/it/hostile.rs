@@ -75,6 +75,22 @@ fn hostile_output_stays_in_its_place_on_every_terminal_and_is_byte_exact_raw() {
 }
 
 #[test]
+fn nothing_is_concealed_on_a_terminal_and_colours_end_with_the_output() {
+    let home = super::home();
+    let line = r"printf '\033[8mhidden \033[1;8mbold \033[38;5;8mgrey\n'";
+    let id = home.submit(&[], line);
+    let _ = home.ended(&id);
+    let shown = "hidden \u{1b}[1mbold \u{1b}[38;5;8mgrey\r\n\u{1b}[0m";
+    let (_, seen) = Seat::take(&home, (80, 24), &[], &["output", &id]).ends();
+    assert_eq!(String::from_utf8_lossy(&seen), shown);
+    let (_, seen) = Seat::take(&home, (80, 24), &[], &["exec", "--", "sh", "-c", line]).ends();
+    assert!(String::from_utf8_lossy(&seen).contains(shown), "{}", String::from_utf8_lossy(&seen));
+    let raw = "\u{1b}[8mhidden \u{1b}[1;8mbold \u{1b}[38;5;8mgrey\n";
+    assert_eq!(String::from_utf8_lossy(&home.on_terminal(["output", "--raw", &id])), raw);
+    assert_eq!(String::from_utf8_lossy(&home.output(&id)), raw, "in a pipe");
+}
+
+#[test]
 fn everything_is_readable_at_forty_columns() {
     let home = super::home();
     let id = home.submit(&["--name", "build", "--label", "a=b"], "echo done; exit 1");

@@ -1,5 +1,7 @@
 //! Somebody deletes, under the running daemon, what the home must hold: it is noticed, and made good by itself.
 
+use std::io::{BufRead, BufReader};
+
 use homing_testkit::{freeze, gate, thaw, wait_for};
 
 use super::home;
@@ -181,4 +183,38 @@ fn a_home_that_is_deleted_is_not_brought_back() {
     });
     wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
     assert!(!home.path().exists());
+}
+
+#[test]
+fn whoever_waits_in_a_home_that_is_stopped_and_deleted_is_told_and_does_not_make_another() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let followers: [&[&str]; 2] = [&["events", "-f"], &["exec", "--", "sh", "-c", "echo; exec sleep 1000"]];
+    let mut waiting: Vec<_> = followers
+        .into_iter()
+        .map(|words| {
+            let mut child = home.spawn(words);
+            // Something came: it has talked to the daemon.
+            let mut out = BufReader::new(child.stdout.take().unwrap());
+            let _ = out.read_line(&mut String::new()).unwrap();
+            let err = BufReader::new(child.stderr.take().unwrap()).lines();
+            (child, out, err)
+        })
+        .collect();
+    home.stop_daemon();
+    for (_, _, err) in &mut waiting {
+        assert!(err.any(|line| line.unwrap().contains("the daemon was stopped; waiting")));
+    }
+    // The mark first: a folder goes file by file.
+    std::fs::remove_file(home.path().join("stopped")).unwrap();
+    wait_for("the end of the home", || {
+        let _ = std::fs::remove_dir_all(home.path());
+        (!home.path().exists()).then_some(())
+    });
+    for (mut child, _, mut err) in waiting {
+        let ended = wait_for("the end of who waited", || child.try_wait().unwrap());
+        assert!(!ended.success());
+        assert!(err.any(|line| line.unwrap().contains("was removed while this command was waiting")));
+    }
+    assert!(home.find_daemon().is_none() && !home.path().exists());
 }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use homing_testkit::{Home, Receiver, Script, wait_for};
 use serde_json::Value;
@@ -212,4 +213,38 @@ fn p5_endpoints_that_hang_use_a_bounded_number_of_connections_and_none_is_lost()
         (home.get("/v1/status").json()["deliveries"]["pending"] == 0).then_some(())
     });
     taker.join().expect("each was asked once");
+}
+
+/// A home whose attempts may take as long as may be, and a receiver.
+fn patient(scripts: [Script; 3]) -> (Home, Receiver) {
+    let home = super::home();
+    std::fs::create_dir_all(home.path()).expect("the home is made");
+    std::fs::set_permissions(home.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .expect("its mode");
+    std::fs::write(home.path().join("config.toml"), "[webhook]\ndeadline = \"30s\"\n").expect("a config");
+    (home, Receiver::new(scripts))
+}
+
+#[test]
+fn p5_a_slow_attempt_does_not_hold_up_the_retries_beside_it() {
+    let (bad, hang, good) = (Script::status(500), Script::HangInHead, Script::status(204));
+    let submit = |(home, receiver): &(Home, Receiver)| home.submit(&["--notify", &url(receiver)], "true");
+    let fail = |place: &(Home, Receiver)| {
+        let id = submit(place);
+        wait_for("an attempt", || (deliveries(&place.0, &id).first()?["attempts"] == 1).then_some(()));
+    };
+    // The one that is slow begins before the other fails, or after it. Nothing else happens in either home.
+    let before = patient([hang.clone(), bad.clone(), good.clone()]);
+    submit(&before);
+    let _ = before.1.wait_for(1);
+    fail(&before);
+    let after = patient([bad, hang, good]);
+    fail(&after);
+    submit(&after);
+    for ((_home, receiver), slow, retried) in [(before, 0, 1), (after, 1, 0)] {
+        let requests = receiver.wait_for(3);
+        assert_eq!(requests[2].header("webhook-id"), requests[retried].header("webhook-id"));
+        let waited = requests[2].at - requests[slow].at;
+        assert!(waited < Duration::from_secs(25), "the slow one was over: {waited:?}");
+    }
 }

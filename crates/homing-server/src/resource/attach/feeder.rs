@@ -18,7 +18,8 @@ use super::stage::{Stage, Stages};
 
 /// As much of the output is replayed for the first viewer: what came before has long scrolled away, or was drawn over.
 const REPLAYED: u64 = 8 << 20;
-/// A model that is further behind than this skips to what is this new: a program that prints faster than a terminal can show.
+/// A model that is further behind than this skips to what is this new, which is no more than it takes in a row: a program that prints faster
+/// than a terminal can show.
 const BEHIND: u64 = 8 << 20;
 const RECENT: u64 = 1 << 20;
 /// Read at once.
@@ -119,8 +120,16 @@ impl Feeder {
             .await
     }
 
-    /// Brings the model to the present. True if the task has ended.
+    /// How far the output goes now.
+    async fn present(&self) -> Result<u64, Error> {
+        let last = OutputQuery { tail: Some(1), limit: 1, ..OutputQuery::default() };
+        Ok(self.read(last).await?.next)
+    }
+
+    /// Brings the model to the present: as it was when this began, since a program may print faster than that, and for ever. True if the task has
+    /// ended.
     async fn replay(&mut self) -> Result<bool, Error> {
+        let mut until = self.present().await?;
         let tail = OutputQuery { tail: Some(REPLAYED), limit: PIECE, ..OutputQuery::default() };
         let mut part = self.read(tail).await?;
         // The size that held where the replay begins.
@@ -133,11 +142,14 @@ impl Feeder {
             self.apply(*before);
         }
         loop {
-            let (empty, complete) = (part.bytes.is_empty(), part.complete);
-            self.take(part).await?;
-            if empty || complete {
+            let complete = part.complete;
+            let fed = self.take(part).await?.len();
+            if fed == 0 || complete || self.offset >= until {
                 self.publish(&[], true);
                 return Ok(complete);
+            }
+            if self.keep_up(fed).await? {
+                until = self.offset + RECENT;
             }
             part = self.read_on(None).await?;
         }
@@ -235,19 +247,20 @@ impl Feeder {
         self.stage.publish(self.model.picture(), self.offset, bytes, anew, self.partial);
     }
 
-    /// Skips what nobody could have seen anyway.
-    async fn keep_up(&mut self, fed: usize) -> Result<(), Error> {
+    /// Skips what nobody could have seen anyway. True if there was such.
+    async fn keep_up(&mut self, fed: usize) -> Result<bool, Error> {
         self.in_a_row = if fed >= PIECE { self.in_a_row + 1 } else { 0 };
         if self.in_a_row < IN_A_ROW {
-            return Ok(());
+            return Ok(false);
         }
         self.in_a_row = 0;
-        let last = self.read(OutputQuery { tail: Some(1), limit: 1, ..OutputQuery::default() }).await?;
-        if last.next.saturating_sub(self.offset) > BEHIND {
-            self.offset = last.next.saturating_sub(RECENT);
+        let present = self.present().await?;
+        let behind = present.saturating_sub(self.offset) > BEHIND;
+        if behind {
+            self.offset = present.saturating_sub(RECENT);
             self.miss();
         }
-        Ok(())
+        Ok(behind)
     }
 
     /// Gives the terminal the size that its viewers want, and has the program draw anew where the model cannot know all of the screen.
