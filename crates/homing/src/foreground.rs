@@ -214,13 +214,15 @@ impl Foreground<'_> {
         let (client, task) = (self.client, self.task.clone());
         let follow = client.follow(&task, 0, None);
         let mut shown = Shown { client, task: &task, follow, chunk: None, glance: None, from: 0 };
+        let context = self.context;
+        let tell = move |problem: &Problem| context.report(problem);
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
         let detach = self.keyboard.as_mut().and_then(|keyboard| keyboard.detach.take());
         if let Some(mut detach) = detach {
             let task = &task;
             pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach).await }));
         } else if self.pump {
-            pump = Some(Box::pin(async { pump::stdin(client, &task, true).await.map(|_| Typing::Over) }));
+            pump = Some(Box::pin(async { pump::whole(client, &task, &tell).await.map(|_| Typing::Over) }));
         }
         // Where somebody types, the cursor is theirs.
         let typing =

@@ -1,15 +1,20 @@
 //! Passing this process's stdin on to a task.
 
 use std::future::{Future, pending};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use homing_client::{Client, Error};
-use homing_model::{Code, TaskId};
+use homing_model::{Code, Problem, TaskId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::stdio;
+use rustix::termios::{isatty, tcgetpgrp};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
@@ -31,29 +36,65 @@ pub(crate) fn is_piped(fd: BorrowedFd<'_>) -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
 }
 
+/// How long nobody looks whether this process is in the foreground again.
+const AWAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Reads stdin once there is something. Whoever has it too may have set it so that a read does not wait: then it is waited for here. A terminal is
+/// only read in the foreground: in the background the kernel would stop this process, which then hears no signal.
+pub(crate) fn read(buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        if isatty(stdio::stdin()) {
+            wait();
+        }
+        match rustix::io::read(stdio::stdin(), &mut *buffer) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => wait(),
+            found => return Ok(found?),
+        }
+    }
+}
+
+fn wait() {
+    loop {
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN)], None);
+        if !tcgetpgrp(stdio::stdin()).is_ok_and(|foreground| foreground != getpgrp()) {
+            return;
+        }
+        let _ = poll(&mut [], Some(&AWAY));
+    }
+}
+
 /// Reads stdin on a thread of its own, because a terminal or a pipe cannot be asked not to block. The thread ends with the
-/// process or with its last reader; a read error ends the input.
-fn reader() -> mpsc::Receiver<Bytes> {
+/// process or with its last reader; a read error is the last that it tells.
+fn reader() -> mpsc::Receiver<io::Result<Bytes>> {
     let (tx, rx) = mpsc::channel(2);
+    let failed = tx.clone();
     let reading = move || {
         let mut buffer = vec![0; PIECE];
-        let mut stdin = io::stdin().lock();
         loop {
-            match stdin.read(&mut buffer) {
+            let piece = match read(&mut buffer) {
                 Ok(0) => return,
-                Ok(count) => {
-                    if tx.blocking_send(Bytes::copy_from_slice(&buffer[..count])).is_err() {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Ok(count) => Ok(Bytes::copy_from_slice(&buffer[..count])),
+                Err(error) => Err(error),
+            };
+            let last = piece.is_err();
+            if tx.blocking_send(piece).is_err() || last {
+                return;
             }
         }
     };
-    // Without a thread there is no input; the receiver then sees the end at once.
-    let _ = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading);
+    if let Err(error) = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading) {
+        let _ = failed.try_send(Err(error));
+    }
     rx
+}
+
+/// That there is more, perhaps, and nobody can have it.
+fn unread(error: &io::Error) -> Problem {
+    let text = format!("standard input cannot be read: {error}; the task gets no more of it");
+    let mut problem = Problem::new(Code::StorageFailed, text);
+    problem.advice = "Look at where the input comes from.".to_owned();
+    problem
 }
 
 /// What became of an input.
@@ -64,6 +105,9 @@ pub(crate) struct Sent {
     /// Why it took no more, if there was more.
     pub(crate) refused: Option<Error>,
 }
+
+/// How somebody who passes input on is told what is the matter with it, while it goes on.
+pub(crate) type Tell<'a> = &'a dyn Fn(&Problem);
 
 /// How typing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +138,8 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
         let detached = tokio::select! {
             biased;
             piece = pieces.recv(), if waiting.len() < TYPED_AHEAD => match piece {
-                Some(piece) => {
+                Some(Err(error)) => return Err(Error::Problem(Box::new(unread(&error)))),
+                Some(Ok(piece)) => {
                     let (typed, detached) = detach.typed(&piece);
                     waiting.extend_from_slice(&typed);
                     detached.then_some(Typing::Detached)
@@ -128,13 +173,37 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
 /// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough;
 /// whether that matters is for the caller to say.
 pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result<Sent, Error> {
+    let (sent, unread) = pass(client, task, close, &|_| {}).await?;
+    unread.map_or(Ok(sent), |problem| Err(Error::Problem(Box::new(problem))))
+}
+
+/// The same for somebody who stays, and closes it: told what is the matter at once, since the task may end by it. Whether all of stdin could be read.
+pub(crate) async fn whole(client: &Client, task: &TaskId, tell: Tell<'_>) -> Result<bool, Error> {
+    let (_, unread) = pass(client, task, true, tell).await?;
+    Ok(unread.is_none())
+}
+
+/// Where stdin cannot be read the task's input is closed all the same: nobody waits for the rest.
+async fn pass(
+    client: &Client,
+    task: &TaskId,
+    close: bool,
+    tell: Tell<'_>,
+) -> Result<(Sent, Option<Problem>), Error> {
     let mut pieces = reader();
-    let mut written = 0;
+    let (mut written, mut broken) = (0, None);
     while let Some(piece) = pieces.recv().await {
+        let piece = match piece {
+            Ok(piece) => piece,
+            Err(error) => {
+                tell(broken.insert(unread(&error)));
+                break;
+            }
+        };
         let sent = send(client, task, piece).await?;
         written += sent.written;
         if sent.refused.is_some() {
-            return Ok(Sent { written, ..sent });
+            return Ok((Sent { written, ..sent }, broken));
         }
     }
     let mut refused = None;
@@ -147,7 +216,7 @@ pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result
             }
         }
     }
-    Ok(Sent { written, refused })
+    Ok((Sent { written, refused }, broken))
 }
 
 /// Sends one piece, however slowly the task reads.
@@ -183,7 +252,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use homing_client::fake::{Fake, Reply};
-    use homing_model::Problem;
 
     use super::*;
 

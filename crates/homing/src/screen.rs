@@ -8,7 +8,7 @@
 //! the command but SIGKILL, the terminal is given back as it was: a signal is caught, and a panic unwinds through here.
 
 use std::future::Future;
-use std::io::{self, Read};
+use std::io;
 
 use homing_tui::live::Outlet;
 use rustix::process::{Signal, kill_current_process_group};
@@ -20,6 +20,7 @@ use rustix::termios::{
 use tokio::sync::mpsc;
 
 use crate::keyboard::Keyboard;
+use crate::pump;
 
 /// To the other screen, without its cursor, and lines that are too long are cut by the terminal too.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
@@ -172,7 +173,7 @@ pub(crate) fn keys() -> mpsc::Receiver<u8> {
     if Keyboard::is_here() {
         let reading = move || {
             let mut key = [0];
-            while let Ok(1) = io::stdin().lock().read(&mut key) {
+            while let Ok(1) = pump::read(&mut key) {
                 if tx.blocking_send(key[0]).is_err() {
                     return;
                 }

@@ -66,6 +66,7 @@ mod power_cut;
 mod progress;
 mod pty_input;
 mod pty_size;
+mod pump;
 mod questions;
 mod quiet;
 mod readme;
