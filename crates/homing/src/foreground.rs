@@ -219,8 +219,8 @@ impl Foreground<'_> {
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
         let detach = self.keyboard.as_mut().and_then(|keyboard| keyboard.detach.take());
         if let Some(mut detach) = detach {
-            let task = &task;
-            pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach).await }));
+            let (task, tell) = (&task, &tell);
+            pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach, tell).await }));
         } else if self.pump {
             pump = Some(Box::pin(async { pump::whole(client, &task, &tell).await.map(|_| Typing::Over) }));
         }

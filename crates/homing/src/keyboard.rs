@@ -102,6 +102,7 @@ impl Keyboard {
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        outlets::is_raw(true);
         let (detach, screens) = (Some(detach), Screens::default());
         Some(Self { before, raw, endings, stops, goes_on, detach, screens })
     }
@@ -124,6 +125,7 @@ impl Keyboard {
             outlets::part();
         }
         self.screens = Screens::default();
+        outlets::is_raw(false);
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
         let _ = kill_process(getpid(), rustix::process::Signal::STOP);
     }
@@ -131,6 +133,7 @@ impl Keyboard {
     /// Takes it again: whoever had it meanwhile has left it otherwise. In the background that waits, by the kernel's word, for the foreground.
     pub(crate) fn go_on(&self) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.raw);
+        outlets::is_raw(true);
     }
 
     /// The task's program wrote this on the screen.
@@ -153,6 +156,7 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
+        outlets::is_raw(false);
         // A terminal that is gone needs nothing back.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
     }

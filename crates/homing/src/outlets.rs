@@ -40,6 +40,8 @@ struct Outlets {
     waiting: Vec<Waker>,
     /// Nobody waits for that any more.
     hurried: bool,
+    /// Whether stderr is a terminal that does not end lines by itself now.
+    raw: bool,
 }
 
 thread_local! {
@@ -66,7 +68,7 @@ impl Outlets {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let same = identity(out).is_some() && identity(out) == identity(err);
         let err = (!same).then(|| Outlet::to(err));
-        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new(), hurried: false }
+        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new(), hurried: false, raw: false }
     }
 
     fn row(&mut self, stream: Stream) -> &mut Row {
@@ -167,9 +169,34 @@ pub(crate) async fn beside(
     result
 }
 
-/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later.
+/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later. Whoever says something on stderr need not know whether lines end by themselves there.
 pub(crate) fn push(stream: Stream, bytes: &[u8]) -> Option<io::Result<()>> {
-    with(|outlets| outlets.push(stream, bytes))
+    with(|outlets| match stream {
+        Stream::Err if outlets.raw => outlets.push(stream, &with_returns(bytes)),
+        Stream::Err | Stream::Out => outlets.push(stream, bytes),
+    })
+}
+
+/// Prints this on stderr as it is, if there is a row.
+pub(crate) fn push_as_is(bytes: &[u8]) -> Option<io::Result<()>> {
+    with(|outlets| outlets.push(Stream::Err, bytes))
+}
+
+/// Says whether this terminal is one now that does not end lines by itself.
+pub(crate) fn is_raw(raw: bool) {
+    with(|outlets| outlets.raw = raw && rustix::termios::isatty(rustix::stdio::stderr()));
+}
+
+/// Each line ends with a return too.
+fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if *byte == b'\n' && text.last() != Some(&b'\r') {
+            text.push(b'\r');
+        }
+        text.push(*byte);
+    }
+    text
 }
 
 /// Whether all that was printed was taken, or never will be.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::outlets;
 use crate::stamp::{Stamper, pieces};
 
 /// Where the output goes.
@@ -120,7 +121,9 @@ impl Printer {
         }
         if stderr {
             // One stream that nobody takes does not end the other; but not all was read.
-            self.heard &= self.console.aside(bytes);
+            self.console.clear_status();
+            let put = outlets::push_as_is(bytes).map(|put| put.is_ok());
+            self.heard &= put.unwrap_or_else(|| self.console.aside(bytes));
             return Ok(());
         }
         self.console.data(bytes)

@@ -1,10 +1,11 @@
 //! What is piped into `exec` reaches the task, whatever is the matter with the pipe, the shim or the one who reads it.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
-use homing_testkit::Home;
+use homing_testkit::{Home, drift, freeze, thaw, wait_for};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::home;
@@ -22,12 +23,11 @@ fn until(child: &mut Child, text: &str) {
 }
 
 /// Runs this with a pipe as its stdin.
-fn piped(home: &Home, words: &[&str]) -> (Child, std::io::PipeWriter, std::io::PipeReader) {
+fn piped(home: &Home, words: &[&str]) -> (Child, PipeWriter) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let mut command = home.command();
-    command.args(words).stdin(reader.try_clone().expect("a pipe"));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    (child, writer, reader)
+    command.args(words).stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped());
+    (command.spawn().expect("the binary runs"), writer)
 }
 
 #[test]
@@ -79,4 +79,63 @@ fn a_terminal_that_was_left_so_that_it_does_not_wait_is_typed_on_as_any_other() 
     let _ = seat.sees(&id);
     seat.press(b"q");
     assert_eq!(seat.ends().0, 0);
+}
+
+/// Has the shim of the last task stand still, and a daemon that has never heard it.
+fn silence(home: &Home) -> u32 {
+    let id = home.cli(["show", "@last", "--json"]).ok().json()["id"].as_str().expect("an id").to_owned();
+    let shim = home.shim_pid(&id);
+    freeze(shim);
+    let daemon = home.kill_daemon();
+    let _ = home.next_daemon(daemon);
+    shim
+}
+
+#[test]
+fn a_shim_that_is_not_heard_holds_up_stdin_and_gets_all_of_it_and_its_end_when_it_goes_on() {
+    let home = home();
+    let (mut child, mut writer) = piped(&home, &["exec", "--stdin", "-", "-c", "cat; echo END"]);
+    writer.write_all(b"one\n").unwrap();
+    until(&mut child, "one\n");
+    let shim = silence(&home);
+    // Beyond the time in which a shim that was heard is not asked first.
+    drift(Duration::from_millis(1_100));
+    writer.write_all(b"two\n").unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut told = String::new();
+    stderr.read_line(&mut told).unwrap();
+    assert!(told.contains("does not answer; the input waits until it does (HM0303)"), "{told}");
+    writer.write_all(b"three\n").unwrap();
+    drop(writer);
+    thaw(shim);
+    until(&mut child, "two\nthree\nEND\n");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_shim_that_is_not_heard_holds_up_what_is_typed_and_not_the_detach_keys() {
+    let home = home();
+    let line = "stty -echo; echo up; while read -r line; do echo \"got $line\"; done";
+    for way in ["goes on", "is left"] {
+        let mut seat = Seat::take(&home, (80, 24), &[], &["exec", "--pty", "-c", line]);
+        let up = seat.sees("up\r\n");
+        wait_for("the terminal to be taken", || seat.is_raw().then_some(()));
+        let shim = silence(&home);
+        drift(Duration::from_millis(1_100));
+        seat.press(b"one\r");
+        let told = seat.sees_after(up, "(HM0303)");
+        let told = seat.sees_after(told, "next: ");
+        let seen = seat.seen();
+        let lone = seen[up..told].windows(2).any(|pair| pair[1] == b'\n' && pair[0] != b'\r');
+        assert!(!lone, "{:?}", String::from_utf8_lossy(&seen[up..told]));
+        seat.press(b"two\r");
+        if way == "goes on" {
+            thaw(shim);
+            let one = seat.sees_after(told, "got one\r\n");
+            let _ = seat.sees_after(one, "got two\r\n");
+        }
+        seat.press(b"\x1c");
+        assert_eq!(seat.ends().0, 123, "{way}");
+        thaw(shim);
+    }
 }
