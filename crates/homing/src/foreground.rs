@@ -309,7 +309,9 @@ impl Foreground<'_> {
                 }
                 Step::Silent if self.interrupts.pressed < 2 => {
                     silent = None;
-                    self.note("homing: the daemon does not answer; once more leaves");
+                    self.note(&format!(
+                        "homing: nobody has answered yet; once more stops {task}, or leaves if that is not answered either"
+                    ));
                 }
                 Step::Silent => {
                     self.hurry();

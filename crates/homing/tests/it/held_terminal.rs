@@ -128,7 +128,7 @@ fn a_second_interrupt_leaves_a_daemon_that_stands_still() {
     let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
     let mut line = String::new();
     stderr.read_line(&mut line).expect("stderr");
-    assert!(line.contains("does not answer; once more leaves"), "{line}");
+    assert!(line.contains(&format!("once more stops {id}, or leaves if that is not answered")), "{line}");
     interrupt(&child);
     let status = child.wait().expect("a child");
     homing_testkit::thaw(daemon);
@@ -136,6 +136,27 @@ fn a_second_interrupt_leaves_a_daemon_that_stands_still() {
     stderr.read_to_string(&mut rest).expect("stderr");
     assert_eq!(status.code(), Some(125), "{rest}");
     assert!(rest.contains("is not known (HM0019)") && rest.contains(&format!("homing wait {id}")), "{rest}");
+}
+
+#[test]
+fn a_second_interrupt_stops_a_task_whose_shim_did_not_answer_the_first() {
+    let home = super::home();
+    let mut command = home.command();
+    command.args(["exec", "-c", "echo up > up; exec sleep 1000"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let _ = home.told("up");
+    let id = last(&home);
+    homing_testkit::freeze(home.shim_pid(&id));
+    interrupt(&child);
+    let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("stderr");
+    assert!(line.contains(&format!("once more stops {id}, or leaves if that is not answered")), "{line}");
+    interrupt(&child);
+    // A stop continues the shim, which then passes the first one on too.
+    let code = child.wait().expect("a child").code();
+    assert!(matches!(code, Some(122 | 130)), "{code:?}");
+    assert!(home.task(&id)["ended_at"].is_string());
 }
 
 #[test]
