@@ -416,12 +416,13 @@ impl Foreground<'_> {
         self.unless_closed(finished).map(drop)
     }
 
-    /// When nobody reads stdout any more the task's end is still waited for, in silence: its code is the answer. A terminal that is gone ends it.
+    /// When nobody reads stdout any more the task's end is still waited for, in silence: its code is the answer. A terminal that is gone ends it,
+    /// and so does an error, with the id of what goes on.
     fn unless_closed(&mut self, result: Result<(), Failure>) -> Result<Option<Attended>, Failure> {
         if self.context.console.terminal && outlets::broken().as_ref().is_some_and(outlets::is_hang_up) {
             return Ok(Some(self.part_with(HUNG_UP)));
         }
-        if !heard(result)? {
+        if !heard(result).map_err(|failure| failure.naming(&self.task))? {
             (self.printer, self.heard) = (None, false);
         }
         Ok(None)

@@ -126,6 +126,46 @@ fn the_first_interrupt_goes_to_the_task_and_the_second_stops_it() {
 }
 
 #[test]
+fn who_ends_the_command_in_a_pipe_is_told_what_goes_on() {
+    let home = home();
+    let client = home.spawn(["exec", "-c", &format!("echo up > up; {}; exit 3", gate("go"))]);
+    let _ = home.told("up");
+    let id = last(&home);
+    let pid = client.id();
+    wait_for("the signal to be caught", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        (u64::from_str_radix(caught.trim(), 16).ok()? & (1 << 14) != 0).then_some(())
+    });
+    assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().unwrap().success());
+    let output = client.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(143), "{told}");
+    assert!(told.contains(&format!("{id} goes on; `homing wait {id}` waits")), "{told}");
+    home.open("go");
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+}
+
+#[test]
+fn output_that_cannot_be_written_names_the_task_that_goes_on() {
+    let home = home();
+    for words in [&["exec"][..], &["run", "--follow"]] {
+        let _ = std::fs::remove_file(home.scratch().join("go"));
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = home.command();
+        command.args(words).args(["-c", &format!("echo hi; {}; exit 3", gate("go"))]);
+        let output = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+        let (told, id) = (String::from_utf8_lossy(&output.stderr).into_owned(), last(&home));
+        assert_eq!(output.status.code(), Some(125), "{told}");
+        assert!(told.contains("standard output cannot be written"), "{told}");
+        assert!(told.contains(&format!("is {id} (HM0013)")), "{told}");
+        assert!(told.contains(&format!("`homing stop {id}` ends it")), "{told}");
+        home.open("go");
+        assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+    }
+}
+
+#[test]
 fn an_interrupted_task_that_ends_by_it_gives_its_signal() {
     let home = home();
     let client = home.spawn(["exec", "-c", "echo up > up; exec sleep 300"]);
