@@ -13,14 +13,14 @@ use bytes::Bytes;
 use homing_client::{Chunk, Client, Error, Follow, Mode, Span};
 use homing_model::api::StopRequest;
 use homing_model::{Code, Problem, Task, TaskId};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard};
 use crate::glance::{Glance, Glimpse};
-use crate::keyboard::{self, Endings, Keyboard, Told};
+use crate::keyboard::{self, Caught, Endings, Keyboard, Told};
 use crate::printer::Printer;
 use crate::pump::Typing;
 use crate::spinner::Spinner;
@@ -58,13 +58,13 @@ pub(crate) enum Attended {
 /// Ctrl-C, and how often it came.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    signal: Signal,
+    signal: Caught,
     pressed: u32,
 }
 
-/// Catches Ctrl-C from now on.
+/// Catches Ctrl-C from now on, unless it is ignored, as in the background of a shell without job control.
 pub(crate) fn interrupts() -> Result<Interrupts, Failure> {
-    match signal(SignalKind::interrupt()) {
+    match Caught::new(SignalKind::interrupt()) {
         Ok(signal) => Ok(Interrupts { signal, pressed: 0 }),
         Err(error) => {
             Err(Problem::new(Code::SystemLimit, format!("Ctrl-C cannot be caught: {error}")).into())
@@ -324,7 +324,10 @@ impl Foreground<'_> {
                     }
                 }
                 Step::Told(Told::GoOn) => {
-                    if let Some(keyboard) = &self.keyboard {
+                    if let Some(keyboard) = &mut self.keyboard {
+                        if let Some(code) = keyboard.until_foreground().await {
+                            return Ok(self.part_with(code));
+                        }
                         keyboard.go_on();
                         resized.notify_one();
                         if self.repaints() {

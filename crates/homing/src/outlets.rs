@@ -13,11 +13,12 @@ use std::task::{Context as Polling, Poll, Waker};
 
 use homing_tui::live::Outlet;
 use rustix::io::Errno;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
+use crate::keyboard::Caught;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +232,7 @@ pub(crate) async fn taken() -> bool {
         return is_whole();
     }
     let told = |kind| {
-        let caught = signal(kind);
+        let caught = Caught::new(kind);
         async move {
             match caught {
                 Ok(mut caught) => caught.recv().await,
@@ -242,10 +243,10 @@ pub(crate) async fn taken() -> bool {
     tokio::select! {
         biased;
         () = settled() => is_whole(),
-        _ = told(SignalKind::interrupt()) => parted(),
-        _ = told(SignalKind::terminate()) => parted(),
-        _ = told(SignalKind::hangup()) => parted(),
-        _ = told(SignalKind::quit()) => parted(),
+        () = told(SignalKind::interrupt()) => parted(),
+        () = told(SignalKind::terminate()) => parted(),
+        () = told(SignalKind::hangup()) => parted(),
+        () = told(SignalKind::quit()) => parted(),
     }
 }
 

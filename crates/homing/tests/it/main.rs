@@ -42,6 +42,7 @@ mod inbox;
 mod input_given_up;
 mod install;
 mod isolation;
+mod jobs;
 mod keyboard;
 mod keys;
 mod kills;

@@ -120,6 +120,11 @@ impl Seat {
         terminal.screen().contents()
     }
 
+    /// The process of the command.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Whether the command stands still by a signal.
     pub(crate) fn is_stopped(&self) -> bool {
         homing_shim::process::stat(self.child.id()).is_some_and(|found| found.frozen)
