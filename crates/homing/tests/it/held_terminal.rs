@@ -296,6 +296,13 @@ fn a_terminal_that_is_hung_up_ends_what_is_shown_on_it_and_nothing_else() {
         let prints = ["exec", "-c", "while :; do echo word; sleep 0.01; done"];
         assert_eq!(hung_up(&home, ours, &prints, "word"), 129, "exec {ours}");
         let _ = home.until_status(&last(&home), "running");
+        // One that draws, and one that is only looked at: the way to what is shown, and that to the keys.
+        for line in ["while :; do echo word; sleep 0.01; done", "echo word; exec sleep 1000"] {
+            let drawn = home.submit(&["--pty"], line);
+            let _ = home.until_status(&drawn, "running");
+            assert_eq!(hung_up(&home, ours, &["attach", &drawn], "word"), 129, "attach {ours} {line}");
+            let _ = home.until_status(&drawn, "running");
+        }
     }
     let _ = home.until_status(&id, "running");
 }
