@@ -161,6 +161,8 @@ struct Shown<'a> {
     glance: Option<Glance<'a>>,
     /// Where that begins which is being printed.
     from: u64,
+    /// The same of its bytes, behind a gap, and how much of stdout was taken before; for what is passed on as it is.
+    passed: Option<(u64, u64)>,
 }
 
 /// What is wanted of it.
@@ -189,7 +191,7 @@ impl Shown<'_> {
             });
         }
         if self.chunk.is_none() {
-            self.from = self.follow.offset();
+            (self.from, self.passed) = (self.follow.offset(), None);
             self.chunk = self.follow.next().await?;
         }
         let Some(chunk) = &self.chunk else { return Ok(Step::Printed) };
@@ -203,7 +205,13 @@ impl Shown<'_> {
 
     /// Where whoever reads on begins.
     fn offset(&self) -> u64 {
-        if self.chunk.is_none() && outlets::is_settled() { self.follow.offset() } else { self.from }
+        if self.chunk.is_none() && outlets::is_settled() {
+            return self.follow.offset();
+        }
+        match (self.passed, outlets::taken_of_stdout()) {
+            (Some((begin, before)), Some(taken)) if taken > before => begin + (taken - before),
+            _ => self.from,
+        }
     }
 }
 
@@ -213,7 +221,8 @@ impl Foreground<'_> {
         let deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
         let (client, task) = (self.client, self.task.clone());
         let follow = client.follow(&task, 0, None);
-        let mut shown = Shown { client, task: &task, follow, chunk: None, glance: None, from: 0 };
+        let mut shown =
+            Shown { client, task: &task, follow, chunk: None, glance: None, from: 0, passed: None };
         let context = self.context;
         let tell = move |problem: &Problem| context.report(problem);
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
@@ -348,9 +357,12 @@ impl Foreground<'_> {
                     }
                 }
                 Step::Output(chunk, spans) => {
+                    let before = outlets::taken_of_stdout();
                     if let Some(attended) = self.print(&chunk, &spans)? {
                         return Ok(attended);
                     }
+                    let unchanged = self.printer.as_ref().is_some_and(Printer::is_unchanged);
+                    shown.passed = before.filter(|_| unchanged).map(|before| (chunk.offset, before));
                 }
                 Step::Glimpsed(Glimpse::Ended(task)) => return Ok(self.ended(task)),
                 Step::Glimpsed(seen) => {

@@ -27,6 +27,9 @@ pub(crate) enum Stream {
     Err,
 }
 
+/// A pipe takes so much whole, or not at all.
+const PIECE: usize = 4096;
+
 /// A row, or why there is none any more.
 type Row = Result<Outlet, io::Error>;
 
@@ -41,6 +44,8 @@ struct Outlets {
     waiting: Vec<Waker>,
     /// Nobody waits for that any more.
     hurried: bool,
+    /// Bytes of stdout that were taken for sure, where nothing else is in its row.
+    taken: u64,
     /// Whether stderr is a terminal that does not end lines by itself now.
     raw: bool,
 }
@@ -69,7 +74,15 @@ impl Outlets {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let same = identity(out).is_some() && identity(out) == identity(err);
         let err = (!same).then(|| Outlet::to(err));
-        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new(), hurried: false, raw: false }
+        Self {
+            out: Outlet::to(out),
+            err,
+            writer: None,
+            waiting: Vec::new(),
+            hurried: false,
+            taken: 0,
+            raw: false,
+        }
     }
 
     fn row(&mut self, stream: Stream) -> &mut Row {
@@ -89,14 +102,27 @@ impl Outlets {
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         let row = self.row(stream);
+        let mut at_once = 0;
         let put = match row {
-            Ok(outlet) => outlet.put(bytes),
+            Ok(outlet) => {
+                // How much of a piece is taken at once is only known where that is all of it, or nothing.
+                let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+                let put = outlet.put(first);
+                if outlet.is_done() {
+                    at_once = first.len() as u64;
+                }
+                outlet.push(rest);
+                put
+            }
             Err(error) => return Err(again(error)),
         };
         if let Err(error) = put {
             let told = again(&error);
             *row = Err(error);
             return Err(told);
+        }
+        if stream == Stream::Out {
+            self.taken += at_once;
         }
         if let Some(writer) = self.writer.take() {
             writer.wake();
@@ -106,14 +132,9 @@ impl Outlets {
 
     fn poll_flow(&mut self, polling: &mut Polling<'_>) {
         self.writer = Some(polling.waker().clone());
-        for row in self.rows() {
-            while let Ok(outlet) = row {
-                match outlet.poll_flow(polling) {
-                    Poll::Pending => break,
-                    Poll::Ready(Ok(_)) => {}
-                    Poll::Ready(Err(error)) => *row = Err(error),
-                }
-            }
+        self.taken += flow(&mut self.out, polling);
+        if let Some(err) = &mut self.err {
+            flow(err, polling);
         }
         if self.is_settled() {
             self.waiting.drain(..).for_each(Waker::wake);
@@ -125,6 +146,19 @@ impl Outlets {
             outlet.part();
         }
     }
+}
+
+/// Has it written what is taken; how much that was.
+fn flow(row: &mut Row, polling: &mut Polling<'_>) -> u64 {
+    let mut count = 0;
+    while let Ok(outlet) = row {
+        match outlet.poll_flow(polling) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(taken)) => count += taken.len() as u64,
+            Poll::Ready(Err(error)) => *row = Err(error),
+        }
+    }
+    count
 }
 
 fn again(error: &io::Error) -> io::Error {
@@ -254,6 +288,11 @@ fn parted() -> bool {
     abandon();
     part();
     false
+}
+
+/// How many bytes of stdout were taken so far, at least; none where notes may be among them.
+pub(crate) fn taken_of_stdout() -> Option<u64> {
+    with(|outlets| outlets.err.is_some().then_some(outlets.taken)).flatten()
 }
 
 /// Whether nothing that was printed was refused.

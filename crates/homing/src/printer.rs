@@ -31,6 +31,8 @@ pub(crate) struct Printer {
     only: Option<Source>,
     within: bool,
     heard: bool,
+    /// Whether the last chunk went to stdout, all of it and as it is.
+    unchanged: bool,
 }
 
 impl Printer {
@@ -41,7 +43,7 @@ impl Printer {
         // All of a line is the task's own, and times are put before it anew, so it may rewrite it: progress bars do.
         let safe = (terminal && !raw && sink != Sink::Split)
             .then(|| Sanitizer::new(colour).with_returns(Return::Rewrite));
-        Self { console, sink, safe, stamper: None, only: None, within: false, heard: true }
+        Self { console, sink, safe, stamper: None, only: None, within: false, heard: true, unchanged: false }
     }
 
     /// Puts the time before each line, and shows one stream only if asked to.
@@ -61,6 +63,7 @@ impl Printer {
         if chunk.gap > 0 {
             self.console.note(&gap(chunk.gap));
         }
+        self.unchanged = self.safe.is_none() && self.stamper.is_none() && self.sink == Sink::Stdout;
         if !self.needs_spans() {
             return self.pass(&chunk.bytes);
         }
@@ -78,8 +81,14 @@ impl Printer {
                 None => target.extend_from_slice(text),
             }
         }
+        self.unchanged = out.len() == chunk.bytes.len() && self.stamper.is_none() && self.safe.is_none();
         self.write(&err, true)?;
         self.write(&out, false)
+    }
+
+    /// Whether what was printed last is byte by byte what is on its way to stdout.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.unchanged
     }
 
     /// What was held back for safety.

@@ -49,6 +49,34 @@ fn exec_leaves_a_slow_task_to_the_background_and_the_task_goes_on() {
     assert_eq!(home.output(&id), b"first\nlast\n");
 }
 
+#[test]
+fn exec_that_leaves_a_reader_behind_says_where_it_was() {
+    let home = home();
+    let _ = home.daemon_pid();
+    let whole: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
+    for after in PATIENCE_MS {
+        let _ = std::fs::remove_file(home.scratch().join("go"));
+        let line = format!("seq 300000; {}", gate("go"));
+        let mut client = home.spawn(["exec", "--bg-after", &format!("{after}ms"), "-c", &line]);
+        // Nobody reads its output before it has left.
+        assert_eq!(client.wait().unwrap().code(), Some(123));
+        let output = client.wait_with_output().unwrap();
+        let (id, told) = (last(&home), String::from_utf8_lossy(&output.stderr).into_owned());
+        let (_, rest) = told.split_once(&format!("`homing output -f {id}")).expect(&told);
+        let (words, _) = rest.split_once('`').expect(&told);
+        let offset = words.strip_prefix(" --offset ").unwrap_or("0");
+        assert_eq!(offset, output.stdout.len().to_string(), "{told}");
+        home.open("go");
+        let _ = home.ended(&id);
+        let rest = home.cli(["output", &id, "--offset", offset, "--raw"]).ok().stdout;
+        assert!([output.stdout.as_slice(), &rest].concat() == whole.as_bytes());
+        if !output.stdout.is_empty() {
+            return;
+        }
+    }
+    panic!("nothing of what it printed was passed on");
+}
+
 #[tokio::test]
 async fn an_embedded_exec_leaves_a_task_that_never_stops_printing_to_the_background() {
     let home = home();
