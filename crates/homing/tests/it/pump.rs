@@ -91,9 +91,16 @@ fn silence(home: &Home) -> u32 {
     shim
 }
 
+/// A home whose daemon soon finds a shim again that goes on.
+fn attentive() -> Home {
+    let home = home();
+    std::fs::write(home.path().join("config.toml"), "[reconcile]\ninterval = \"1s\"\n").expect("a file");
+    home
+}
+
 #[test]
 fn a_shim_that_is_not_heard_holds_up_stdin_and_gets_all_of_it_and_its_end_when_it_goes_on() {
-    let home = home();
+    let home = attentive();
     let (mut child, mut writer) = piped(&home, &["exec", "--stdin", "-", "-c", "cat; echo END"]);
     writer.write_all(b"one\n").unwrap();
     until(&mut child, "one\n");
@@ -114,7 +121,7 @@ fn a_shim_that_is_not_heard_holds_up_stdin_and_gets_all_of_it_and_its_end_when_i
 
 #[test]
 fn a_shim_that_is_not_heard_holds_up_what_is_typed_and_not_the_detach_keys() {
-    let home = home();
+    let home = attentive();
     let line = "stty -echo; echo up; while read -r line; do echo \"got $line\"; done";
     for way in ["goes on", "is left"] {
         let mut seat = Seat::take(&home, (80, 24), &[], &["exec", "--pty", "-c", line]);
