@@ -94,6 +94,7 @@ fn silence(home: &Home) -> u32 {
 /// A home whose daemon soon finds a shim again that goes on.
 fn attentive() -> Home {
     let home = home();
+    let _ = home.daemon_pid();
     std::fs::write(home.path().join("config.toml"), "[reconcile]\ninterval = \"1s\"\n").expect("a file");
     home
 }
