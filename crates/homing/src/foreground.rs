@@ -13,14 +13,14 @@ use bytes::Bytes;
 use homing_client::{Chunk, Client, Error, Follow, Mode, Span};
 use homing_model::api::StopRequest;
 use homing_model::{Code, Problem, Task, TaskId};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::context::Context;
 use crate::failure::{Failure, heard};
 use crate::glance::{Glance, Glimpse};
-use crate::keyboard::{self, Endings, Keyboard, Told};
+use crate::keyboard::{self, Caught, Endings, Keyboard, Told};
 use crate::printer::Printer;
 use crate::pump::Typing;
 use crate::spinner::Spinner;
@@ -58,13 +58,13 @@ pub(crate) enum Attended {
 /// Ctrl-C, and how often it came.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
-    signal: Signal,
+    signal: Caught,
     pressed: u32,
 }
 
-/// Catches Ctrl-C from now on.
+/// Catches Ctrl-C from now on, unless it is ignored, as in the background of a shell without job control.
 pub(crate) fn interrupts() -> Result<Interrupts, Failure> {
-    match signal(SignalKind::interrupt()) {
+    match Caught::new(SignalKind::interrupt()) {
         Ok(signal) => Ok(Interrupts { signal, pressed: 0 }),
         Err(error) => {
             Err(Problem::new(Code::SystemLimit, format!("Ctrl-C cannot be caught: {error}")).into())
@@ -161,6 +161,8 @@ struct Shown<'a> {
     glance: Option<Glance<'a>>,
     /// Where that begins which is being printed.
     from: u64,
+    /// The same of its bytes, behind a gap, and how much of stdout was taken before; for what is passed on as it is.
+    passed: Option<(u64, u64)>,
 }
 
 /// What is wanted of it.
@@ -189,7 +191,7 @@ impl Shown<'_> {
             });
         }
         if self.chunk.is_none() {
-            self.from = self.follow.offset();
+            (self.from, self.passed) = (self.follow.offset(), None);
             self.chunk = self.follow.next().await?;
         }
         let Some(chunk) = &self.chunk else { return Ok(Step::Printed) };
@@ -203,7 +205,13 @@ impl Shown<'_> {
 
     /// Where whoever reads on begins.
     fn offset(&self) -> u64 {
-        if self.chunk.is_none() && outlets::is_settled() { self.follow.offset() } else { self.from }
+        if self.chunk.is_none() && outlets::is_settled() {
+            return self.follow.offset();
+        }
+        match (self.passed, outlets::taken_of_stdout()) {
+            (Some((begin, before)), Some(taken)) if taken > before => begin + (taken - before),
+            _ => self.from,
+        }
     }
 }
 
@@ -213,14 +221,17 @@ impl Foreground<'_> {
         let deadline = self.background_after.and_then(|after| Instant::now().checked_add(after));
         let (client, task) = (self.client, self.task.clone());
         let follow = client.follow(&task, 0, None);
-        let mut shown = Shown { client, task: &task, follow, chunk: None, glance: None, from: 0 };
+        let mut shown =
+            Shown { client, task: &task, follow, chunk: None, glance: None, from: 0, passed: None };
+        let context = self.context;
+        let tell = move |problem: &Problem| context.report(problem);
         let mut pump: Option<Pin<Box<dyn Future<Output = _>>>> = None;
         let detach = self.keyboard.as_mut().and_then(|keyboard| keyboard.detach.take());
         if let Some(mut detach) = detach {
-            let task = &task;
-            pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach).await }));
+            let (task, tell) = (&task, &tell);
+            pump = Some(Box::pin(async move { pump::keys(client, task, &mut detach, tell).await }));
         } else if self.pump {
-            pump = Some(Box::pin(async { pump::stdin(client, &task, true).await.map(|_| Typing::Over) }));
+            pump = Some(Box::pin(async { pump::whole(client, &task, &tell).await.map(|_| Typing::Over) }));
         }
         // Where somebody types, the cursor is theirs.
         let typing =
@@ -307,7 +318,9 @@ impl Foreground<'_> {
                 }
                 Step::Silent if self.interrupts.pressed < 2 => {
                     silent = None;
-                    self.note("homing: the daemon does not answer; once more leaves");
+                    self.note(&format!(
+                        "homing: nobody has answered yet; once more stops {task}, or leaves if that is not answered either"
+                    ));
                 }
                 Step::Silent => {
                     self.hurry();
@@ -320,7 +333,10 @@ impl Foreground<'_> {
                     }
                 }
                 Step::Told(Told::GoOn) => {
-                    if let Some(keyboard) = &self.keyboard {
+                    if let Some(keyboard) = &mut self.keyboard {
+                        if let Some(code) = keyboard.until_foreground().await {
+                            return Ok(self.part_with(code));
+                        }
                         keyboard.go_on();
                         resized.notify_one();
                         if self.repaints() {
@@ -341,9 +357,12 @@ impl Foreground<'_> {
                     }
                 }
                 Step::Output(chunk, spans) => {
+                    let before = outlets::taken_of_stdout();
                     if let Some(attended) = self.print(&chunk, &spans)? {
                         return Ok(attended);
                     }
+                    let unchanged = self.printer.as_ref().is_some_and(Printer::is_unchanged);
+                    shown.passed = before.filter(|_| unchanged).map(|before| (chunk.offset, before));
                 }
                 Step::Glimpsed(Glimpse::Ended(task)) => return Ok(self.ended(task)),
                 Step::Glimpsed(seen) => {
@@ -412,12 +431,13 @@ impl Foreground<'_> {
         self.unless_closed(finished).map(drop)
     }
 
-    /// When nobody reads stdout any more the task's end is still waited for, in silence: its code is the answer. A terminal that is gone ends it.
+    /// When nobody reads stdout any more the task's end is still waited for, in silence: its code is the answer. A terminal that is gone ends it,
+    /// and so does an error, with the id of what goes on.
     fn unless_closed(&mut self, result: Result<(), Failure>) -> Result<Option<Attended>, Failure> {
         if self.context.console.terminal && outlets::broken().as_ref().is_some_and(outlets::is_hang_up) {
             return Ok(Some(self.part_with(HUNG_UP)));
         }
-        if !heard(result)? {
+        if !heard(result).map_err(|failure| failure.naming(&self.task))? {
             (self.printer, self.heard) = (None, false);
         }
         Ok(None)

@@ -6,12 +6,16 @@
 //! nothing; who kills it with SIGKILL types `stty sane`. A command that is stopped (SIGTSTP) gives it back for as long as it is; one that goes on, also after
 //! SIGSTOP, which nobody is told of, takes it again.
 
-use std::task::Poll;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context as Polling, Poll};
+use std::time::Duration;
 
 use rustix::process::{getpgrp, getpid, kill_process};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
 
 use crate::command::attach::Detach;
 use crate::console::Console;
@@ -21,9 +25,41 @@ use crate::screens::Screens;
 /// What the interrupt key is to the task's terminal, for whoever is interrupted by a signal.
 pub(crate) const INTERRUPT: &[u8] = b"\x03";
 
+/// A signal, caught, unless this process was started to ignore it: what `nohup` or a shell wanted stays so, and it never comes.
+#[derive(Debug)]
+pub(crate) struct Caught(Option<Signal>);
+
+impl Caught {
+    /// Catches it from now on. Must be called inside a tokio runtime.
+    pub(crate) fn new(kind: SignalKind) -> io::Result<Self> {
+        if is_ignored(kind) { Ok(Self(None)) } else { signal(kind).map(Some).map(Self) }
+    }
+
+    /// Once it has come.
+    pub(crate) async fn recv(&mut self) {
+        poll_fn(|polling| self.poll_recv(polling)).await;
+    }
+
+    fn poll_recv(&mut self, polling: &mut Polling<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Some(signal) => signal.poll_recv(polling).map(drop),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Whether the kernel drops a signal before this process hears of it.
+fn is_ignored(kind: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let bit = u32::try_from(kind.as_raw_value() - 1).ok().and_then(|number| 1_u64.checked_shl(number));
+    bit.is_some_and(|bit| ignored & bit != 0)
+}
+
 /// The signals by which a process is ended politely, caught: what it has done to the terminal is undone first.
 #[derive(Debug)]
-pub(crate) struct Endings(Vec<(Signal, u8)>);
+pub(crate) struct Endings(Vec<(Caught, u8)>);
 
 impl Endings {
     /// Catches them from now on. Must be called inside a tokio runtime.
@@ -39,22 +75,37 @@ impl Endings {
     fn of(kinds: &[SignalKind]) -> Option<Self> {
         let ending = |kind: &SignalKind| {
             let code = u8::try_from(kind.as_raw_value()).ok()?.checked_add(128)?;
-            Some((signal(*kind).ok()?, code))
+            Some((Caught::new(*kind).ok()?, code))
         };
         kinds.iter().map(ending).collect::<Option<_>>().map(Self)
     }
 
     /// The code to leave with, once one of them has come.
     pub(crate) async fn next(&mut self) -> u8 {
-        std::future::poll_fn(|cx| {
+        poll_fn(|polling| {
             let mut come = self
                 .0
                 .iter_mut()
-                .filter_map(|(signal, code)| signal.poll_recv(cx).is_ready().then_some(*code));
+                .filter_map(|(caught, code)| caught.poll_recv(polling).is_ready().then_some(*code));
             come.next().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
+}
+
+/// By then whoever was continued to end has heard so.
+const HEARD: Duration = Duration::from_millis(200);
+
+/// For somebody who was continued and had the `keys` of this terminal: stops this process again for as long as it is in the background (`bg`, `kill %1`). There the kernel would stop it for
+/// touching the terminal, in a call that no signal ends; here a signal that was sent with the one that continues is heard first, and answered with.
+pub(crate) async fn until_foreground<T>(keys: bool, mut told: impl AsyncFnMut() -> T) -> Option<T> {
+    while keys && isatty(stdin()) && !Keyboard::is_here() {
+        if let Ok(told) = timeout(HEARD, told()).await {
+            return Some(told);
+        }
+        let _ = kill_process(getpid(), rustix::process::Signal::STOP);
+    }
+    None
 }
 
 /// What a signal says.
@@ -74,8 +125,8 @@ pub(crate) struct Keyboard {
     before: Termios,
     raw: Termios,
     endings: Endings,
-    stops: Signal,
-    goes_on: Signal,
+    stops: Caught,
+    goes_on: Caught,
     /// For whoever passes the keys on.
     pub(crate) detach: Option<Detach>,
     /// Of what the task's program drew on it.
@@ -95,13 +146,15 @@ impl Keyboard {
         }
         // First of all: from here on nothing that can be caught ends us without giving it back.
         let endings = Endings::catch()?;
-        let caught = |number: rustix::process::Signal| signal(SignalKind::from_raw(number.as_raw())).ok();
+        let caught =
+            |number: rustix::process::Signal| Caught::new(SignalKind::from_raw(number.as_raw())).ok();
         let (stops, goes_on) =
             (caught(rustix::process::Signal::TSTP)?, caught(rustix::process::Signal::CONT)?);
         let before = tcgetattr(stdin()).ok()?;
         let mut raw = before.clone();
         raw.make_raw();
         tcsetattr(stdin(), OptionalActions::Now, &raw).ok()?;
+        outlets::is_raw(true);
         let (detach, screens) = (Some(detach), Screens::default());
         Some(Self { before, raw, endings, stops, goes_on, detach, screens })
     }
@@ -111,9 +164,15 @@ impl Keyboard {
         tokio::select! {
             biased;
             code = self.endings.next() => Told::Leave(code),
-            _ = self.stops.recv() => Told::Stop,
-            _ = self.goes_on.recv() => Told::GoOn,
+            () = self.stops.recv() => Told::Stop,
+            () = self.goes_on.recv() => Told::GoOn,
         }
+    }
+
+    /// The code to leave with, where this process was continued in the background to end; else it is in the foreground now.
+    pub(crate) async fn until_foreground(&mut self) -> Option<u8> {
+        let endings = &mut self.endings;
+        until_foreground(true, async || endings.next().await).await
     }
 
     /// Gives it back and stops this process, as the suspend key would. Whoever continues it is heard as any other.
@@ -124,13 +183,14 @@ impl Keyboard {
             outlets::part();
         }
         self.screens = Screens::default();
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        self.set_back();
         let _ = kill_process(getpid(), rustix::process::Signal::STOP);
     }
 
-    /// Takes it again: whoever had it meanwhile has left it otherwise. In the background that waits, by the kernel's word, for the foreground.
+    /// Takes it again, in the foreground: whoever had it meanwhile has left it otherwise.
     pub(crate) fn go_on(&self) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, &self.raw);
+        outlets::is_raw(true);
     }
 
     /// The task's program wrote this on the screen.
@@ -145,6 +205,14 @@ impl Keyboard {
         }
     }
 
+    /// A terminal that is gone needs nothing back. In the background it is as whoever has it wants it, and the kernel would stop this process for touching it.
+    fn set_back(&self) {
+        outlets::is_raw(false);
+        if Self::is_here() {
+            let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        }
+    }
+
     fn tidy(&self, console: &Console) {
         // Where nobody sees the screen there is nothing to tidy.
         let _ = console.data(self.screens.given_back().as_bytes());
@@ -153,7 +221,6 @@ impl Keyboard {
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.before);
+        self.set_back();
     }
 }

@@ -13,11 +13,12 @@ use std::task::{Context as Polling, Poll, Waker};
 
 use homing_tui::live::Outlet;
 use rustix::io::Errno;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 
 use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
+use crate::keyboard::Caught;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub(crate) enum Stream {
     Out,
     Err,
 }
+
+/// A pipe takes so much whole, or not at all.
+const PIECE: usize = 4096;
 
 /// A row, or why there is none any more.
 type Row = Result<Outlet, io::Error>;
@@ -40,6 +44,10 @@ struct Outlets {
     waiting: Vec<Waker>,
     /// Nobody waits for that any more.
     hurried: bool,
+    /// Bytes of stdout that were taken for sure, where nothing else is in its row.
+    taken: u64,
+    /// Whether stderr is a terminal that does not end lines by itself now.
+    raw: bool,
 }
 
 thread_local! {
@@ -66,7 +74,15 @@ impl Outlets {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let same = identity(out).is_some() && identity(out) == identity(err);
         let err = (!same).then(|| Outlet::to(err));
-        Self { out: Outlet::to(out), err, writer: None, waiting: Vec::new(), hurried: false }
+        Self {
+            out: Outlet::to(out),
+            err,
+            writer: None,
+            waiting: Vec::new(),
+            hurried: false,
+            taken: 0,
+            raw: false,
+        }
     }
 
     fn row(&mut self, stream: Stream) -> &mut Row {
@@ -86,14 +102,27 @@ impl Outlets {
 
     fn push(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         let row = self.row(stream);
+        let mut at_once = 0;
         let put = match row {
-            Ok(outlet) => outlet.put(bytes),
+            Ok(outlet) => {
+                // How much of a piece is taken at once is only known where that is all of it, or nothing.
+                let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+                let put = outlet.put(first);
+                if outlet.is_done() {
+                    at_once = first.len() as u64;
+                }
+                outlet.push(rest);
+                put
+            }
             Err(error) => return Err(again(error)),
         };
         if let Err(error) = put {
             let told = again(&error);
             *row = Err(error);
             return Err(told);
+        }
+        if stream == Stream::Out {
+            self.taken += at_once;
         }
         if let Some(writer) = self.writer.take() {
             writer.wake();
@@ -103,14 +132,9 @@ impl Outlets {
 
     fn poll_flow(&mut self, polling: &mut Polling<'_>) {
         self.writer = Some(polling.waker().clone());
-        for row in self.rows() {
-            while let Ok(outlet) = row {
-                match outlet.poll_flow(polling) {
-                    Poll::Pending => break,
-                    Poll::Ready(Ok(_)) => {}
-                    Poll::Ready(Err(error)) => *row = Err(error),
-                }
-            }
+        self.taken += flow(&mut self.out, polling);
+        if let Some(err) = &mut self.err {
+            flow(err, polling);
         }
         if self.is_settled() {
             self.waiting.drain(..).for_each(Waker::wake);
@@ -122,6 +146,19 @@ impl Outlets {
             outlet.part();
         }
     }
+}
+
+/// Has it written what is taken; how much that was.
+fn flow(row: &mut Row, polling: &mut Polling<'_>) -> u64 {
+    let mut count = 0;
+    while let Ok(outlet) = row {
+        match outlet.poll_flow(polling) {
+            Poll::Pending => break,
+            Poll::Ready(Ok(taken)) => count += taken.len() as u64,
+            Poll::Ready(Err(error)) => *row = Err(error),
+        }
+    }
+    count
 }
 
 fn again(error: &io::Error) -> io::Error {
@@ -167,9 +204,34 @@ pub(crate) async fn beside(
     result
 }
 
-/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later.
+/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later. Whoever says something on stderr need not know whether lines end by themselves there.
 pub(crate) fn push(stream: Stream, bytes: &[u8]) -> Option<io::Result<()>> {
-    with(|outlets| outlets.push(stream, bytes))
+    with(|outlets| match stream {
+        Stream::Err if outlets.raw => outlets.push(stream, &with_returns(bytes)),
+        Stream::Err | Stream::Out => outlets.push(stream, bytes),
+    })
+}
+
+/// Prints this on stderr as it is, if there is a row.
+pub(crate) fn push_as_is(bytes: &[u8]) -> Option<io::Result<()>> {
+    with(|outlets| outlets.push(Stream::Err, bytes))
+}
+
+/// Says whether this terminal is one now that does not end lines by itself.
+pub(crate) fn is_raw(raw: bool) {
+    with(|outlets| outlets.raw = raw && rustix::termios::isatty(rustix::stdio::stderr()));
+}
+
+/// Each line ends with a return too.
+fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if *byte == b'\n' && text.last() != Some(&b'\r') {
+            text.push(b'\r');
+        }
+        text.push(*byte);
+    }
+    text
 }
 
 /// Whether all that was printed was taken, or never will be.
@@ -204,7 +266,7 @@ pub(crate) async fn taken() -> bool {
         return is_whole();
     }
     let told = |kind| {
-        let caught = signal(kind);
+        let caught = Caught::new(kind);
         async move {
             match caught {
                 Ok(mut caught) => caught.recv().await,
@@ -215,10 +277,10 @@ pub(crate) async fn taken() -> bool {
     tokio::select! {
         biased;
         () = settled() => is_whole(),
-        _ = told(SignalKind::interrupt()) => parted(),
-        _ = told(SignalKind::terminate()) => parted(),
-        _ = told(SignalKind::hangup()) => parted(),
-        _ = told(SignalKind::quit()) => parted(),
+        () = told(SignalKind::interrupt()) => parted(),
+        () = told(SignalKind::terminate()) => parted(),
+        () = told(SignalKind::hangup()) => parted(),
+        () = told(SignalKind::quit()) => parted(),
     }
 }
 
@@ -226,6 +288,11 @@ fn parted() -> bool {
     abandon();
     part();
     false
+}
+
+/// How many bytes of stdout were taken so far, at least; none where notes may be among them.
+pub(crate) fn taken_of_stdout() -> Option<u64> {
+    with(|outlets| outlets.err.is_some().then_some(outlets.taken)).flatten()
 }
 
 /// Whether nothing that was printed was refused.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::outlets;
 use crate::stamp::{Stamper, pieces};
 
 /// Where the output goes.
@@ -30,6 +31,8 @@ pub(crate) struct Printer {
     only: Option<Source>,
     within: bool,
     heard: bool,
+    /// Whether the last chunk went to stdout, all of it and as it is.
+    unchanged: bool,
 }
 
 impl Printer {
@@ -40,7 +43,7 @@ impl Printer {
         // All of a line is the task's own, and times are put before it anew, so it may rewrite it: progress bars do.
         let safe = (terminal && !raw && sink != Sink::Split)
             .then(|| Sanitizer::new(colour).with_returns(Return::Rewrite));
-        Self { console, sink, safe, stamper: None, only: None, within: false, heard: true }
+        Self { console, sink, safe, stamper: None, only: None, within: false, heard: true, unchanged: false }
     }
 
     /// Puts the time before each line, and shows one stream only if asked to.
@@ -60,6 +63,7 @@ impl Printer {
         if chunk.gap > 0 {
             self.console.note(&gap(chunk.gap));
         }
+        self.unchanged = self.safe.is_none() && self.stamper.is_none() && self.sink == Sink::Stdout;
         if !self.needs_spans() {
             return self.pass(&chunk.bytes);
         }
@@ -77,8 +81,14 @@ impl Printer {
                 None => target.extend_from_slice(text),
             }
         }
+        self.unchanged = out.len() == chunk.bytes.len() && self.stamper.is_none() && self.safe.is_none();
         self.write(&err, true)?;
         self.write(&out, false)
+    }
+
+    /// Whether what was printed last is byte by byte what is on its way to stdout.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        self.unchanged
     }
 
     /// What was held back for safety.
@@ -120,7 +130,9 @@ impl Printer {
         }
         if stderr {
             // One stream that nobody takes does not end the other; but not all was read.
-            self.heard &= self.console.aside(bytes);
+            self.console.clear_status();
+            let put = outlets::push_as_is(bytes).map(|put| put.is_ok());
+            self.heard &= put.unwrap_or_else(|| self.console.aside(bytes));
             return Ok(());
         }
         self.console.data(bytes)

@@ -1,17 +1,23 @@
 //! Passing this process's stdin on to a task.
 
+use std::cell::Cell;
 use std::future::{Future, pending};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use homing_client::{Client, Error};
-use homing_model::{Code, TaskId};
+use homing_model::{Code, Problem, TaskId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::stdio;
+use rustix::termios::{isatty, tcgetpgrp};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::command::attach::Detach;
 
@@ -22,6 +28,12 @@ const TYPED_AHEAD: usize = 64 * 1024;
 /// For what was typed just before somebody left.
 const PARTING: Duration = Duration::from_secs(1);
 
+/// Between two tries, at first and at most.
+const PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A shim that was heard so lately is not asked first whether it hears.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// A piece on its way.
 type Sending<'a> = Pin<Box<dyn Future<Output = Result<Sent, Error>> + 'a>>;
 
@@ -31,29 +43,65 @@ pub(crate) fn is_piped(fd: BorrowedFd<'_>) -> bool {
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
 }
 
+/// How long nobody looks whether this process is in the foreground again.
+const AWAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// Reads stdin once there is something. Whoever has it too may have set it so that a read does not wait: then it is waited for here. A terminal is
+/// only read in the foreground: in the background the kernel would stop this process, which then hears no signal.
+pub(crate) fn read(buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        if isatty(stdio::stdin()) {
+            wait();
+        }
+        match rustix::io::read(stdio::stdin(), &mut *buffer) {
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => wait(),
+            found => return Ok(found?),
+        }
+    }
+}
+
+fn wait() {
+    loop {
+        let _ = poll(&mut [PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN)], None);
+        if !tcgetpgrp(stdio::stdin()).is_ok_and(|foreground| foreground != getpgrp()) {
+            return;
+        }
+        let _ = poll(&mut [], Some(&AWAY));
+    }
+}
+
 /// Reads stdin on a thread of its own, because a terminal or a pipe cannot be asked not to block. The thread ends with the
-/// process or with its last reader; a read error ends the input.
-fn reader() -> mpsc::Receiver<Bytes> {
+/// process or with its last reader; a read error is the last that it tells.
+fn reader() -> mpsc::Receiver<io::Result<Bytes>> {
     let (tx, rx) = mpsc::channel(2);
+    let failed = tx.clone();
     let reading = move || {
         let mut buffer = vec![0; PIECE];
-        let mut stdin = io::stdin().lock();
         loop {
-            match stdin.read(&mut buffer) {
+            let piece = match read(&mut buffer) {
                 Ok(0) => return,
-                Ok(count) => {
-                    if tx.blocking_send(Bytes::copy_from_slice(&buffer[..count])).is_err() {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+                Ok(count) => Ok(Bytes::copy_from_slice(&buffer[..count])),
+                Err(error) => Err(error),
+            };
+            let last = piece.is_err();
+            if tx.blocking_send(piece).is_err() || last {
+                return;
             }
         }
     };
-    // Without a thread there is no input; the receiver then sees the end at once.
-    let _ = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading);
+    if let Err(error) = std::thread::Builder::new().name("stdin".to_owned()).spawn(reading) {
+        let _ = failed.try_send(Err(error));
+    }
     rx
+}
+
+/// That there is more, perhaps, and nobody can have it.
+fn unread(error: &io::Error) -> Problem {
+    let text = format!("standard input cannot be read: {error}; the task gets no more of it");
+    let mut problem = Problem::new(Code::StorageFailed, text);
+    problem.advice = "Look at where the input comes from.".to_owned();
+    problem
 }
 
 /// What became of an input.
@@ -65,25 +113,38 @@ pub(crate) struct Sent {
     pub(crate) refused: Option<Error>,
 }
 
+/// How somebody who passes input on is told what is the matter with it, while it goes on.
+pub(crate) type Tell<'a> = &'a dyn Fn(&Problem);
+
 /// How typing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Typing {
-    /// Nobody types any more, or nobody takes it.
+    /// Nobody types any more.
     Over,
     /// By the keys that detach.
     Detached,
 }
 
 /// Sends what is typed until nobody types any more, or the keys that detach are among it. What was under way when the daemon went is not
-/// sent twice; what is typed afterwards goes to the next one. A program that does not read, or a daemon that stands still, holds up what
-/// was typed, and not the keys that detach.
-pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) -> Result<Typing, Error> {
+/// sent twice; what is typed afterwards goes to the next one. A program that does not read, a shim or a daemon that stands still, holds up what
+/// was typed, and not the keys that detach; those are heard also where nothing else can be sent any more.
+pub(crate) async fn keys(
+    client: &Client,
+    task: &TaskId,
+    detach: &mut Detach,
+    tell: Tell<'_>,
+) -> Result<Typing, Error> {
+    let line = Line::new(client, task, Some(tell));
     let mut pieces = reader();
     let mut waiting = Vec::new();
     let mut sending: Option<Sending<'_>> = None;
+    let mut refused = false;
     loop {
+        if refused {
+            waiting.clear();
+        }
         if sending.is_none() && !waiting.is_empty() {
-            sending = Some(Box::pin(send(client, task, Bytes::from(std::mem::take(&mut waiting)))));
+            sending = Some(Box::pin(line.send(Bytes::from(std::mem::take(&mut waiting)))));
         }
         let sent = async {
             match &mut sending {
@@ -94,7 +155,8 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
         let detached = tokio::select! {
             biased;
             piece = pieces.recv(), if waiting.len() < TYPED_AHEAD => match piece {
-                Some(piece) => {
+                Some(Err(error)) => return Err(Error::Problem(Box::new(unread(&error)))),
+                Some(Ok(piece)) => {
                     let (typed, detached) = detach.typed(&piece);
                     waiting.extend_from_slice(&typed);
                     detached.then_some(Typing::Detached)
@@ -104,11 +166,14 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
             sent = sent => {
                 sending = None;
                 match sent {
-                    Ok(sent) if sent.refused.is_some() => return Ok(Typing::Over),
-                    Ok(_) => None,
-                    Err(error) if error.is_disconnect() => None,
-                    Err(error) => return Err(error),
+                    Ok(sent) => refused |= sent.refused.is_some(),
+                    Err(error) if error.is_disconnect() => {}
+                    Err(error) => {
+                        refused = true;
+                        tell(&error.into_problem());
+                    }
                 }
+                None
             }
         };
         if let Some(how) = detached {
@@ -117,7 +182,7 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
                 if let Some(sending) = sending {
                     let _ = sending.await;
                 }
-                let _ = send(client, task, Bytes::from(waiting)).await;
+                let _ = line.send(Bytes::from(waiting)).await;
             };
             let _ = timeout(PARTING, rest).await;
             return Ok(how);
@@ -128,50 +193,154 @@ pub(crate) async fn keys(client: &Client, task: &TaskId, detach: &mut Detach) ->
 /// Sends stdin to the task until it ends, then closes the task's input if `close`. A task that no longer reads has had enough;
 /// whether that matters is for the caller to say.
 pub(crate) async fn stdin(client: &Client, task: &TaskId, close: bool) -> Result<Sent, Error> {
+    let (sent, unread) = pass(&Line::new(client, task, None), close).await?;
+    unread.map_or(Ok(sent), |problem| Err(Error::Problem(Box::new(problem))))
+}
+
+/// The same for somebody who stays, and closes it: told what is the matter at once, since the task may end by it. Whether all of stdin could be read.
+pub(crate) async fn whole(client: &Client, task: &TaskId, tell: Tell<'_>) -> Result<bool, Error> {
+    let (_, unread) = pass(&Line::new(client, task, Some(tell)), true).await?;
+    Ok(unread.is_none())
+}
+
+/// Where stdin cannot be read the task's input is closed all the same: nobody waits for the rest.
+async fn pass(line: &Line<'_>, close: bool) -> Result<(Sent, Option<Problem>), Error> {
     let mut pieces = reader();
-    let mut written = 0;
+    let (mut written, mut broken) = (0, None);
     while let Some(piece) = pieces.recv().await {
-        let sent = send(client, task, piece).await?;
+        let piece = match piece {
+            Ok(piece) => piece,
+            Err(error) => {
+                let problem = broken.insert(unread(&error));
+                if let Some(tell) = line.tell {
+                    tell(problem);
+                }
+                break;
+            }
+        };
+        let sent = line.send(piece).await?;
         written += sent.written;
         if sent.refused.is_some() {
-            return Ok(Sent { written, ..sent });
+            return Ok((Sent { written, ..sent }, broken));
         }
     }
     let mut refused = None;
     if close {
-        match client.input(task.as_str(), Bytes::new(), true).await {
+        match line.close().await {
             // It took everything and went its way: there is nothing left to close.
             Err(error) if had_enough(&error) => refused = Some(error).filter(|_| written == 0),
-            result => {
-                result?;
+            result => result?,
+        }
+    }
+    Ok((Sent { written, refused }, broken))
+}
+
+/// The way to a task's input.
+struct Line<'a> {
+    client: &'a Client,
+    task: &'a TaskId,
+    /// Who is told that its shim is not heard, and waits until it is; without one that is an error.
+    tell: Option<Tell<'a>>,
+    /// When it last was.
+    heard: Cell<Option<Instant>>,
+}
+
+impl<'a> Line<'a> {
+    fn new(client: &'a Client, task: &'a TaskId, tell: Option<Tell<'a>>) -> Self {
+        Self { client, task, tell, heard: Cell::new(None) }
+    }
+
+    /// Sends one piece, however slowly the task reads, once its shim is heard.
+    async fn send(&self, mut piece: Bytes) -> Result<Sent, Error> {
+        let mut sent = 0;
+        let mut pause = PAUSE;
+        while !piece.is_empty() {
+            let answer = match self.listen().await {
+                Ok(()) => self.client.input(self.task.as_str(), piece.clone(), false).await,
+                Err(error) => Err(error),
+            };
+            let written = match (answer, self.tell) {
+                (Ok(answer), _) => answer.written,
+                (Err(error), _) if error.code() == Some(Code::InputNotRead) => 0,
+                (Err(error), _) if had_enough(&error) => {
+                    return Ok(Sent { written: sent, refused: Some(error) });
+                }
+                (Err(error), Some(tell)) if is_silent(&error) => {
+                    self.heard.set(None);
+                    tell(&in_doubt(error, piece.len()));
+                    return Ok(Sent { written: sent, refused: None });
+                }
+                (Err(error), _) => return Err(error),
+            };
+            self.heard.set(Some(Instant::now()));
+            sent += written;
+            let taken = usize::try_from(written).unwrap_or(usize::MAX).min(piece.len());
+            drop(piece.split_to(taken));
+            if taken == 0 {
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            } else {
+                pause = PAUSE;
+            }
+        }
+        Ok(Sent { written: sent, refused: None })
+    }
+
+    /// Closes it.
+    async fn close(&self) -> Result<(), Error> {
+        loop {
+            self.listen().await?;
+            match self.client.input(self.task.as_str(), Bytes::new(), true).await {
+                // Closing it twice is closing it.
+                Err(error) if self.tell.is_some() && is_silent(&error) => self.heard.set(None),
+                result => return result.map(drop),
             }
         }
     }
-    Ok(Sent { written, refused })
-}
 
-/// Sends one piece, however slowly the task reads.
-async fn send(client: &Client, task: &TaskId, mut piece: Bytes) -> Result<Sent, Error> {
-    let mut sent = 0;
-    let mut pause = Duration::from_millis(10);
-    while !piece.is_empty() {
-        let written = match client.input(task.as_str(), piece.clone(), false).await {
-            Ok(answer) => answer.written,
-            Err(error) if error.code() == Some(Code::InputNotRead) => 0,
-            Err(error) if had_enough(&error) => return Ok(Sent { written: sent, refused: Some(error) }),
-            Err(error) => return Err(error),
-        };
-        sent += written;
-        let taken = usize::try_from(written).unwrap_or(usize::MAX).min(piece.len());
-        drop(piece.split_to(taken));
-        if taken == 0 {
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
-        } else {
-            pause = Duration::from_millis(10);
+    /// Waits until the shim is heard, unless it was just now, by sending it nothing: of what is sent to one that stands still nobody knows whether it comes to take it.
+    async fn listen(&self) -> Result<(), Error> {
+        let Some(tell) = self.tell else { return Ok(()) };
+        if self.heard.get().is_some_and(|heard| heard.elapsed() < FRESH) {
+            return Ok(());
+        }
+        let (mut pause, mut told) = (PAUSE, false);
+        loop {
+            match self.client.input(self.task.as_str(), Bytes::new(), false).await {
+                Err(error) if is_silent(&error) => {
+                    if !std::mem::replace(&mut told, true) {
+                        tell(&waits(error));
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                result => {
+                    self.heard.set(Some(Instant::now()));
+                    return result.map(drop);
+                }
+            }
         }
     }
-    Ok(Sent { written: sent, refused: None })
+}
+
+fn is_silent(error: &Error) -> bool {
+    error.code() == Some(Code::SilentSupervisor)
+}
+
+/// That the input waits for a shim that is not heard.
+fn waits(error: Error) -> Problem {
+    let mut problem = error.into_problem();
+    problem.detail.push_str("; the input waits until it does");
+    problem
+}
+
+/// That it fell silent over this much of the input.
+fn in_doubt(error: Error, bytes: usize) -> Problem {
+    let mut problem = error.into_problem();
+    problem.detail.push_str(&format!(
+        "; whether the task got the last {bytes} bytes of its input is not known, and they are not sent again; the rest waits until it does"
+    ));
+    problem
 }
 
 fn had_enough(error: &Error) -> bool {
@@ -183,7 +352,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use homing_client::fake::{Fake, Reply};
-    use homing_model::Problem;
 
     use super::*;
 
@@ -196,8 +364,8 @@ mod tests {
             1 => Reply::json(200, format!("{{\"written\":{}}}", request.body.len().min(3))),
             _ => Reply::json(200, "{\"written\":0}"),
         });
-        let client = Client::new(home.path(), "u");
-        let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abcdefgh")).await.unwrap();
+        let (client, task) = (Client::new(home.path(), "u"), TaskId::from_entropy(1));
+        let sent = Line::new(&client, &task, None).send(Bytes::from_static(b"abcdefgh")).await.unwrap();
         assert!(sent.written == 8 && sent.refused.is_none(), "{sent:?}");
         let taken: Vec<u8> = fake
             .requests()
@@ -213,8 +381,30 @@ mod tests {
     async fn a_task_that_ended_has_had_enough() {
         let home = tempfile::tempdir().unwrap();
         let _fake = Fake::serve(home.path(), |_| Reply::problem(&Problem::new(Code::TaskEnded, "over")));
-        let client = Client::new(home.path(), "u");
-        let sent = send(&client, &TaskId::from_entropy(1), Bytes::from_static(b"abc")).await.unwrap();
+        let (client, task) = (Client::new(home.path(), "u"), TaskId::from_entropy(1));
+        let sent = Line::new(&client, &task, None).send(Bytes::from_static(b"abc")).await.unwrap();
         assert_eq!((sent.written, sent.refused.and_then(|error| error.code())), (0, Some(Code::TaskEnded)));
+    }
+
+    #[tokio::test]
+    async fn a_shim_that_is_not_heard_is_waited_for_and_a_piece_that_it_fell_silent_over_is_not_sent_twice() {
+        let home = tempfile::tempdir().unwrap();
+        let count = AtomicUsize::new(0);
+        // Nothing is answered with silence once, and so is the first piece; then everybody is heard.
+        let fake = Fake::serve(home.path(), move |request| match count.fetch_add(1, Ordering::Relaxed) {
+            0 | 2 => Reply::problem(&Problem::new(Code::SilentSupervisor, "silent")),
+            _ => Reply::json(200, format!("{{\"written\":{}}}", request.body.len())),
+        });
+        let (client, task) = (Client::new(home.path(), "u"), TaskId::from_entropy(1));
+        let told = std::cell::RefCell::new(Vec::new());
+        let tell = |problem: &Problem| told.borrow_mut().push(problem.detail.clone());
+        let line = Line::new(&client, &task, Some(&tell));
+        assert_eq!(line.send(Bytes::from_static(b"abc")).await.unwrap().written, 0);
+        assert_eq!(line.send(Bytes::from_static(b"de")).await.unwrap().written, 2);
+        line.close().await.unwrap();
+        let sent: Vec<_> = fake.requests().iter().map(|request| request.body.to_vec()).collect();
+        assert_eq!(sent[..5], [&b""[..], b"", b"abc", b"", b"de"]);
+        let told = told.into_inner();
+        assert!(told.len() == 2 && told[0].contains("waits") && told[1].contains("last 3 bytes"), "{told:?}");
     }
 }

@@ -8,7 +8,7 @@
 //! the command but SIGKILL, the terminal is given back as it was: a signal is caught, and a panic unwinds through here.
 
 use std::future::Future;
-use std::io::{self, Read};
+use std::io;
 
 use homing_tui::live::Outlet;
 use rustix::process::{Signal, kill_current_process_group};
@@ -19,7 +19,8 @@ use rustix::termios::{
 };
 use tokio::sync::mpsc;
 
-use crate::keyboard::Keyboard;
+use crate::keyboard::{self, Keyboard};
+use crate::pump;
 
 /// To the other screen, without its cursor, and lines that are too long are cut by the terminal too.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[H\x1b[2J";
@@ -33,6 +34,10 @@ const NONE: u8 = 0;
 pub(crate) struct Screen {
     /// How its keys were, if they are this process's.
     keys: Option<Termios>,
+    /// Whether they ever were.
+    had_keys: bool,
+    /// Whether nothing is to be drawn now.
+    given_back: bool,
     outlet: Outlet,
     /// The last frame that is there, or on its way.
     drawn: String,
@@ -44,7 +49,8 @@ impl Screen {
     /// Begins to draw on stdout. Must be called inside a tokio runtime.
     pub(crate) fn enter() -> io::Result<Self> {
         let outlet = Outlet::to(stdout())?;
-        let mut screen = Self { keys: None, outlet, drawn: String::new(), next: None };
+        let mut screen =
+            Self { keys: None, had_keys: false, given_back: false, outlet, drawn: String::new(), next: None };
         screen.take();
         Ok(screen)
     }
@@ -60,7 +66,7 @@ impl Screen {
             keys.special_codes[SpecialCodeIndex::VMIN] = 1;
             keys.special_codes[SpecialCodeIndex::VTIME] = 0;
             if tcsetattr(stdin(), OptionalActions::Now, &keys).is_ok() {
-                self.keys = Some(before);
+                (self.keys, self.had_keys) = (Some(before), true);
             }
         }
         self.drawn.clear();
@@ -68,12 +74,16 @@ impl Screen {
     }
 
     fn give_back(&mut self) {
+        if self.given_back {
+            return;
+        }
         // A terminal that is gone, or takes nothing, needs nothing back.
         self.next = None;
         self.outlet.abandon();
         self.outlet.push(LEAVE);
         self.outlet.part();
-        if let Some(before) = self.keys.take() {
+        // In the background its keys are those of whoever has it, and the kernel would stop this process for touching them.
+        if let Some(before) = self.keys.take().filter(|_| Keyboard::is_here()) {
             // What was typed at the picture is not meant for the shell. By two calls: one for both would wait until all that was written is read.
             let _ = tcflush(stdin(), QueueSelector::IFlush);
             let _ = tcsetattr(stdin(), OptionalActions::Now, &before);
@@ -95,12 +105,20 @@ impl Screen {
         signal.is_some_and(|(_, signal)| kill_current_process_group(signal).is_ok())
     }
 
-    /// Gives the terminal back, stops this process as the suspend key does, and goes on when it is continued.
-    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+    /// Gives the terminal back and stops this process as the suspend key does.
+    pub(crate) fn suspend(&mut self) {
         self.give_back();
-        rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)?;
-        self.take();
-        Ok(())
+        self.given_back = true;
+        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+    }
+
+    /// Goes on after that, in the foreground, unless somebody is `told` to leave before.
+    pub(crate) async fn again<T>(&mut self, told: impl AsyncFnMut() -> T) -> Option<T> {
+        let left = keyboard::until_foreground(self.had_keys, told).await;
+        if left.is_none() && std::mem::take(&mut self.given_back) {
+            self.take();
+        }
+        left
     }
 
     /// Columns and lines as they are now.
@@ -172,7 +190,7 @@ pub(crate) fn keys() -> mpsc::Receiver<u8> {
     if Keyboard::is_here() {
         let reading = move || {
             let mut key = [0];
-            while let Ok(1) = io::stdin().lock().read(&mut key) {
+            while let Ok(1) = pump::read(&mut key) {
                 if tx.blocking_send(key[0]).is_err() {
                     return;
                 }

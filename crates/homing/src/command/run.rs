@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use clap::Args;
 use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
-use homing_model::{Code, Kind, Spec, Status, Task, agent, sanitize};
+use homing_model::{Code, Kind, Problem, Spec, Status, Task, agent, sanitize};
 use tokio::time::timeout;
 
 use crate::asking::{announced, meanwhile};
@@ -91,8 +91,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                 return Ok(code);
             }
             let id = &submitted.task.id;
+            let tell = |problem: &Problem| context.report(problem);
             tokio::select! {
-                pumped = pump::stdin(&client, id, true) => pumped.map(|_| code).map_err(Failure::from),
+                pumped = pump::whole(&client, id, &tell) => {
+                    pumped.map(|whole| if whole { code } else { code.max(exit_code::FAILED) }).map_err(Failure::from)
+                }
                 () = pressed(&mut interrupts) => {
                     context.console.note(&format!(
                         "homing: {id} goes on, with as much of the input as was read; `homing input {id} --eof` ends that, `homing stop {id}` the task"

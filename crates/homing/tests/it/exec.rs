@@ -1,8 +1,8 @@
 //! Staying with a task, waiting for it, and what is returned.
 
 use std::future::IntoFuture;
-use std::io::{BufRead, BufReader};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use homing_engine::{Engine, ExecOutcome};
@@ -47,6 +47,43 @@ fn exec_leaves_a_slow_task_to_the_background_and_the_task_goes_on() {
     home.open("go");
     assert_eq!(home.ended(&id)["status"], "succeeded");
     assert_eq!(home.output(&id), b"first\nlast\n");
+}
+
+#[test]
+fn exec_that_leaves_a_reader_behind_says_where_it_was() {
+    const BEFORE: &[u8] = &[b'x'; 1_000];
+    let home = home();
+    let _ = home.daemon_pid();
+    let whole: String = (1..=300_000).map(|number| format!("{number}\n")).collect();
+    for after in PATIENCE_MS {
+        let _ = std::fs::remove_file(home.scratch().join("go"));
+        let line = format!("seq 300000; {}", gate("go"));
+        // There is something in it already, so that it is full in the middle of a chunk.
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(BEFORE).unwrap();
+        let mut command = home.command();
+        command.args(["exec", "--bg-after", &format!("{after}ms"), "-c", &line]).stdout(writer);
+        // Nobody reads its output before it has left.
+        let output = command.stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(123));
+        drop(command);
+        let mut passed = Vec::new();
+        reader.read_to_end(&mut passed).unwrap();
+        let passed = passed.strip_prefix(BEFORE).expect("what was there");
+        let (id, told) = (last(&home), String::from_utf8_lossy(&output.stderr).into_owned());
+        let (_, rest) = told.split_once(&format!("`homing output -f {id}")).expect(&told);
+        let (words, _) = rest.split_once('`').expect(&told);
+        let offset = words.strip_prefix(" --offset ").unwrap_or("0");
+        assert_eq!(offset, passed.len().to_string(), "{told}");
+        home.open("go");
+        let _ = home.ended(&id);
+        let rest = home.cli(["output", &id, "--offset", offset, "--raw"]).ok().stdout;
+        assert!([passed, &rest].concat() == whole.as_bytes());
+        if !passed.is_empty() {
+            return;
+        }
+    }
+    panic!("nothing of what it printed was passed on");
 }
 
 #[tokio::test]
@@ -123,6 +160,46 @@ fn the_first_interrupt_goes_to_the_task_and_the_second_stops_it() {
     assert_eq!(home.truth("seen"), "int\nterm\n");
     let task = home.task(&last(&home));
     assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"stopped".into(), &8.into()), "{task}");
+}
+
+#[test]
+fn who_ends_the_command_in_a_pipe_is_told_what_goes_on() {
+    let home = home();
+    let client = home.spawn(["exec", "-c", &format!("echo up > up; {}; exit 3", gate("go"))]);
+    let _ = home.told("up");
+    let id = last(&home);
+    let pid = client.id();
+    wait_for("the signal to be caught", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        (u64::from_str_radix(caught.trim(), 16).ok()? & (1 << 14) != 0).then_some(())
+    });
+    assert!(Command::new("kill").args(["-TERM", &pid.to_string()]).status().unwrap().success());
+    let output = client.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(143), "{told}");
+    assert!(told.contains(&format!("{id} goes on; `homing wait {id}` waits")), "{told}");
+    home.open("go");
+    assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+}
+
+#[test]
+fn output_that_cannot_be_written_names_the_task_that_goes_on() {
+    let home = home();
+    for words in [&["exec"][..], &["run", "--follow"]] {
+        let _ = std::fs::remove_file(home.scratch().join("go"));
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = home.command();
+        command.args(words).args(["-c", &format!("echo hi; {}; exit 3", gate("go"))]);
+        let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let (told, id) = (String::from_utf8_lossy(&output.stderr).into_owned(), last(&home));
+        assert_eq!(output.status.code(), Some(125), "{told}");
+        assert!(told.contains("standard output cannot be written"), "{told}");
+        assert!(told.contains(&format!("is {id} (HM0013)")), "{told}");
+        assert!(told.contains(&format!("`homing stop {id}` ends it")), "{told}");
+        home.open("go");
+        assert_eq!(home.ended(&id)["outcome"]["exit_code"], 3);
+    }
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn a_second_interrupt_leaves_a_daemon_that_stands_still() {
     let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
     let mut line = String::new();
     stderr.read_line(&mut line).expect("stderr");
-    assert!(line.contains("does not answer; once more leaves"), "{line}");
+    assert!(line.contains(&format!("once more stops {id}, or leaves if that is not answered")), "{line}");
     interrupt(&child);
     let status = child.wait().expect("a child");
     homing_testkit::thaw(daemon);
@@ -136,6 +136,27 @@ fn a_second_interrupt_leaves_a_daemon_that_stands_still() {
     stderr.read_to_string(&mut rest).expect("stderr");
     assert_eq!(status.code(), Some(125), "{rest}");
     assert!(rest.contains("is not known (HM0019)") && rest.contains(&format!("homing wait {id}")), "{rest}");
+}
+
+#[test]
+fn a_second_interrupt_stops_a_task_whose_shim_did_not_answer_the_first() {
+    let home = super::home();
+    let mut command = home.command();
+    command.args(["exec", "-c", "echo up > up; exec sleep 1000"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let _ = home.told("up");
+    let id = last(&home);
+    homing_testkit::freeze(home.shim_pid(&id));
+    interrupt(&child);
+    let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("stderr");
+    assert!(line.contains(&format!("once more stops {id}, or leaves if that is not answered")), "{line}");
+    interrupt(&child);
+    // A stop continues the shim, which then passes the first one on too.
+    let code = child.wait().expect("a child").code();
+    assert!(matches!(code, Some(122 | 130)), "{code:?}");
+    assert!(home.task(&id)["ended_at"].is_string());
 }
 
 #[test]
@@ -275,6 +296,13 @@ fn a_terminal_that_is_hung_up_ends_what_is_shown_on_it_and_nothing_else() {
         let prints = ["exec", "-c", "while :; do echo word; sleep 0.01; done"];
         assert_eq!(hung_up(&home, ours, &prints, "word"), 129, "exec {ours}");
         let _ = home.until_status(&last(&home), "running");
+        // One that draws, and one that is only looked at: the way to what is shown, and that to the keys.
+        for line in ["while :; do echo word; sleep 0.01; done", "echo word; exec sleep 1000"] {
+            let drawn = home.submit(&["--pty"], line);
+            let _ = home.until_status(&drawn, "running");
+            assert_eq!(hung_up(&home, ours, &["attach", &drawn], "word"), 129, "attach {ours} {line}");
+            let _ = home.until_status(&drawn, "running");
+        }
     }
     let _ = home.until_status(&id, "running");
 }

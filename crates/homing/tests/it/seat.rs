@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
@@ -29,18 +30,41 @@ pub(crate) struct Seat {
 impl Seat {
     /// Runs a command line at a terminal of this size, with these variables, all of it on the terminal.
     pub(crate) fn take(home: &Home, size: (u16, u16), variables: &[(&str, &str)], words: &[&str]) -> Self {
+        Self::begin(home, size, variables, home.program(), words, OFlags::empty())
+    }
+
+    /// The same at a terminal that somebody left so that a read does not wait.
+    pub(crate) fn unwaiting(home: &Home, size: (u16, u16), words: &[&str]) -> Self {
+        Self::begin(home, size, &[], home.program(), words, OFlags::NONBLOCK)
+    }
+
+    /// A shell that knows jobs.
+    pub(crate) fn shell(home: &Home, size: (u16, u16)) -> Self {
+        let variables = [("PS1", "> "), ("HISTFILE", "")];
+        let words = ["--norc", "--noprofile", "--noediting", "-i"];
+        Self::begin(home, size, &variables, "bash".as_ref(), &words, OFlags::empty())
+    }
+
+    fn begin(
+        home: &Home,
+        size: (u16, u16),
+        variables: &[(&str, &str)],
+        program: &Path,
+        words: &[&str],
+        flags: OFlags,
+    ) -> Self {
         let keys =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&keys).and_then(|()| unlockpt(&keys)).expect("a terminal");
         let name = ptsname(&keys, Vec::new()).expect("a terminal").into_string().expect("a terminal");
         // Whoever leads a session would have it as its own by opening it.
-        let no_ctty = i32::try_from(OFlags::NOCTTY.bits()).expect("a flag");
+        let flags = i32::try_from((flags | OFlags::NOCTTY).bits()).expect("flags");
         let terminal =
-            File::options().read(true).write(true).custom_flags(no_ctty).open(name).expect("a terminal");
+            File::options().read(true).write(true).custom_flags(flags).open(name).expect("a terminal");
         resize(&keys, size);
         let before = tcgetattr(&terminal).expect("a terminal");
         let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait"]).arg(home.program()).args(words).current_dir(home.scratch());
+        command.args(["--ctty", "--wait"]).arg(program).args(words).current_dir(home.scratch());
         for unwanted in
             ["CI", "NO_COLOR", "HOMING_OWNER", "HOMING_TASK_ID", "TMUX", "TERM_PROGRAM", "VTE_VERSION"]
         {
@@ -94,6 +118,11 @@ impl Seat {
         let mut terminal = vt100::Parser::new(number(self.size.1), number(self.size.0), 0);
         terminal.process(&self.seen());
         terminal.screen().contents()
+    }
+
+    /// The process of the command.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether the command stands still by a signal.

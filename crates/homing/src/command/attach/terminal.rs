@@ -11,7 +11,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use homing_model::attach::TerminalSize;
 use homing_tui::live::Outlet;
 use rustix::fs::{Mode, OFlags};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::getpgrp;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
@@ -37,7 +38,7 @@ pub(super) struct Terminal {
 /// What happened at the terminal.
 #[derive(Debug)]
 pub(super) enum Stirred {
-    /// Keys; none if there will be no more.
+    /// Keys; none if the terminal is hung up.
     Typed(Option<Vec<u8>>),
     /// Some of what is to be shown is shown.
     Shown,
@@ -81,8 +82,10 @@ impl Terminal {
         self.output.push(self.screens.given_back().as_bytes());
         self.output.part();
         self.screens = Screens::default();
-        // A terminal that is gone needs nothing back.
-        let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
+        // A terminal that is gone needs nothing back. In the background it is as whoever has it wants it, and the kernel would stop this process for touching it.
+        if !tcgetpgrp(&self.input).is_ok_and(|foreground| foreground != getpgrp()) {
+            let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
+        }
     }
 
     /// How large it is.

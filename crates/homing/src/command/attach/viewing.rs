@@ -23,6 +23,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::detach::Detach;
 use super::terminal::{Stirred, Terminal};
 use crate::failure::Failure;
+use crate::keyboard::{self, Caught};
+use crate::outlets;
 
 /// Typed while there is no connection, at most.
 const TYPED_AHEAD: usize = 64 * 1024;
@@ -51,16 +53,16 @@ pub(super) enum Left {
 /// What else may happen.
 struct Signals {
     window: Signal,
-    suspend: Signal,
-    endings: [(Signal, i32); 4],
+    suspend: Caught,
+    endings: [(Caught, i32); 4],
 }
 
 impl Signals {
     fn catch() -> std::io::Result<Self> {
-        let ending = |kind: SignalKind| Ok::<_, std::io::Error>((signal(kind)?, kind.as_raw_value()));
+        let ending = |kind: SignalKind| Ok::<_, std::io::Error>((Caught::new(kind)?, kind.as_raw_value()));
         Ok(Self {
             window: signal(SignalKind::window_change())?,
-            suspend: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+            suspend: Caught::new(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
             endings: [
                 ending(SignalKind::terminate())?,
                 ending(SignalKind::hangup())?,
@@ -71,15 +73,24 @@ impl Signals {
     }
 
     async fn next(&mut self) -> Told {
-        let [(one, first), (two, second), (three, third), (four, fourth)] = &mut self.endings;
+        let Self { window, suspend, endings } = self;
         tokio::select! {
-            _ = one.recv() => Told::End(*first),
-            _ = two.recv() => Told::End(*second),
-            _ = three.recv() => Told::End(*third),
-            _ = four.recv() => Told::End(*fourth),
-            _ = self.suspend.recv() => Told::Suspend,
-            _ = self.window.recv() => Told::Window,
+            number = ended(endings) => Told::End(number),
+            () = suspend.recv() => Told::Suspend,
+            _ = window.recv() => Told::Window,
         }
+    }
+}
+
+/// The signal to leave by, once one has come.
+async fn ended(
+    [(one, first), (two, second), (three, third), (four, fourth)]: &mut [(Caught, i32); 4],
+) -> i32 {
+    tokio::select! {
+        () = one.recv() => *first,
+        () = two.recv() => *second,
+        () = three.recv() => *third,
+        () = four.recv() => *fourth,
     }
 }
 
@@ -209,7 +220,9 @@ impl<'a> Viewing<'a> {
         let mut sending = pin!(send(keys, ordered));
         loop {
             if std::mem::take(&mut self.suspended) {
-                self.suspend()?;
+                if let Some(left) = self.suspend().await? {
+                    return Ok(Some(left));
+                }
                 let _ = orders.send(Order::Ask(AttachRequest::Refresh(true)));
             }
             let size = self.terminal.size();
@@ -242,14 +255,15 @@ impl<'a> Viewing<'a> {
             let left = match step {
                 Step::Told(told) => self.told(told),
                 Step::Stirred(stirred) => {
-                    if self.stirred(stirred)? {
+                    let left = self.stirred(stirred)?;
+                    if matches!(left, Some(Left::Detached)) {
                         // What came before the keys is the task's.
                         self.order_typed(&orders);
                         drop(orders);
                         let _ = timeout(PARTING, sending).await;
-                        return Ok(Some(Left::Detached));
+                        return Ok(left);
                     }
-                    None
+                    left
                 }
                 Step::Silence => {
                     self.said_until = None;
@@ -321,13 +335,15 @@ impl<'a> Viewing<'a> {
                         if let Some(left) = self.told(told) {
                             return Ok(Err(left));
                         }
-                        if std::mem::take(&mut self.suspended) {
-                            self.suspend()?;
+                        if std::mem::take(&mut self.suspended)
+                            && let Some(left) = self.suspend().await?
+                        {
+                            return Ok(Err(left));
                         }
                     }
                     stirred = self.terminal.stirs(self.waiting.len() < TYPED_AHEAD) => {
-                        if self.stirred(stirred)? {
-                            return Ok(Err(Left::Detached));
+                        if let Some(left) = self.stirred(stirred)? {
+                            return Ok(Err(left));
                         }
                     }
                     () = sleep_until(noticed), if !told_of => {
@@ -353,16 +369,18 @@ impl<'a> Viewing<'a> {
         }
     }
 
-    /// Something was typed, or shown. True if it detaches.
-    fn stirred(&mut self, stirred: std::io::Result<Stirred>) -> Result<bool, Failure> {
-        match stirred.map_err(|error| gone(&error))? {
-            Stirred::Shown => Ok(false),
-            // A terminal that is gone types nothing any more.
-            Stirred::Typed(None) => Ok(true),
-            Stirred::Typed(Some(bytes)) => {
+    /// Something was typed, or shown. Why to leave, if that is why.
+    fn stirred(&mut self, stirred: std::io::Result<Stirred>) -> Result<Option<Left>, Failure> {
+        match stirred {
+            Ok(Stirred::Shown) => Ok(None),
+            // Whose terminal it is was sent a signal too, which may come later, or to another.
+            Ok(Stirred::Typed(None)) => Ok(Some(Left::Signalled(SignalKind::hangup().as_raw_value()))),
+            Err(error) if outlets::is_hang_up(&error) => self.stirred(Ok(Stirred::Typed(None))),
+            Err(error) => Err(gone(&error)),
+            Ok(Stirred::Typed(Some(bytes))) => {
                 let (bytes, detached) = self.detach.typed(&bytes);
                 self.waiting.extend_from_slice(&bytes);
-                Ok(detached)
+                Ok(detached.then_some(Left::Detached))
             }
         }
     }
@@ -378,13 +396,18 @@ impl<'a> Viewing<'a> {
         None
     }
 
-    /// Stops for as long as somebody wants us to, with the terminal as it was before us.
-    fn suspend(&mut self) -> Result<(), Failure> {
+    /// Stops for as long as somebody wants us to, with the terminal as it was before us; who is continued to end leaves.
+    async fn suspend(&mut self) -> Result<Option<Left>, Failure> {
         self.terminal.leave();
         // Whoever continues us continues here.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
         self.begun = false;
-        self.terminal.enter().map_err(|error| gone(&error))
+        let endings = &mut self.signals.endings;
+        if let Some(number) = keyboard::until_foreground(true, async || ended(endings).await).await {
+            return Ok(Some(Left::Signalled(number)));
+        }
+        self.terminal.enter().map_err(|error| gone(&error))?;
+        Ok(None)
     }
 
     /// Says something until it is taken away again.

@@ -23,6 +23,7 @@ use crate::columns::fit;
 use crate::console::Tint;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::keyboard::Caught;
 use crate::screen::{self, Screen};
 use crate::{autostart, exit_code, outlets, table};
 
@@ -49,14 +50,16 @@ const KINDS: [EventKind; 9] = [
 
 /// Signals that end it, and those that it goes on after.
 struct Signals {
-    ends: [(Signal, u8); 4],
-    suspend: Signal,
+    ends: [(Caught, u8); 4],
+    suspend: Caught,
+    goes_on: Caught,
     resized: Signal,
 }
 
 impl Signals {
     fn caught() -> io::Result<Self> {
-        let ending = |kind: SignalKind, code| Ok::<_, io::Error>((signal(kind)?, code));
+        let ending = |kind: SignalKind, code| Ok::<_, io::Error>((Caught::new(kind)?, code));
+        let caught = |number: rustix::process::Signal| Caught::new(SignalKind::from_raw(number.as_raw()));
         Ok(Self {
             // The interrupt key is the usual way out.
             ends: [
@@ -65,18 +68,19 @@ impl Signals {
                 ending(SignalKind::hangup(), HUNG_UP)?,
                 ending(SignalKind::quit(), 131)?,
             ],
-            suspend: signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?,
+            suspend: caught(rustix::process::Signal::TSTP)?,
+            goes_on: caught(rustix::process::Signal::CONT)?,
             resized: signal(SignalKind::window_change())?,
         })
     }
 
-    async fn ended(ends: &mut [(Signal, u8); 4]) -> u8 {
+    async fn ended(ends: &mut [(Caught, u8); 4]) -> u8 {
         let [(one, first), (two, second), (three, third), (four, fourth)] = ends;
         tokio::select! {
-            _ = one.recv() => *first,
-            _ = two.recv() => *second,
-            _ = three.recv() => *third,
-            _ = four.recv() => *fourth,
+            () = one.recv() => *first,
+            () = two.recv() => *second,
+            () = three.recv() => *third,
+            () = four.recv() => *fourth,
         }
     }
 }
@@ -140,8 +144,19 @@ async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Resu
                 }
                 None => has_keys = false,
             },
-            _ = signals.suspend.recv() => {
-                screen.suspend().map_err(cannot)?;
+            () = signals.suspend.recv() => {
+                screen.suspend();
+                if let Some(code) = screen.again(async || Signals::ended(&mut signals.ends).await).await {
+                    return Ok(code);
+                }
+                fresh_at = Some(Instant::now());
+            }
+            // Also after SIGSTOP, which nobody is told of.
+            () = signals.goes_on.recv() => {
+                if let Some(code) = screen.again(async || Signals::ended(&mut signals.ends).await).await {
+                    return Ok(code);
+                }
+                screen.forget();
                 fresh_at = Some(Instant::now());
             }
             _ = signals.resized.recv() => {
