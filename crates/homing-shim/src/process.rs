@@ -66,17 +66,30 @@ pub fn all() -> Vec<Process> {
 /// The living descendants of a process, parents before children.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<Process> {
-    let mut rest = all();
+    family(root).into_iter().filter(|process| !process.zombie).collect()
+}
+
+/// The same, with those who have ended and were not waited for.
+pub(crate) fn family(root: u32) -> Vec<Process> {
+    let mut by_parent: HashMap<u32, Vec<Process>> = HashMap::new();
+    for process in all() {
+        by_parent.entry(process.parent).or_default().push(process);
+    }
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
-        let (children, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|process| process.parent == parent);
-        rest = others;
+        let children = by_parent.remove(&parent).unwrap_or_default();
         parents.extend(children.iter().map(|child| child.pid));
-        found.extend(children.into_iter().filter(|child| !child.zombie));
+        found.extend(children);
     }
     found
+}
+
+/// The children of this very process, without a look at everybody else's; none where the kernel does not say.
+pub(crate) fn children() -> Vec<Process> {
+    let me = std::process::id();
+    let listed = std::fs::read_to_string(format!("/proc/{me}/task/{me}/children")).unwrap_or_default();
+    listed.split_ascii_whitespace().filter_map(|pid| stat(pid.parse().ok()?)).collect()
 }
 
 /// Sends a signal to this very process; false if it is gone.

@@ -24,6 +24,8 @@ const LONGEST_LOOK_MS: i64 = 50;
 const LONGEST_REST_MS: i64 = 1_000;
 /// Who sleeps in the kernel for so long counts as standing still.
 const SLEEP_MS: i64 = 250;
+/// How often own children are looked for before a look, once somebody got away from the last one.
+const CATCHES: u32 = 50;
 /// Who does not stand still after so long cannot be held.
 const PATIENCE_MS: i64 = 5_000;
 
@@ -68,16 +70,19 @@ impl Pause {
         }
     }
 
-    /// Looks, if it is time. True if that made it certain.
+    /// Whether it is time to look.
+    fn is_due(&self, now: i64) -> bool {
+        self.next_look.is_some_and(|at| now >= at)
+    }
+
+    /// Looks. True if that made it certain.
     fn look(&mut self, group: Option<&Group>, now: i64) -> bool {
-        if self.next_look.is_none_or(|at| now < at) {
-            return false;
-        }
         let certain = self.hold.look(group, now >= self.began + SLEEP_MS);
         if self.hold.has_advanced() {
             self.pause = FIRST_LOOK_MS;
         }
-        self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + self.pause);
+        let wait = if self.hold.is_clean() && !certain { 0 } else { self.pause };
+        self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + wait);
         self.pause = (self.pause * 2).min(if certain { LONGEST_REST_MS } else { LONGEST_LOOK_MS });
         certain
     }
@@ -132,10 +137,13 @@ impl Service {
 
     /// Goes on with a pause that is not certain yet.
     pub(super) fn advance_pause(&mut self, now: i64) {
+        if self.pause.as_ref().is_some_and(|pause| pause.is_due(now) && pause.hold.is_fled()) {
+            self.catch();
+        }
         if self.pause.is_some() && self.has_ended() {
             self.let_go(&PauseAnswer::Ended);
         }
-        let Some(pause) = &mut self.pause else { return };
+        let Some(pause) = self.pause.as_mut().filter(|pause| pause.is_due(now)) else { return };
         let certain = pause.look(self.group.as_ref(), now);
         if pause.since.is_some() {
             return;
@@ -148,6 +156,18 @@ impl Service {
                 self.let_go(&PauseAnswer::Beyond(process.pid, process.name));
             }
         }
+    }
+
+    /// Stops whoever comes to be a child of this process, and takes who has ended: of those who fork and end at once there would soon be
+    /// more than a look has time for.
+    fn catch(&mut self) {
+        for _ in 0..CATCHES {
+            self.reap();
+            if let Some(pause) = &mut self.pause {
+                pause.hold.catch(self.group.as_ref());
+            }
+        }
+        self.reap();
     }
 
     /// Nobody of the tree is free any more.
