@@ -19,7 +19,7 @@
 //!
 //! One thing can vanish: a child of a parent that ignores the ends of its children. Its own child is then this process's, which waits for nobody
 //! while it looks; and a parent that stands still has no other. So [`PROOF`] is one look more. What remains is a task with a subreaper of its own that ignores the
-//! ends of those it inherits, and whoever is continued by somebody, which later looks are for.
+//! ends of those it inherits, and whoever is continued by somebody: [`Hold::glance`] is for that.
 //!
 //! A process that sleeps in the kernel (a disk that does not answer, a parent whose `vfork` child is stopped) does nothing, and stops before it does
 //! anything again: after a while it counts as standing still, and is looked at all the same.
@@ -236,6 +236,16 @@ impl Hold {
     /// Whether it is worth looking again: somebody is asleep in the kernel.
     pub(crate) const fn is_uneasy(&self) -> bool {
         self.uneasy
+    }
+
+    /// Whether those whom the last look found are still where they were. Costs little, and is enough: whoever else there may be comes of one of them.
+    pub(crate) fn glance(&self, group: Option<&Group>) -> bool {
+        let is_there = |entry: &&Entry| {
+            let held = matches!(motion(entry.pid), Motion::Still | Motion::Asleep);
+            held && process::stat(entry.pid).is_some_and(|now| now.start == entry.start)
+        };
+        let frozen = group.is_none_or(|group| !self.by_group || group.is_frozen());
+        frozen && self.roster.iter().filter(|entry| !entry.zombie).all(|entry| is_there(&entry))
     }
 
     /// What was proved may be so no longer.

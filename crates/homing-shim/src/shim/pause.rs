@@ -24,6 +24,10 @@ const LONGEST_LOOK_MS: i64 = 50;
 const LONGEST_REST_MS: i64 = 1_000;
 /// Who sleeps in the kernel for so long counts as standing still.
 const SLEEP_MS: i64 = 250;
+/// Between two glances at a tree that stands still: somebody may have continued it.
+const GLANCE_MS: i64 = 10_000;
+/// From a word that it ought not to have printed to the next one.
+const STIR_MS: i64 = 50;
 /// How often own children are looked for before a look, once somebody got away from the last one.
 const CATCHES: u32 = 50;
 /// Who does not stand still after so long cannot be held.
@@ -40,18 +44,37 @@ pub(super) struct Pause {
     /// How many have asked and were not answered.
     asked: u32,
     next_look: Option<i64>,
+    /// When to glance at it, once it stands still.
+    next_glance: i64,
     pause: i64,
 }
 
 impl Pause {
     fn begin(group: Option<&Group>, now: i64) -> Self {
         let hold = Hold::begin(group);
-        Self { hold, began: now, since: None, asked: 1, next_look: Some(now), pause: FIRST_LOOK_MS }
+        let next_look = Some(now);
+        Self { hold, began: now, since: None, asked: 1, next_look, next_glance: now, pause: FIRST_LOOK_MS }
     }
 
     /// When to be asked again.
-    pub(super) const fn deadline(&self) -> Option<i64> {
-        self.next_look
+    pub(super) fn deadline(&self) -> i64 {
+        self.next_look.unwrap_or(self.next_glance)
+    }
+
+    /// It has printed: what was on its way, or somebody has continued it.
+    pub(super) fn stir(&mut self) {
+        self.next_glance = self.next_glance.min(clock::monotonic() + STIR_MS);
+    }
+
+    /// Glances at a tree that stands still, if it is time, and looks again if somebody moves.
+    fn glance(&mut self, group: Option<&Group>, now: i64) {
+        if self.next_look.is_some() || now < self.next_glance {
+            return;
+        }
+        self.next_glance = now + GLANCE_MS;
+        if !self.hold.glance(group) {
+            self.make_sure();
+        }
     }
 
     /// A signal may have set somebody going.
@@ -83,6 +106,7 @@ impl Pause {
         }
         let wait = if self.hold.is_clean() && !certain { 0 } else { self.pause };
         self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + wait);
+        self.next_glance = now + GLANCE_MS;
         self.pause = (self.pause * 2).min(if certain { LONGEST_REST_MS } else { LONGEST_LOOK_MS });
         certain
     }
@@ -137,6 +161,9 @@ impl Service {
 
     /// Goes on with a pause that is not certain yet.
     pub(super) fn advance_pause(&mut self, now: i64) {
+        if let Some(pause) = &mut self.pause {
+            pause.glance(self.group.as_ref(), now);
+        }
         if self.pause.as_ref().is_some_and(|pause| pause.is_due(now) && pause.hold.is_fled()) {
             self.catch();
         }
