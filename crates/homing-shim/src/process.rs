@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::path::Path;
-use std::str::FromStr;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -135,13 +133,6 @@ pub fn has_variable(pid: u32, name: &str, value: &str) -> bool {
     let wanted = format!("{name}={value}").into_bytes();
     std::fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
-}
-
-/// The members of a cgroup, those of its children not included.
-pub(crate) fn in_cgroup(cgroup: &Path) -> Vec<Process> {
-    let Ok(text) = std::fs::read_to_string(cgroup.join("cgroup.procs")) else { return Vec::new() };
-    let members = text.lines().filter_map(|line| u32::from_str(line).ok()).filter_map(stat);
-    members.filter(|process| !process.zombie).collect()
 }
 
 /// The number of a signal by its name (`TERM`, `SIGTERM`, `term`) or number.
