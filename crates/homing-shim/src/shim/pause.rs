@@ -28,8 +28,8 @@ const SLEEP_MS: i64 = 250;
 const GLANCE_MS: i64 = 10_000;
 /// From a word that it ought not to have printed to the next one.
 const STIR_MS: i64 = 50;
-/// How often own children are looked for before a look, once somebody got away from the last one.
-const CATCHES: u32 = 50;
+/// How long own children are looked for before a look, once somebody got away from the last one.
+const CATCH_MS: i64 = 5;
 /// Who does not stand still after so long cannot be held.
 const PATIENCE_MS: i64 = 5_000;
 
@@ -188,7 +188,8 @@ impl Service {
     /// Stops whoever comes to be a child of this process, and takes who has ended: of those who fork and end at once there would soon be
     /// more than a look has time for.
     fn catch(&mut self) {
-        for _ in 0..CATCHES {
+        let until = clock::monotonic() + CATCH_MS;
+        while clock::monotonic() < until {
             self.reap();
             if let Some(pause) = &mut self.pause {
                 pause.hold.catch(self.group.as_ref());
