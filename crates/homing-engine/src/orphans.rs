@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use homing_model::Survivor;
-use homing_shim::tree::{self, Orphaned};
+use homing_shim::tree::{self, Main, Orphaned};
 use homing_store::Record;
 use tokio::sync::oneshot;
 
@@ -43,7 +43,11 @@ impl Orphans {
 /// Ends what is left of an attempt whose shim was killed; answers whom the kernel could not end.
 pub(crate) async fn end(inner: &Arc<Inner>, record: &Record) -> Vec<Survivor> {
     let (answer, answered) = oneshot::channel();
-    let orphaned = Orphaned { task: record.id.to_string(), attempt: record.attempt };
+    // Whoever asks may know it from before its start; a ledger that cannot be read now names nobody.
+    let known = inner.record(&record.id).await.ok().filter(|known| known.attempt == record.attempt);
+    let main = known.and_then(|known| known.pid.zip(known.started_at));
+    let main = main.map(|(pid, at)| Main { pid, executed_at: at.as_millis() });
+    let orphaned = Orphaned { task: record.id.to_string(), attempt: record.attempt, main };
     let idle = {
         let mut state = inner.orphans.lock();
         state.waiting.push(Request { orphaned, answer });

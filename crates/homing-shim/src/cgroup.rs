@@ -8,6 +8,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use crate::process::{self, Process};
+
+/// Of how many cgroups at most is looked at what they hold.
+const MOST: usize = 10_000;
+
 /// Where this process is in the unified hierarchy, as a folder.
 fn own() -> Option<(PathBuf, PathBuf)> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -75,9 +80,35 @@ pub(crate) fn leave(base: &Path) {
         let _ = fs::write(outside.join("cgroup.procs"), "0");
     }
     for group in fs::read_dir(base).into_iter().flatten().flatten() {
-        let _ = fs::remove_dir(group.path());
+        remove_whole(&group.path());
     }
     let _ = fs::remove_dir(base);
+}
+
+/// Whether nobody is in a cgroup or in one below it, by the kernel's word.
+fn is_empty(path: &Path) -> bool {
+    fs::read_to_string(path.join("cgroup.events"))
+        .is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
+}
+
+/// Removes a cgroup that nobody is in, with those below it, the innermost first. A task's programs made what is below: while any of them lives it is
+/// theirs; no more of it is looked at than [`MOST`], and no link is followed.
+fn remove_whole(path: &Path) {
+    if !is_empty(path) {
+        return;
+    }
+    let (mut folders, mut next) = (vec![path.to_owned()], 0);
+    while let Some(folder) = folders.get(next).filter(|_| folders.len() < MOST) {
+        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let below: Vec<_> = below.filter(is_folder).map(|entry| entry.path()).collect();
+        folders.extend(below);
+        next += 1;
+    }
+    // Each was found after the one that it is in.
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 /// One task's cgroup.
@@ -97,9 +128,10 @@ impl Group {
         Ok((group, fd))
     }
 
-    /// The members.
-    pub(crate) fn members(&self) -> Vec<crate::process::Process> {
-        crate::process::in_cgroup(&self.path)
+    /// The members, and those of cgroups below it.
+    pub(crate) fn members(&self) -> Vec<Process> {
+        let members = self.everybody().into_iter().filter_map(process::stat);
+        members.filter(|process| !process.zombie).collect()
     }
 
     /// Ends every member at once, those that fork meanwhile included.
@@ -131,14 +163,15 @@ impl Group {
             let members = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
             found.extend(members.lines().filter_map(|line| line.parse::<u32>().ok()));
             let below = fs::read_dir(&folder).into_iter().flatten().flatten();
-            folders.extend(below.map(|entry| entry.path()).filter(|path| path.is_dir()));
+            let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+            folders.extend(below.filter(is_folder).map(|entry| entry.path()));
         }
         found
     }
 
-    /// Removes it, once it is empty.
+    /// Removes it, with those below it, once they are empty.
     pub(crate) fn remove(&self) {
-        let _ = fs::remove_dir(&self.path);
+        remove_whole(&self.path);
     }
 }
 

@@ -5,6 +5,8 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::sys;
+
 fn millis(clock: ClockId) -> i64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
     tv_sec.saturating_mul(1000).saturating_add(tv_nsec / 1_000_000)
@@ -31,6 +33,12 @@ impl Wall {
     /// Reads the wall clock.
     pub(crate) fn read() -> Self {
         Self { offset: millis(ClockId::Realtime) - millis(ClockId::Boottime) }
+    }
+
+    /// When a process was started, by the kernel's ticks since boot, in milliseconds since the epoch.
+    pub(crate) fn at_ticks(self, ticks: u64) -> i64 {
+        let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+        self.offset.saturating_add(ticks.saturating_mul(1000) / sys::ticks_per_second())
     }
 
     /// Now, in milliseconds since the epoch.

@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::path::Path;
-use std::str::FromStr;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -66,17 +64,30 @@ pub fn all() -> Vec<Process> {
 /// The living descendants of a process, parents before children.
 #[must_use]
 pub fn descendants(root: u32) -> Vec<Process> {
-    let mut rest = all();
+    family(root).into_iter().filter(|process| !process.zombie).collect()
+}
+
+/// The same, with those who have ended and were not waited for.
+pub(crate) fn family(root: u32) -> Vec<Process> {
+    let mut by_parent: HashMap<u32, Vec<Process>> = HashMap::new();
+    for process in all() {
+        by_parent.entry(process.parent).or_default().push(process);
+    }
     let mut found: Vec<Process> = Vec::new();
     let mut parents = vec![root];
     while let Some(parent) = parents.pop() {
-        let (children, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|process| process.parent == parent);
-        rest = others;
+        let children = by_parent.remove(&parent).unwrap_or_default();
         parents.extend(children.iter().map(|child| child.pid));
-        found.extend(children.into_iter().filter(|child| !child.zombie));
+        found.extend(children);
     }
     found
+}
+
+/// The children of this very process, without a look at everybody else's; none where the kernel does not say.
+pub(crate) fn children() -> Vec<Process> {
+    let me = std::process::id();
+    let listed = std::fs::read_to_string(format!("/proc/{me}/task/{me}/children")).unwrap_or_default();
+    listed.split_ascii_whitespace().filter_map(|pid| stat(pid.parse().ok()?)).collect()
 }
 
 /// Sends a signal to this very process; false if it is gone.
@@ -122,13 +133,6 @@ pub fn has_variable(pid: u32, name: &str, value: &str) -> bool {
     let wanted = format!("{name}={value}").into_bytes();
     std::fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == wanted))
-}
-
-/// The members of a cgroup, those of its children not included.
-pub(crate) fn in_cgroup(cgroup: &Path) -> Vec<Process> {
-    let Ok(text) = std::fs::read_to_string(cgroup.join("cgroup.procs")) else { return Vec::new() };
-    let members = text.lines().filter_map(|line| u32::from_str(line).ok()).filter_map(stat);
-    members.filter(|process| !process.zombie).collect()
 }
 
 /// The number of a signal by its name (`TERM`, `SIGTERM`, `term`) or number.

@@ -102,6 +102,9 @@ impl Service {
             if let Phase::Draining { last_output, .. } = &mut self.phase {
                 *last_output = clock::monotonic();
             }
+            if let Some(pause) = &mut self.pause {
+                pause.stir();
+            }
             self.tell_growth();
         }
     }

@@ -24,6 +24,12 @@ const LONGEST_LOOK_MS: i64 = 50;
 const LONGEST_REST_MS: i64 = 1_000;
 /// Who sleeps in the kernel for so long counts as standing still.
 const SLEEP_MS: i64 = 250;
+/// Between two glances at a tree that stands still: somebody may have continued it.
+const GLANCE_MS: i64 = 10_000;
+/// From a word that it ought not to have printed to the next one.
+const STIR_MS: i64 = 50;
+/// How long own children are looked for before a look, once somebody got away from the last one.
+const CATCH_MS: i64 = 5;
 /// Who does not stand still after so long cannot be held.
 const PATIENCE_MS: i64 = 5_000;
 
@@ -38,18 +44,37 @@ pub(super) struct Pause {
     /// How many have asked and were not answered.
     asked: u32,
     next_look: Option<i64>,
+    /// When to glance at it, once it stands still.
+    next_glance: i64,
     pause: i64,
 }
 
 impl Pause {
     fn begin(group: Option<&Group>, now: i64) -> Self {
         let hold = Hold::begin(group);
-        Self { hold, began: now, since: None, asked: 1, next_look: Some(now), pause: FIRST_LOOK_MS }
+        let next_look = Some(now);
+        Self { hold, began: now, since: None, asked: 1, next_look, next_glance: now, pause: FIRST_LOOK_MS }
     }
 
     /// When to be asked again.
-    pub(super) const fn deadline(&self) -> Option<i64> {
-        self.next_look
+    pub(super) fn deadline(&self) -> i64 {
+        self.next_look.unwrap_or(self.next_glance)
+    }
+
+    /// It has printed: what was on its way, or somebody has continued it.
+    pub(super) fn stir(&mut self) {
+        self.next_glance = self.next_glance.min(clock::monotonic() + STIR_MS);
+    }
+
+    /// Glances at a tree that stands still, if it is time, and looks again if somebody moves.
+    fn glance(&mut self, group: Option<&Group>, now: i64) {
+        if self.next_look.is_some() || now < self.next_glance {
+            return;
+        }
+        self.next_glance = now + GLANCE_MS;
+        if !self.hold.glance(group) {
+            self.make_sure();
+        }
     }
 
     /// A signal may have set somebody going.
@@ -68,16 +93,20 @@ impl Pause {
         }
     }
 
-    /// Looks, if it is time. True if that made it certain.
+    /// Whether it is time to look.
+    fn is_due(&self, now: i64) -> bool {
+        self.next_look.is_some_and(|at| now >= at)
+    }
+
+    /// Looks. True if that made it certain.
     fn look(&mut self, group: Option<&Group>, now: i64) -> bool {
-        if self.next_look.is_none_or(|at| now < at) {
-            return false;
-        }
         let certain = self.hold.look(group, now >= self.began + SLEEP_MS);
         if self.hold.has_advanced() {
             self.pause = FIRST_LOOK_MS;
         }
-        self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + self.pause);
+        let wait = if self.hold.is_clean() && !certain { 0 } else { self.pause };
+        self.next_look = (!certain || self.hold.is_uneasy()).then_some(now + wait);
+        self.next_glance = now + GLANCE_MS;
         self.pause = (self.pause * 2).min(if certain { LONGEST_REST_MS } else { LONGEST_LOOK_MS });
         certain
     }
@@ -132,10 +161,16 @@ impl Service {
 
     /// Goes on with a pause that is not certain yet.
     pub(super) fn advance_pause(&mut self, now: i64) {
+        if let Some(pause) = &mut self.pause {
+            pause.glance(self.group.as_ref(), now);
+        }
+        if self.pause.as_ref().is_some_and(|pause| pause.is_due(now) && pause.hold.is_fled()) {
+            self.catch();
+        }
         if self.pause.is_some() && self.has_ended() {
             self.let_go(&PauseAnswer::Ended);
         }
-        let Some(pause) = &mut self.pause else { return };
+        let Some(pause) = self.pause.as_mut().filter(|pause| pause.is_due(now)) else { return };
         let certain = pause.look(self.group.as_ref(), now);
         if pause.since.is_some() {
             return;
@@ -148,6 +183,19 @@ impl Service {
                 self.let_go(&PauseAnswer::Beyond(process.pid, process.name));
             }
         }
+    }
+
+    /// Stops whoever comes to be a child of this process, and takes who has ended: of those who fork and end at once there would soon be
+    /// more than a look has time for.
+    fn catch(&mut self) {
+        let until = clock::monotonic() + CATCH_MS;
+        while clock::monotonic() < until {
+            self.reap();
+            if let Some(pause) = &mut self.pause {
+                pause.hold.catch(self.group.as_ref());
+            }
+        }
+        self.reap();
     }
 
     /// Nobody of the tree is free any more.

@@ -286,7 +286,7 @@ impl Service {
         let stop = self.stop.as_ref().filter(|_| !self.tree_gone).map(Stop::deadline);
         let timed = self.ended.is_none() && self.stop.is_none() && self.pause.is_none();
         let timeout = self.timeout_at.filter(|_| timed);
-        let pause = self.pause.as_ref().and_then(Pause::deadline);
+        let pause = self.pause.as_ref().map(Pause::deadline);
         let drain = match &self.phase {
             Phase::Draining { since, last_output } => Some((since + DRAIN_MS).min(last_output + QUIET_MS)),
             Phase::Told { safety: Safety::Pending { sync_at }, .. } => Some(*sync_at),

@@ -40,10 +40,13 @@ fn deadline(signal: i32, grace_ms: u64, now: i64) -> i64 {
 }
 
 fn say(signal: i32, group: Option<&Group>) {
-    for process in members(group) {
-        process::signal(&process, signal);
-        // A frozen process hears nothing until it is thawed.
-        process::signal(&process, libc::SIGCONT);
+    let members = members(group);
+    for process in &members {
+        process::signal(process, signal);
+    }
+    // A frozen process hears nothing until it is thawed. Children first: a shell that saw its job still stopped would take the terminal from it.
+    for process in members.iter().rev() {
+        process::signal(process, libc::SIGCONT);
     }
 }
 

@@ -244,6 +244,13 @@ pub(crate) fn peer(socket: BorrowedFd<'_>) -> Option<(u32, u32)> {
     (got == 0).then_some((credentials.pid.unsigned_abs(), credentials.uid))
 }
 
+/// The unit of a process's start time, by the second.
+pub(crate) fn ticks_per_second() -> i64 {
+    // SAFETY: takes no pointers.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if ticks > 0 { ticks } else { 100 }
+}
+
 /// Gives memory that is no longer used back to the kernel; a shim waits for hours.
 pub(crate) fn trim_memory() {
     // SAFETY: takes no pointers. Only glibc has it.

@@ -3,6 +3,7 @@
 //! A session of an agent that stops a task of its own is told of the end by what is printed, and that is said once it is out: a command that dies or
 //! cannot print before has told nobody, and the entry stays in the inbox (P5). In between nobody else tells it (P6).
 
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +13,8 @@ use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::environment::is_agent_session;
 use homing_model::units;
 use homing_model::units::millis;
-use homing_model::{Code, Kind, TaskId, unsure};
+use homing_model::{Code, Kind, Task, TaskId, unsure};
+use homing_shim::process;
 use tokio::task::JoinSet;
 
 use crate::context::Context;
@@ -24,8 +26,9 @@ const AT_ONCE: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone.
-Of a task that has ended it ends what was left behind.
+    after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone;
+with 1 if the task cannot be ended, and says who is in the way. Of a task that has ended it ends
+what was left behind.
 
 Examples:
   homing stop @last
@@ -72,6 +75,10 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
                     context
                         .console
                         .note(&format!("homing: whoever runs {id} is told so at the next heartbeat"));
+                }
+                if answer.stopping && !answer.task.status.is_terminal() {
+                    context.console.note(&in_the_way(&answer.task));
+                    code = code.max(exit_code::FAILED);
                 }
                 told.push(sentence(&answer, left));
                 stopped.push(answer);
@@ -162,6 +169,25 @@ fn sentence(answer: &StopAnswer, left: usize) -> String {
         text.push_str(&format!("; could not be ended: {}", homing_model::sanitize::line(&left.join(", "))));
     }
     text
+}
+
+/// Why a task is still there after all the time that a stop may take.
+fn in_the_way(task: &Task) -> String {
+    let id = &task.id;
+    let main = task.pid.and_then(process::stat).filter(|main| !main.zombie);
+    let Some(main) = main else {
+        return format!("homing: {id} has not ended yet\n  next: `homing wait {id}` returns when it has.");
+    };
+    let whose = std::fs::metadata(format!("/proc/{}", main.pid)).map(|of| of.uid());
+    let whose = match whose {
+        Ok(user) if user != rustix::process::geteuid().as_raw() => format!(", of user {user}"),
+        Ok(_) | Err(_) => String::new(),
+    };
+    let (name, pid) = (homing_model::sanitize::line(&main.name), main.pid);
+    format!(
+        "homing: {id} has not ended: its process {pid} ({name}{whose}) could not be ended
+  next: End that yourself, with the rights that it takes. The last signal is sent to it again and again; `homing wait {id}` returns when it is gone."
+    )
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod attach_programs;
 mod attach_stopped;
 mod attach_viewers;
 mod audience;
+mod beyond;
 mod book;
 mod certainty;
 mod cgroups;

@@ -403,6 +403,52 @@ fn p8_whoever_is_continued_by_somebody_else_is_held_again() {
 }
 
 #[test]
+fn p8_a_grandchild_that_somebody_continues_is_held_again_whether_it_prints_or_not() {
+    let home = home();
+    let Some(out) = grounds(&home).pop() else { return };
+    for what in ["printf x >> main", "printf x"] {
+        let _ = std::fs::remove_file(home.scratch().join("child"));
+        let line = format!(
+            "{out}bash -c 'bash -c \"echo \\$\\$ > child; while :; do {what}; sleep 0.003; done\"; :'; :"
+        );
+        let id = begun(&home, &[], &line);
+        let child = home.told_pid("child");
+        home.does(["pause", &id]);
+        let stands = || process::stat(child).is_some_and(|child| child.frozen);
+        assert!(stands());
+        thaw(child);
+        wait_for("it to be held again", || stands().then_some(()));
+        let counted = || (home.truth("main").len(), home.output(&id).len());
+        let before = counted();
+        drift(Duration::from_millis(150));
+        assert_eq!(counted(), before, "it counted on");
+        assert_eq!(home.task(&id)["status"], "paused");
+        home.does(["resume", &id]);
+        wait_for("it to count on", || (counted() > before).then_some(()));
+        home.does(["stop", "--grace", "0s", &id]);
+    }
+}
+
+#[test]
+fn p8_a_cgroup_that_somebody_thawed_is_frozen_again_though_nobody_asks() {
+    let home = home();
+    let Some(base) = cgroup::base(home.path()) else { return left_out("no cgroup can be made here") };
+    let id = plant(&home, "", &[]);
+    home.does(["pause", &id]);
+    let group = base.join(format!("{id}.1"));
+    std::fs::write(group.join("cgroup.freeze"), "0").unwrap();
+    wait_for("the tree to be held again", || {
+        let events = std::fs::read_to_string(group.join("cgroup.events")).unwrap();
+        let asked = std::fs::read_to_string(group.join("cgroup.freeze")).unwrap();
+        (events.contains("frozen 1") && asked == "1\n").then_some(())
+    });
+    stands_still(&home);
+    home.does(["resume", &id]);
+    goes_on(&home);
+    home.does(["stop", "--grace", "0s", &id]);
+}
+
+#[test]
 fn p8_a_cgroup_that_somebody_thawed_is_frozen_again_when_it_is_asked_for_or_adopted() {
     let home = home();
     let Some(base) = cgroup::base(home.path()) else { return left_out("no cgroup can be made here") };
@@ -464,6 +510,61 @@ fn a_terminal_stands_still_and_its_foreground_job_still_has_it_afterwards() {
         home.does(["stop", "--grace", "300ms", &id]);
         assert_eq!(home.task(&id)["status"], "stopped");
     }
+}
+
+/// A shell in a shell in a terminal, with this job in the foreground, which says `ready`.
+fn in_a_shell(home: &Home, before: &str, job: &str) -> String {
+    let id = home.submit(&["--pty"], &format!("{before}exec bash --norc -i"));
+    let job = format!("echo rea'dy'; {job}");
+    for (line, said) in [
+        ("PS1=; echo out'er'", "outer\r\n"),
+        ("bash --norc -i", ""),
+        ("PS1=; stty -echo; echo inn'er'", "inner\r\n"),
+        (&job, "ready\r\n"),
+    ] {
+        home.does(["input", &id, line, "--enter"]);
+        wait_for(&format!("{said:?} in the output"), || {
+            String::from_utf8_lossy(&home.output(&id)).contains(said).then_some(())
+        });
+    }
+    id
+}
+
+#[test]
+fn p8_a_stop_of_a_paused_shell_leaves_the_terminal_to_its_job() {
+    let home = home();
+    for before in grounds(&home) {
+        for round in 0..4 {
+            let id = in_a_shell(
+                &home,
+                &before,
+                "sh -c 'trap \"\" TERM; echo up > up; while :; do sleep 0.01; done'",
+            );
+            let _ = home.told("up");
+            home.does(["pause", &id]);
+            home.does(["stop", "--grace", "300ms", &id]);
+            let said = String::from_utf8_lossy(&home.output(&id)).into_owned();
+            assert!(!said.contains("Stopped"), "round {round}: {said}");
+            std::fs::remove_file(home.scratch().join("up")).unwrap();
+        }
+        for round in 0..4 {
+            let tidy = "stty sane < /dev/tty; echo clean > clean; exit 0";
+            let job = format!("sh -c 'trap \"{tidy}\" TERM; echo up > up; while :; do sleep 0.01; done'");
+            let id = in_a_shell(&home, &before, &job);
+            let _ = home.told("up");
+            home.does(["pause", &id]);
+            let stopping = home.spawn(["stop", "--grace", "60s", &id]);
+            wait_for(&format!("the job to tidy up, round {round}"), || {
+                (home.truth("clean") == "clean\n").then_some(())
+            });
+            home.does(["stop", "--grace", "0s", &id]);
+            assert!(stopping.wait_with_output().unwrap().status.success());
+            for name in ["up", "clean"] {
+                std::fs::remove_file(home.scratch().join(name)).unwrap();
+            }
+        }
+    }
+    home.nothing_left();
 }
 
 #[test]

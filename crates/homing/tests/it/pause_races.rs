@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use homing_shim::cgroup;
 use homing_testkit::{Home, Random, drift, wait_for};
 use serde_json::{Value, json};
 
@@ -125,6 +126,55 @@ fn p2_a_shim_killed_while_it_freezes_its_tree_is_lost_and_nobody_stays_frozen() 
             assert_eq!(status, 200, "round {round}: {answer}");
         });
         assert_eq!(home.ended(&id)["status"], "lost", "round {round}");
+        home.nothing_left();
+    }
+}
+
+/// Two chains whose links count, fork the next one and end, for ever; each link is an orphan as soon as it is born. What is between them is the nap in seconds.
+const CHAINS: &str = r#"exec python3 -c '
+import os, time
+count = os.open("links", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+for _ in range(2):
+    if os.fork() == 0:
+        while True:
+            if os.fork() > 0:
+                os._exit(0)
+            os.write(count, b"x")
+            time.sleep(NAP)
+while True:
+    time.sleep(1)
+'"#;
+
+#[test]
+fn p8_a_chain_whose_links_fork_and_end_stands_still_when_that_is_said() {
+    let home = home();
+    let _ = home.daemon_pid();
+    // Out of its cgroup, where there is one: only signals reach it.
+    let outside = cgroup::base(home.path()).and_then(|base| Some(base.parent()?.join("cgroup.procs")));
+    let out = outside.map(|procs| format!("echo 0 > {}; ", procs.display())).unwrap_or_default();
+    let counted = || std::fs::metadata(home.scratch().join("links")).map_or(0, |file| file.len());
+    for nap in ["0.001", "0.00002"] {
+        let line = format!("{out}{}", CHAINS.replace("NAP", nap));
+        let id = home.submit(&[], &line);
+        let _ = home.until_status(&id, "running");
+        let mut stood = 0;
+        for round in 0..15 {
+            let before = counted();
+            wait_for("the chains to go on", || (counted() > before + 20).then_some(()));
+            let (status, answer) = ask(&home, &id, "pause");
+            if status == 200 {
+                let then = counted();
+                drift(Duration::from_millis(60));
+                assert_eq!(counted(), then, "round {round}: a link ran on");
+                stood += 1;
+            } else {
+                // On a machine that has no time nobody may be fast enough; then somebody is named, and nothing stands still.
+                assert_eq!((status, &answer["code"]), (409, &json!("HM0302")), "round {round}: {answer}");
+            }
+            assert_eq!(ask(&home, &id, "resume").0, 200, "round {round}");
+        }
+        assert!(stood > 0, "it was never caught");
+        home.does(["stop", "--grace", "0s", &id]);
         home.nothing_left();
     }
 }

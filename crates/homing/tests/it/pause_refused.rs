@@ -5,11 +5,11 @@ use std::net::Shutdown;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use homing_shim::wire::{Frames, FromShim, frame};
-use homing_testkit::{Home, Output, copy_program, freeze, thaw};
+use homing_testkit::{Home, Output, copy_program, freeze, left_out, thaw};
 
 /// Somebody without any rights.
 const NOBODY: u32 = 65_534;
@@ -91,7 +91,7 @@ fn a_task_of_a_release_that_could_not_pause_is_refused_and_runs_on() {
 }
 
 /// Calls the command line as somebody without rights, who has the home.
-fn as_nobody(home: &Home, program: &Path, words: &[&str]) -> Output {
+pub(super) fn as_nobody(home: &Home, program: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.args(words);
     for unwanted in ["HOMING_OWNER", "HOMING_TASK_ID", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME"]
@@ -103,30 +103,40 @@ fn as_nobody(home: &Home, program: &Path, words: &[&str]) -> Output {
     Home::finish(&mut command)
 }
 
-/// Only root can have a process that another user's supervisor cannot stop; elsewhere there is nothing to be seen.
-#[test]
-fn a_process_of_another_user_cannot_be_held_which_is_said_with_its_name_and_nothing_stands_still() {
+/// A home of somebody without rights, its program, and one that makes root of whoever starts it; none where that cannot be had.
+pub(super) fn of_nobody() -> Option<(Home, PathBuf)> {
     let home = super::home();
-    let setpriv = Command::new("sh").args(["-c", "command -v setpriv"]).output();
-    let Ok(setpriv) = setpriv.map(|found| String::from_utf8_lossy(&found.stdout).trim().to_owned()) else {
-        return;
-    };
+    let setpriv = Command::new("sh").args(["-c", "command -v setpriv"]).output().ok()?;
+    let setpriv = String::from_utf8_lossy(&setpriv.stdout).trim().to_owned();
     if !rustix::process::geteuid().is_root() || setpriv.is_empty() {
-        return;
+        left_out("only root can have a process that another user's supervisor cannot reach");
+        return None;
     }
     let (program, rises) = (home.scratch().join("homing"), home.scratch().join("rises"));
     copy_program(home.program(), &program);
     copy_program(Path::new(&setpriv), &rises);
     std::fs::set_permissions(&rises, std::fs::Permissions::from_mode(0o4755)).expect("a program that rises");
     chown(home.scratch(), Some(NOBODY), Some(NOBODY)).expect("a home of somebody else");
+    Some((home, program))
+}
+
+/// Whether this process is root's `sleep` by now.
+pub(super) fn has_risen(pid: u32) -> Option<()> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    (status.contains("\nUid:\t0\t0\t0\t0") && status.starts_with("Name:\tsleep")).then_some(())
+}
+
+/// Only root can have a process that another user's supervisor cannot stop; elsewhere there is nothing to be seen.
+#[test]
+fn a_process_of_another_user_cannot_be_held_which_is_said_with_its_name_and_nothing_stands_still() {
+    let Some((home, program)) = of_nobody() else { return };
     let line = "./rises --reuid=0 --regid=0 --clear-groups sleep 1000 & echo $! > theirs; while :; do printf x >> ours; sleep 0.003; done";
     let submitted = as_nobody(&home, &program, &["run", "-c", line]);
     assert_eq!(submitted.code, 0, "{}", submitted.stderr);
     let id = submitted.text();
     let theirs: u32 = homing_testkit::wait_for("the process of another user", || {
         let pid = std::fs::read_to_string(home.scratch().join("theirs")).ok()?.trim().parse().ok()?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        (status.contains("\nUid:\t0\t0\t0\t0") && status.starts_with("Name:\tsleep")).then_some(pid)
+        has_risen(pid).map(|()| pid)
     });
     homing_testkit::wait_for("the daemon to hear of the start", || {
         let task = as_nobody(&home, &program, &["show", &id, "--json"]).ok().json();
