@@ -99,7 +99,9 @@ fn who_is_ended_politely_takes_the_line_away_first() {
         let (left, seen) = seat.ends();
         let seen = String::from_utf8(seen).unwrap();
         assert_eq!(left, code, "{signal}");
-        assert!(seen.ends_with(CLEAR), "{signal}: {seen:?}");
+        let (_, after) = seen.rsplit_once(CLEAR).expect("a line that was taken away");
+        assert!(after.starts_with("homing: t-") && after.contains(" goes on; "), "{signal}: {seen:?}");
+        assert!(!after.contains("running"), "{signal}: {seen:?}");
     }
     let running = home.cli(["list", "--status", "running", "--json"]).ok().json();
     assert_eq!(running["items"].as_array().map(Vec::len), Some(2), "the tasks go on");
