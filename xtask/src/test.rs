@@ -2,7 +2,7 @@
 //!
 //! The cheap checks come first, the tests last, so that what the test runner says is the last thing on the screen.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         step::timed("short soak and sweep", bench::short)?;
     }
     step::announce("cargo test");
-    let mut tests = step::cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let mut tests = heedful(step::cargo(&["test", "--workspace", "--no-fail-fast"]));
     if !step::is_set("RUST_TEST_THREADS") {
         // Most tests wait for processes most of the time.
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -34,4 +34,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     }
     let status = step::status(tests.args(arguments))?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The same with every signal as it usually is, where `env` can do that: what whoever calls us ignores (`nohup`, `&` in a script), all that the
+/// tests start would ignore too.
+fn heedful(command: Command) -> Command {
+    let mut env = Command::new("env");
+    env.arg("--default-signal");
+    let works = Command::new("env").args(["--default-signal", "true"]).stderr(Stdio::null()).status();
+    if !works.is_ok_and(|status| status.success()) {
+        return command;
+    }
+    env.arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        env.current_dir(folder);
+    }
+    env
 }
