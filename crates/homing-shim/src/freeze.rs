@@ -19,7 +19,8 @@
 //!
 //! One thing can vanish: a child of a parent that ignores the ends of its children. Its own child is then this process's, which waits for nobody
 //! while it looks; and a parent that stands still gets no other. So [`PROOF`] is one look more. What remains is below such a parent too: whoever makes
-//! brothers and not children, or whose parent is a subreaper. For that, and for whoever is continued by somebody, there is [`Hold::glance`].
+//! brothers and not children, or whose parent is a subreaper; it is looked for again when the tree prints. Whoever is continued by somebody is what
+//! [`Hold::glance`] is for.
 //!
 //! A process that sleeps in the kernel (a disk that does not answer, a parent whose `vfork` child is stopped) does nothing, and stops before it does
 //! anything again: after a while it counts as standing still, and is looked at all the same.
