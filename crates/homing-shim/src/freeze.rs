@@ -18,8 +18,9 @@
 //! zombie. So the list before had it in the same state; but a zombie is not free, and one that was alive was found stopped, and still is. So nobody is.
 //!
 //! One thing can vanish: a child of a parent that ignores the ends of its children. Its own child is then this process's, which waits for nobody
-//! while it looks; and a parent that stands still has no other. So [`PROOF`] is one look more. What remains is a task with a subreaper of its own that ignores the
-//! ends of those it inherits, and whoever is continued by somebody: [`Hold::glance`] is for that.
+//! while it looks; and a parent that stands still gets no other. So [`PROOF`] is one look more. What remains is below such a parent too: whoever makes
+//! brothers and not children, or whose parent is a subreaper; it is looked for again when the tree prints. Whoever is continued by somebody is what
+//! [`Hold::glance`] is for.
 //!
 //! A process that sleeps in the kernel (a disk that does not answer, a parent whose `vfork` child is stopped) does nothing, and stops before it does
 //! anything again: after a while it counts as standing still, and is looked at all the same.

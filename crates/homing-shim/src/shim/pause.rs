@@ -26,8 +26,9 @@ const LONGEST_REST_MS: i64 = 1_000;
 const SLEEP_MS: i64 = 250;
 /// Between two glances at a tree that stands still: somebody may have continued it.
 const GLANCE_MS: i64 = 10_000;
-/// From a word that it ought not to have printed to the next one.
-const STIR_MS: i64 = 50;
+/// From output of a tree that stands still to a whole look at it: somebody whom nobody knows of may have printed it, or a stranger who does so all
+/// the time.
+const STIR_MS: i64 = 1_000;
 /// How long own children are looked for before a look, once somebody got away from the last one.
 const CATCH_MS: i64 = 5;
 /// Who does not stand still after so long cannot be held.
@@ -46,14 +47,24 @@ pub(super) struct Pause {
     next_look: Option<i64>,
     /// When to glance at it, once it stands still.
     next_glance: i64,
+    /// It has printed since the last look.
+    stirred: bool,
     pause: i64,
 }
 
 impl Pause {
     fn begin(group: Option<&Group>, now: i64) -> Self {
         let hold = Hold::begin(group);
-        let next_look = Some(now);
-        Self { hold, began: now, since: None, asked: 1, next_look, next_glance: now, pause: FIRST_LOOK_MS }
+        Self {
+            hold,
+            began: now,
+            since: None,
+            asked: 1,
+            next_look: Some(now),
+            next_glance: now,
+            stirred: false,
+            pause: FIRST_LOOK_MS,
+        }
     }
 
     /// When to be asked again.
@@ -63,16 +74,17 @@ impl Pause {
 
     /// It has printed: what was on its way, or somebody has continued it.
     pub(super) fn stir(&mut self) {
+        self.stirred = true;
         self.next_glance = self.next_glance.min(clock::monotonic() + STIR_MS);
     }
 
-    /// Glances at a tree that stands still, if it is time, and looks again if somebody moves.
+    /// Glances at a tree that stands still, if it is time, and looks again if somebody moves, or must have.
     fn glance(&mut self, group: Option<&Group>, now: i64) {
         if self.next_look.is_some() || now < self.next_glance {
             return;
         }
         self.next_glance = now + GLANCE_MS;
-        if !self.hold.glance(group) {
+        if std::mem::take(&mut self.stirred) || !self.hold.glance(group) {
             self.make_sure();
         }
     }
@@ -100,6 +112,7 @@ impl Pause {
 
     /// Looks. True if that made it certain.
     fn look(&mut self, group: Option<&Group>, now: i64) -> bool {
+        self.stirred = false;
         let certain = self.hold.look(group, now >= self.began + SLEEP_MS);
         if self.hold.has_advanced() {
             self.pause = FIRST_LOOK_MS;
