@@ -38,6 +38,7 @@ pub use client::{Absence, Client, Connect, Revive};
 pub use deliveries::DeliveryQuery;
 pub use error::Error;
 pub use events::{EventQuery, EventStream, Log, Record};
+pub use input::piece_number;
 pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};
 pub use socket::SOCKET;
 pub use tasks::{ListQuery, Submitted};

@@ -1,6 +1,5 @@
 //! Passing this process's stdin on to a task.
 
-use std::cell::Cell;
 use std::future::{Future, pending};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,7 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_client::{Client, Error};
+use homing_client::{Client, Error, piece_number};
 use homing_model::{Code, Problem, TaskId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
@@ -17,7 +16,7 @@ use rustix::process::getpgrp;
 use rustix::stdio;
 use rustix::termios::{isatty, tcgetpgrp};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use crate::command::attach::Detach;
 
@@ -31,8 +30,6 @@ const PARTING: Duration = Duration::from_secs(1);
 /// Between two tries, at first and at most.
 const PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// A shim that was heard so lately is not asked first whether it hears.
-const FRESH: Duration = Duration::from_secs(1);
 
 /// A piece on its way.
 type Sending<'a> = Pin<Box<dyn Future<Output = Result<Sent, Error>> + 'a>>;
@@ -241,38 +238,26 @@ struct Line<'a> {
     task: &'a TaskId,
     /// Who is told that its shim is not heard, and waits until it is; without one that is an error.
     tell: Option<Tell<'a>>,
-    /// When it last was.
-    heard: Cell<Option<Instant>>,
 }
 
 impl<'a> Line<'a> {
-    fn new(client: &'a Client, task: &'a TaskId, tell: Option<Tell<'a>>) -> Self {
-        Self { client, task, tell, heard: Cell::new(None) }
+    const fn new(client: &'a Client, task: &'a TaskId, tell: Option<Tell<'a>>) -> Self {
+        Self { client, task, tell }
     }
 
-    /// Sends one piece, however slowly the task reads, once its shim is heard.
+    /// Sends one piece, however slowly the task reads.
     async fn send(&self, mut piece: Bytes) -> Result<Sent, Error> {
         let mut sent = 0;
         let mut pause = PAUSE;
         while !piece.is_empty() {
-            let answer = match self.listen().await {
-                Ok(()) => self.client.input(self.task.as_str(), piece.clone(), false).await,
-                Err(error) => Err(error),
-            };
-            let written = match (answer, self.tell) {
-                (Ok(answer), _) => answer.written,
-                (Err(error), _) if error.code() == Some(Code::InputNotRead) => 0,
-                (Err(error), _) if had_enough(&error) => {
+            let written = match self.settled(piece.clone(), false).await {
+                Ok(written) => written,
+                Err(error) if error.code() == Some(Code::InputNotRead) => 0,
+                Err(error) if had_enough(&error) => {
                     return Ok(Sent { written: sent, refused: Some(error) });
                 }
-                (Err(error), Some(tell)) if is_silent(&error) => {
-                    self.heard.set(None);
-                    tell(&in_doubt(error, piece.len()));
-                    return Ok(Sent { written: sent, refused: None });
-                }
-                (Err(error), _) => return Err(error),
+                Err(error) => return Err(error),
             };
-            self.heard.set(Some(Instant::now()));
             sent += written;
             let taken = usize::try_from(written).unwrap_or(usize::MAX).min(piece.len());
             drop(piece.split_to(taken));
@@ -288,37 +273,28 @@ impl<'a> Line<'a> {
 
     /// Closes it.
     async fn close(&self) -> Result<(), Error> {
-        loop {
-            self.listen().await?;
-            match self.client.input(self.task.as_str(), Bytes::new(), true).await {
-                // Closing it twice is closing it.
-                Err(error) if self.tell.is_some() && is_silent(&error) => self.heard.set(None),
-                result => return result.map(drop),
-            }
-        }
+        self.settled(Bytes::new(), true).await.map(drop)
     }
 
-    /// Waits until the shim is heard, unless it was just now, by sending it nothing: of what is sent to one that stands still nobody knows whether it comes to take it.
-    async fn listen(&self) -> Result<(), Error> {
-        let Some(tell) = self.tell else { return Ok(()) };
-        if self.heard.get().is_some_and(|heard| heard.elapsed() < FRESH) {
-            return Ok(());
-        }
-        let (mut pause, mut told) = (PAUSE, false);
+    /// Sends a piece until it is known what became of it. One that a shim fell silent over is sent again, all of it, by its number until all of it was taken: what the shim
+    /// answers first may be about the time before it fell silent.
+    async fn settled(&self, piece: Bytes, eof: bool) -> Result<u64, Error> {
+        let number = piece_number();
+        let (mut pause, mut in_doubt) = (PAUSE, false);
         loop {
-            match self.client.input(self.task.as_str(), Bytes::new(), false).await {
-                Err(error) if is_silent(&error) => {
-                    if !std::mem::replace(&mut told, true) {
+            let answer = self.client.input_piece(self.task.as_str(), piece.clone(), eof, number).await;
+            match (answer, self.tell) {
+                (Err(error), Some(tell)) if is_silent(&error) => {
+                    if !std::mem::replace(&mut in_doubt, true) {
                         tell(&waits(error));
                     }
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                result => {
-                    self.heard.set(Some(Instant::now()));
-                    return result.map(drop);
-                }
+                (Err(error), _) if in_doubt && error.code() == Some(Code::InputNotRead) => {}
+                (Ok(answer), _) if in_doubt && answer.written < piece.len() as u64 => {}
+                (answer, _) => return answer.map(|answer| answer.written),
             }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 }
@@ -331,15 +307,6 @@ fn is_silent(error: &Error) -> bool {
 fn waits(error: Error) -> Problem {
     let mut problem = error.into_problem();
     problem.detail.push_str("; the input waits until it does");
-    problem
-}
-
-/// That it fell silent over this much of the input.
-fn in_doubt(error: Error, bytes: usize) -> Problem {
-    let mut problem = error.into_problem();
-    problem.detail.push_str(&format!(
-        "; whether the task got the last {bytes} bytes of its input is not known, and they are not sent again; the rest waits until it does"
-    ));
     problem
 }
 
@@ -387,24 +354,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shim_that_is_not_heard_is_waited_for_and_a_piece_that_it_fell_silent_over_is_not_sent_twice() {
+    async fn a_piece_that_a_shim_fell_silent_over_is_sent_again_by_its_number_until_all_was_taken() {
         let home = tempfile::tempdir().unwrap();
         let count = AtomicUsize::new(0);
-        // Nothing is answered with silence once, and so is the first piece; then everybody is heard.
+        // Silence twice, then what was taken before it, then all; the end is answered in the same way.
         let fake = Fake::serve(home.path(), move |request| match count.fetch_add(1, Ordering::Relaxed) {
-            0 | 2 => Reply::problem(&Problem::new(Code::SilentSupervisor, "silent")),
+            0 | 1 | 5 => Reply::problem(&Problem::new(Code::SilentSupervisor, "silent")),
+            2 => Reply::problem(&Problem::new(Code::InputNotRead, "not read")),
+            3 => Reply::json(200, "{\"written\":1}"),
             _ => Reply::json(200, format!("{{\"written\":{}}}", request.body.len())),
         });
         let (client, task) = (Client::new(home.path(), "u"), TaskId::from_entropy(1));
         let told = std::cell::RefCell::new(Vec::new());
         let tell = |problem: &Problem| told.borrow_mut().push(problem.detail.clone());
         let line = Line::new(&client, &task, Some(&tell));
-        assert_eq!(line.send(Bytes::from_static(b"abc")).await.unwrap().written, 0);
-        assert_eq!(line.send(Bytes::from_static(b"de")).await.unwrap().written, 2);
+        assert_eq!(line.send(Bytes::from_static(b"abc")).await.unwrap().written, 3);
         line.close().await.unwrap();
-        let sent: Vec<_> = fake.requests().iter().map(|request| request.body.to_vec()).collect();
-        assert_eq!(sent[..5], [&b""[..], b"", b"abc", b"", b"de"]);
+        let sent: Vec<_> =
+            fake.requests().iter().map(|request| (request.target.clone(), request.body.to_vec())).collect();
+        let number = |index: usize| sent[index].0.rsplit("piece=").next().unwrap().to_owned();
+        assert_eq!(sent.len(), 7, "{sent:?}");
+        assert!(
+            sent[..5].iter().all(|(_, body)| body == b"abc") && (1..5).all(|at| number(at) == number(0)),
+            "{sent:?}"
+        );
+        assert!(
+            sent[5..].iter().all(|(target, body)| body.is_empty() && target.contains("eof=true")),
+            "{sent:?}"
+        );
+        assert!(number(5) == number(6) && number(5) != number(0), "{sent:?}");
         let told = told.into_inner();
-        assert!(told.len() == 2 && told[0].contains("waits") && told[1].contains("last 3 bytes"), "{told:?}");
+        assert!(told.len() == 2 && told.iter().all(|told| told.contains("waits")), "{told:?}");
     }
 }

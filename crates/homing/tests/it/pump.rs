@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use homing_testkit::{Home, drift, freeze, thaw, wait_for};
+use homing_testkit::{Home, freeze, thaw, wait_for};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::home;
@@ -106,8 +105,6 @@ fn a_shim_that_is_not_heard_holds_up_stdin_and_gets_all_of_it_and_its_end_when_i
     writer.write_all(b"one\n").unwrap();
     until(&mut child, "one\n");
     let shim = silence(&home);
-    // Beyond the time in which a shim that was heard is not asked first.
-    drift(Duration::from_millis(1_100));
     writer.write_all(b"two\n").unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut told = String::new();
@@ -129,7 +126,6 @@ fn a_shim_that_is_not_heard_holds_up_what_is_typed_and_not_the_detach_keys() {
         let up = seat.sees("up\r\n");
         wait_for("the terminal to be taken", || seat.is_raw().then_some(()));
         let shim = silence(&home);
-        drift(Duration::from_millis(1_100));
         seat.press(b"one\r");
         let told = seat.sees_after(up, "(HM0303)");
         let told = seat.sees_after(told, "next: ");
