@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,21 +72,21 @@ impl From<StartError> for Problem {
     }
 }
 
-/// Serves a home. Returns when the daemon was told to end, or could not begin.
+/// Serves a home. Returns when the daemon was told to end, or could not begin: whether it served.
 #[must_use]
-pub fn run(options: &Options) -> ExitCode {
+pub fn run(options: &Options) -> bool {
     umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     // Before anything is written, the log included: into a folder that others can change nothing goes.
     let prepared = homing_engine::prepare_home(&options.home);
     let home = prepared.is_ok().then_some(options.home.as_path());
     let log = Arc::new(log::start(options.log.as_deref(), home, options.foreground));
     match prepared.map_err(StartError::from).and_then(|()| begin(options, &log)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => true,
         Err(error) => {
             let problem = Problem::from(error);
             tracing::error!(code = problem.code, advice = problem.advice, "{}", problem.detail);
             homing_engine::report_start_failure(&options.home, &problem.to_string());
-            ExitCode::FAILURE
+            false
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn on_duplicate(given: Option<OnDuplicateArg>) -> OnDuplicate {
 }
 
 // Not a doc comment: the parser would take it for what every command that has these options does.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Circumstances {
     /// A short name; may stand for the id
     #[arg(long)]
@@ -152,7 +152,7 @@ impl Circumstances {
                 Some(OnExitArg::Leave) | None => OnExit::Leave,
             },
             max_output_bytes: self.max_output,
-            umask: capture::umask(),
+            umask: Some(capture::umask()),
             rlimits: capture::rlimits(),
             nice: capture::nice(),
             key: self.key.clone(),

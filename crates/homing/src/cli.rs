@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
@@ -16,7 +15,7 @@ use crate::context::Context;
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{home, usage};
+use crate::{home, plain, usage};
 
 /// Runs commands in the background and brings every result home.
 #[derive(Debug, Parser)]
@@ -41,7 +40,7 @@ struct Alone<O: Args> {
     options: O,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Everywhere")]
 struct Global {
     /// State folder [default: HOMING_HOME, or the XDG state folder]
@@ -177,7 +176,7 @@ pub(crate) fn grammar_for(width: Option<usize>) -> clap::Command {
 }
 
 /// Parses, runs, reports; the code is the answer.
-pub(crate) fn run() -> ExitCode {
+pub(crate) fn run() -> u8 {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let surroundings = Surroundings::of_this_process();
     let console = Console::of_this_process(&surroundings);
@@ -203,19 +202,23 @@ pub(crate) fn run() -> ExitCode {
         _ => cli.command.run(&context),
     };
     match result {
-        Ok(code) => ExitCode::from(code),
-        Err(Failure::ClosedOutput) => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(Failure::ClosedOutput) => exit_code::DONE,
         Err(Failure::Problem(problem)) => {
             context.report(&problem);
-            ExitCode::from(exit_code::of_problem(manner, &problem))
+            exit_code::of_problem(manner, &problem)
         }
     }
 }
 
 impl Cli {
-    /// Parses a line. What agents and scripts call all the time is tried by a grammar of that command alone: to put the whole one together takes
+    /// Parses a line. One without options needs no grammar; what else agents and scripts call all the time is tried by a grammar of that command alone: to put the whole one together takes
     /// longer than anything else before the daemon is asked. Whatever does not fit is refused, or helped with, by the whole one.
     fn parse_line(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        if let Some(argv) = plain::argv(arguments, "run") {
+            let command = Command::Run(run::Options::plain(argv.to_vec()));
+            return Ok(Self { global: Global::default(), command });
+        }
         let alone = match arguments.get(1).and_then(|name| name.to_str()) {
             Some("run") => Self::alone(arguments, Command::Run),
             Some("wait") => Self::alone(arguments, Command::Wait),
@@ -307,6 +310,7 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -366,6 +370,21 @@ mod tests {
             let told = |parsed: Result<Cli, clap::Error>| parsed.map_err(|error| error.to_string());
             let (alone, whole) = (told(Cli::parse_line(&arguments)), told(Cli::try_parse_from(&arguments)));
             assert_eq!(format!("{alone:?}"), format!("{whole:?}"), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_means_the_same_without_a_grammar(
+            words in prop::collection::vec(
+                prop::sample::select(vec!["--", "-", "ls", "-l", "--json", "--wait", "--name", "x", "", "-c", "run", "--help", "a=b"]),
+                0..6,
+            )
+        ) {
+            let arguments: Vec<OsString> = ["homing", "run"].iter().chain(&words).map(OsString::from).collect();
+            let told = |parsed: Result<Cli, clap::Error>| parsed.map_err(|error| error.to_string());
+            let (short, whole) = (told(Cli::parse_line(&arguments)), told(Cli::try_parse_from(&arguments)));
+            prop_assert_eq!(format!("{short:?}"), format!("{whole:?}"));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The seam to the other processes of homing: keeper, shim and daemon.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use homing_engine::{Config, ConfigError, HomeError, OpenError};
@@ -10,22 +9,22 @@ use homing_server::Options;
 use homing_shim::{confine, keeper, process};
 
 use crate::surroundings::Surroundings;
-use crate::{configuration, home, wake};
+use crate::{configuration, exit_code, home, wake};
 
 /// How long a daemon may take until it answers; a large database that was cut off is checked first.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// First thing in `main`: this binary may have been called again as keeper (then it never returns), as the daemon, or to wake somebody.
-pub(crate) fn dispatch() -> Option<ExitCode> {
+pub(crate) fn dispatch() -> Option<u8> {
     homing_shim::dispatch();
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next()?;
-    let run: fn(&Path) -> ExitCode = match first.to_str()? {
+    let run: fn(&Path) -> u8 = match first.to_str()? {
         homing_shim::DAEMON => |home| run_daemon(home, false),
         wake::WAKE => wake::run,
         _ => return None,
     };
-    Some(arguments.next().map_or(ExitCode::FAILURE, |home| run(Path::new(&home))))
+    Some(arguments.next().map_or(exit_code::FAILED, |home| run(Path::new(&home))))
 }
 
 /// Makes sure that a daemon serves `home`; blocks until it answers or says why it cannot.
@@ -69,17 +68,17 @@ fn why_not(reason: &str) -> Problem {
 }
 
 /// `homing daemon run`: serves until it is told to end.
-pub(crate) fn run_daemon_in_foreground(home: &Path) -> Result<ExitCode, Problem> {
+pub(crate) fn run_daemon_in_foreground(home: &Path) -> Result<u8, Problem> {
     may_start(home)?;
     Ok(run_daemon(home, true))
 }
 
-fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
+fn run_daemon(home: &Path, foreground: bool) -> u8 {
     let surroundings = Surroundings::of_this_process();
     let config = configuration_of(home, &surroundings);
-    let (Ok(config), Ok(program)) = (config, executable()) else { return ExitCode::FAILURE };
+    let (Ok(config), Ok(program)) = (config, executable()) else { return exit_code::FAILED };
     let interval = configuration::interval(&surroundings);
-    homing_server::run(&Options {
+    let served = homing_server::run(&Options {
         home: home.to_owned(),
         waker: wake::command(&program, home, wake::bus(&surroundings).as_deref()),
         surroundings: wake::surroundings(home, &surroundings),
@@ -89,7 +88,8 @@ fn run_daemon(home: &Path, foreground: bool) -> ExitCode {
         variables: interval.said.into_iter().collect(),
         log: surroundings.text("HOMING_LOG").map(str::to_owned),
         foreground,
-    })
+    });
+    if served { exit_code::DONE } else { exit_code::FAILED }
 }
 
 /// The configuration file of a home that was chosen by name, unless it is the one that nobody has to choose.

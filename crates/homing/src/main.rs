@@ -3,6 +3,7 @@
 //! This crate is the command line and the only one that prints: data to stdout, everything else to stderr. It reads the
 //! environment once and passes it on, asks the daemon through `homing-client`, and starts one when a command needs it.
 
+#![cfg_attr(all(not(test), target_os = "linux", target_env = "gnu"), no_main)]
 #![expect(clippy::result_large_err, reason = "a problem ends the command; its size is of no account")]
 
 mod asking;
@@ -36,6 +37,7 @@ mod leftover;
 mod man;
 mod notice;
 mod outlets;
+mod plain;
 mod printer;
 mod program;
 mod pump;
@@ -46,6 +48,7 @@ mod screens;
 mod size;
 mod spinner;
 mod stamp;
+mod start;
 mod stranger;
 mod submission;
 mod surroundings;
@@ -59,12 +62,7 @@ mod vocabulary;
 mod wake;
 mod wording;
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    if let Some(code) = entry::dispatch() {
-        return code;
-    }
-    completion::answer_shell();
-    cli::run()
+#[cfg(not(all(not(test), target_os = "linux", target_env = "gnu")))]
+fn main() -> std::process::ExitCode {
+    start::run().into()
 }

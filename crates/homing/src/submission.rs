@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::{program, size, variables, wording};
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Submission {
     /// Run LINE in bash (or sh) instead of a program
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv")]
@@ -35,6 +35,11 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
+    /// A program with its arguments, and nothing said of its circumstances.
+    pub(crate) fn plain(argv: Vec<OsString>) -> Self {
+        Self { argv, ..Self::default() }
+    }
+
     /// Whether this process's stdin is to be passed on.
     pub(crate) fn pumps(&self) -> bool {
         self.stdin.as_deref().is_some_and(|stdin| stdin == "-")

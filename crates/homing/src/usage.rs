@@ -1,7 +1,6 @@
 //! Command lines that make no sense, and those that only ask for help.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use homing_model::{Code, Problem, slip};
@@ -38,10 +37,10 @@ pub(crate) fn wants_all_help(arguments: &[OsString]) -> bool {
 }
 
 /// The code after writing something that nobody has to read.
-pub(crate) fn closing(written: &Result<(), Failure>) -> ExitCode {
+pub(crate) fn closing(written: &Result<(), Failure>) -> u8 {
     match written {
-        Ok(()) | Err(Failure::ClosedOutput) => ExitCode::SUCCESS,
-        Err(Failure::Problem(_)) => ExitCode::from(exit_code::FAILED),
+        Ok(()) | Err(Failure::ClosedOutput) => exit_code::DONE,
+        Err(Failure::Problem(_)) => exit_code::FAILED,
     }
 }
 
@@ -113,12 +112,7 @@ fn paragraphs(text: &str) -> String {
 }
 
 /// Answers a line that was not parsed: with help where it asks for that, else with what is wrong.
-pub(crate) fn refuse(
-    error: &clap::Error,
-    manner: Manner,
-    arguments: &[OsString],
-    console: &Console,
-) -> ExitCode {
+pub(crate) fn refuse(error: &clap::Error, manner: Manner, arguments: &[OsString], console: &Console) -> u8 {
     let asked =
         matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
     let flowing =
@@ -133,7 +127,7 @@ pub(crate) fn refuse(
         _ if wants_json(arguments) => console.json_note(&problem(error, command_name(arguments))),
         _ => console.note(&sentence(error, command_name(arguments), console)),
     }
-    ExitCode::from(exit_code::of_usage(manner))
+    exit_code::of_usage(manner)
 }
 
 /// `--json` before the command that is to be run; the line could not be parsed, so that this is a first look again.

@@ -5,13 +5,12 @@
 
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
 
 use homing_deliver::wake::{self, Order, Verdict};
 use homing_model::OsText;
 
-use crate::home;
 use crate::surroundings::Surroundings;
+use crate::{exit_code, home};
 
 /// The hidden first argument.
 pub(crate) const WAKE: &str = "__homing-wake";
@@ -47,7 +46,7 @@ pub(crate) fn surroundings(home: &Path, surroundings: &Surroundings) -> wake::Su
 }
 
 /// Does what the order on the input says.
-pub(crate) fn run(home: &Path) -> ExitCode {
+pub(crate) fn run(home: &Path) -> u8 {
     let mut surroundings = surroundings(home, &Surroundings::of_this_process());
     surroundings.bus = std::env::args_os().nth(3).and_then(|bus| bus.into_string().ok()).or(surroundings.bus);
     let verdict = match read() {
@@ -58,9 +57,9 @@ pub(crate) fn run(home: &Path) -> ExitCode {
         Err(error) => Verdict::Failed(format!("the order cannot be read: {error}")),
     };
     let (code, line) = match &verdict {
-        Verdict::Delivered(how) => (ExitCode::SUCCESS, how),
-        Verdict::NotNow(why) => (ExitCode::from(NOT_NOW), why),
-        Verdict::Failed(why) => (ExitCode::FAILURE, why),
+        Verdict::Delivered(how) => (exit_code::DONE, how),
+        Verdict::NotNow(why) => (NOT_NOW, why),
+        Verdict::Failed(why) => (exit_code::FAILED, why),
     };
     // If nobody takes it, the code still says what matters.
     let _ = writeln!(io::stderr(), "{}", homing_model::sanitize::line(line));

@@ -95,9 +95,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     match options.what {
         What::Install(options) => return install::run(options, context),
         What::Run(Run { service: false }) => {
-            let served = entry::run_daemon_in_foreground(&context.home)?;
-            let well = served == std::process::ExitCode::SUCCESS;
-            return Ok(if well { exit_code::DONE } else { exit_code::FAILED });
+            return Ok(entry::run_daemon_in_foreground(&context.home)?);
         }
         What::Run(_) | What::Start | What::Stop | What::Restart | What::Status => {}
     }

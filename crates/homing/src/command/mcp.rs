@@ -55,7 +55,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let base = Spec {
         env: Some(Variables::default().environment(&context.surroundings)?),
         cwd: std::env::current_dir().ok().map(|cwd| OsText::from(cwd.into_os_string())),
-        umask: capture::umask(),
+        umask: Some(capture::umask()),
         rlimits: capture::rlimits(),
         nice: capture::nice(),
         pane: session::pane(look),

@@ -1,5 +1,6 @@
 //! `homing run`: submit a task and print its id.
 
+use std::ffi::OsString;
 use std::future::pending;
 use std::os::fd::AsFd;
 
@@ -50,6 +51,13 @@ pub(crate) struct Options {
     /// Show the output until the end; return its exit code
     #[arg(long)]
     follow: bool,
+}
+
+impl Options {
+    /// Those of a line that says nothing but what is to be run.
+    pub(crate) fn plain(argv: Vec<OsString>) -> Self {
+        Self { submission: Submission::plain(argv), wait: false, follow: false }
+    }
 }
 
 /// Submits, and stays only if asked to.
