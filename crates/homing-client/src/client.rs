@@ -56,13 +56,13 @@ pub(crate) fn pause_after(attempt: u32) -> Duration {
 /// A client of one home. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     /// Who calls; nobody in particular if absent.
-    owner: Option<HeaderValue>,
+    pub(crate) owner: Option<HeaderValue>,
 }
 
 /// How the server is reached.
-enum Way {
+pub(crate) enum Way {
     /// By the socket of a home.
     Socket { home: PathBuf, revive: Option<Revive> },
     /// It is in this process.
@@ -71,11 +71,11 @@ enum Way {
     Tcp(Tcp),
 }
 
-struct Inner {
-    way: Way,
+pub(crate) struct Inner {
+    pub(crate) way: Way,
     idle: Mutex<Vec<Sender>>,
     reviving: tokio::sync::Mutex<()>,
-    connected_before: AtomicBool,
+    pub(crate) connected_before: AtomicBool,
 }
 
 impl fmt::Debug for Client {

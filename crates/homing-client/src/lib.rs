@@ -13,6 +13,7 @@ mod attach;
 mod call;
 mod client;
 mod deliveries;
+mod direct;
 mod error;
 mod events;
 mod external;

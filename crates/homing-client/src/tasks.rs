@@ -4,7 +4,7 @@ use homing_model::api::{Page, ProgressRequest, RerunRequest};
 use homing_model::{Spec, Status, Task, TaskDetail};
 use http::StatusCode;
 
-use crate::call::Call;
+use crate::call::{Answer, Call};
 use crate::client::Client;
 use crate::error::Error;
 use crate::query::Target;
@@ -16,6 +16,12 @@ pub struct Submitted {
     pub task: Task,
     /// It was there before: the submit joined it.
     pub joined: bool,
+}
+
+impl Submitted {
+    fn from_answer(answer: &Answer) -> Result<Self, Error> {
+        Ok(Self { task: answer.json()?, joined: answer.status == StatusCode::OK })
+    }
 }
 
 /// Which tasks to list.
@@ -42,7 +48,23 @@ impl Client {
         let call = Call::post(Target::new("/v1/tasks")).json(spec)?.idempotent(idempotency_key);
         let answer =
             if idempotency_key.is_some() { self.persist(&call).await? } else { self.send(&call).await? };
-        Ok(Submitted { task: answer.json()?, joined: answer.status == StatusCode::OK })
+        Submitted::from_answer(&answer)
+    }
+
+    /// The same by a process that does nothing else until it is answered, and meanwhile what it is told to. None where that takes more than a
+    /// question and an answer: [`Client::submit`] with the same key does it then, and it is still one task.
+    ///
+    /// # Errors
+    /// If it was refused.
+    pub fn submit_directly(
+        &self,
+        spec: &Spec,
+        idempotency_key: &str,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Option<Submitted>, Error> {
+        let call = Call::post(Target::new("/v1/tasks")).json(spec)?.idempotent(Some(idempotency_key));
+        let answer = self.ask_directly(&call, meanwhile)?;
+        answer.as_ref().map(Submitted::from_answer).transpose()
     }
 
     /// Runs a task again, as a new one. With an idempotency key it is repeated through a restart of the daemon, and still one task.
@@ -58,7 +80,7 @@ impl Client {
         let call = Call::post(Target::task(reference, "/rerun")).json(request)?.idempotent(idempotency_key);
         let answer =
             if idempotency_key.is_some() { self.persist(&call).await? } else { self.send(&call).await? };
-        Ok(Submitted { task: answer.json()?, joined: answer.status == StatusCode::OK })
+        Submitted::from_answer(&answer)
     }
 
     /// A page of tasks: live ones first, then ended ones, each newest first.

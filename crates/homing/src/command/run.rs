@@ -1,7 +1,6 @@
 //! `homing run`: submit a task and print its id.
 
 use std::ffi::OsString;
-use std::future::pending;
 use std::os::fd::AsFd;
 
 use clap::Args;
@@ -14,7 +13,7 @@ use crate::asking::{announced, meanwhile};
 use crate::context::Context;
 use crate::exit_code::Manner;
 use crate::failure::{Failure, heard, tell_submitted, unless_closed};
-use crate::foreground::{self, Attended, Foreground, INTERRUPTED, Interrupts, MOMENT, OnInterrupt};
+use crate::foreground::{self, Attended, Foreground, INTERRUPTED, MOMENT, OnInterrupt};
 use crate::outlets::{self, beside};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
@@ -64,64 +63,97 @@ impl Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let spec = options.submission.spec("run", context)?;
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
-    context.block_on(async {
-        if options.wait || options.follow {
-            let spec = announced(spec);
-            return Box::pin(beside(context, stay(options, &spec, &client, context))).await;
-        }
-        let mut interrupts = options.submission.pumps().then(foreground::interrupts).transpose()?;
-        let submitted = tokio::select! {
-            submitted = submit(&spec, &client, context) => submitted?,
-            () = pressed(&mut interrupts) => {
-                context.console.note(
-                    "homing: interrupted before the daemon answered; `homing list` shows whether it was submitted",
-                );
-                return Ok(INTERRUPTED);
-            }
-        };
-        // Who stays hears it from the task itself.
-        if let Some(why) = program::why_not(&spec).filter(|_| !submitted.joined) {
-            let id = &submitted.task.id;
-            let why = sanitize::line(&why);
-            context.console.note(&format!(
-                "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
-            ));
-        }
-        let mut code = exit_code::DONE;
-        // It runs, and wants its input, wherever its id went.
-        if let Err(Failure::Problem(problem)) = tell_submitted(&submitted.task, context) {
-            context.report(&problem);
-            code = exit_code::of_problem(Manner::Plain, &problem);
-        }
-        tell_unread(options, &submitted, context);
-        let pump = async {
-            if !options.submission.pumps() || submitted.joined {
-                return Ok(code);
-            }
-            let id = &submitted.task.id;
-            let tell = |problem: &Problem| context.report(problem);
-            tokio::select! {
-                pumped = pump::whole(&client, id, &tell) => {
-                    pumped.map(|whole| if whole { code } else { code.max(exit_code::FAILED) }).map_err(Failure::from)
-                }
-                () = pressed(&mut interrupts) => {
-                    context.console.note(&format!(
-                        "homing: {id} goes on, with as much of the input as was read; `homing input {id} --eof` ends that, `homing stop {id}` the task"
-                    ));
-                    Ok(INTERRUPTED)
-                }
-            }
-        };
-        tokio::join!(pump, stranger::tell(&spec, &submitted, &client, context)).0
-    })
+    if options.wait || options.follow {
+        let spec = announced(spec);
+        return context.block_on(Box::pin(beside(context, stay(options, &spec, &client, context))));
+    }
+    if options.submission.pumps() {
+        return context.block_on(feed(options, &spec, &client, context));
+    }
+    let (submitted, why_not) = submit_alone(&spec, &client, context)?;
+    let code = tell(options, &submitted, why_not, context);
+    if stranger::may_be_named(&spec) {
+        context.block_on(async {
+            stranger::tell(&spec, &submitted, &client, context).await;
+            Ok(())
+        })?;
+    }
+    Ok(code)
 }
 
-/// Ctrl-C, where it is caught.
-async fn pressed(interrupts: &mut Option<Interrupts>) {
-    match interrupts {
-        Some(interrupts) => interrupts.next().await,
-        None => pending().await,
+/// Submits, and looks meanwhile what would keep it from starting.
+fn submit_alone(
+    spec: &Spec,
+    client: &Client,
+    context: &Context,
+) -> Result<(Submitted, Option<String>), Failure> {
+    let key = fresh_key();
+    let mut why_not = None;
+    let look = || why_not = program::why_not(spec);
+    let directly = key.as_deref().map(|key| client.submit_directly(spec, key, look));
+    let submitted = match directly.transpose().map_err(refused)?.flatten() {
+        Some(submitted) => submitted,
+        None => {
+            why_not = program::why_not(spec);
+            let submitting = client.submit(spec, key.as_deref());
+            context.block_on(async { submitting.await.map_err(refused) })?
+        }
+    };
+    tell_difference(spec, &submitted, context);
+    Ok((submitted, why_not))
+}
+
+/// Submits, and passes the input on.
+async fn feed(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
+    let mut interrupts = foreground::interrupts()?;
+    let submitted = tokio::select! {
+        submitted = submit(spec, client, context) => submitted?,
+        () = interrupts.next() => {
+            context.console.note(
+                "homing: interrupted before the daemon answered; `homing list` shows whether it was submitted",
+            );
+            return Ok(INTERRUPTED);
+        }
+    };
+    let code = tell(options, &submitted, program::why_not(spec), context);
+    let pump = async {
+        if submitted.joined {
+            return Ok(code);
+        }
+        let id = &submitted.task.id;
+        let tell = |problem: &Problem| context.report(problem);
+        tokio::select! {
+            pumped = pump::whole(client, id, &tell) => {
+                pumped.map(|whole| if whole { code } else { code.max(exit_code::FAILED) }).map_err(Failure::from)
+            }
+            () = interrupts.next() => {
+                context.console.note(&format!(
+                    "homing: {id} goes on, with as much of the input as was read; `homing input {id} --eof` ends that, `homing stop {id}` the task"
+                ));
+                Ok(INTERRUPTED)
+            }
+        }
+    };
+    tokio::join!(pump, stranger::tell(spec, &submitted, client, context)).0
+}
+
+/// Prints what was submitted, and what speaks against it; the code is that of the print. It runs, wherever its id went.
+fn tell(options: &Options, submitted: &Submitted, why_not: Option<String>, context: &Context) -> u8 {
+    // Who stays hears it from the task itself.
+    if let Some(why) = why_not.filter(|_| !submitted.joined) {
+        let id = &submitted.task.id;
+        let why = sanitize::line(&why);
+        context.console.note(&format!(
+            "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
+        ));
     }
+    let mut code = exit_code::DONE;
+    if let Err(Failure::Problem(problem)) = tell_submitted(&submitted.task, context) {
+        context.report(&problem);
+        code = exit_code::of_problem(Manner::Plain, &problem);
+    }
+    tell_unread(options, submitted, context);
+    code
 }
 
 /// Says that there is input which nobody takes, where nothing was said of it.
@@ -177,17 +209,25 @@ pub(crate) fn fresh_key() -> Option<String> {
 
 /// Submits under a fresh idempotency key, so that a daemon that dies in the middle costs nothing and doubles nothing.
 pub(crate) async fn submit(spec: &Spec, client: &Client, context: &Context) -> Result<Submitted, Failure> {
-    let submitted =
-        client.submit(spec, fresh_key().as_deref()).await.map_err(|error| match error.code() {
-            Some(Code::TooLarge) => Failure::from(wording::too_large()),
-            _ => error.into(),
-        })?;
+    let submitted = client.submit(spec, fresh_key().as_deref()).await.map_err(refused)?;
+    tell_difference(spec, &submitted, context);
+    Ok(submitted)
+}
+
+fn refused(error: Error) -> Failure {
+    match error.code() {
+        Some(Code::TooLarge) => wording::too_large().into(),
+        _ => error.into(),
+    }
+}
+
+/// Says how what was submitted differs from what was asked for.
+fn tell_difference(spec: &Spec, submitted: &Submitted, context: &Context) {
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
     } else if let Some(less) = told_less(spec, &submitted.task) {
         context.console.note(&less);
     }
-    Ok(submitted)
 }
 
 /// That the operator has less told than was asked for.
