@@ -8,6 +8,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::OnceLock;
 use std::task::{Context as Polling, Poll};
 use std::time::Duration;
 
@@ -48,11 +49,14 @@ impl Caught {
     }
 }
 
-/// Whether the kernel drops a signal before this process hears of it.
+/// Whether the kernel drops a signal before this process hears of it. What is caught later was not ignored before, so that one look is enough.
 fn is_ignored(kind: SignalKind) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    static IGNORED: OnceLock<u64> = OnceLock::new();
+    let ignored = *IGNORED.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    });
     let bit = u32::try_from(kind.as_raw_value() - 1).ok().and_then(|number| 1_u64.checked_shl(number));
     bit.is_some_and(|bit| ignored & bit != 0)
 }

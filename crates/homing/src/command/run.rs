@@ -65,20 +65,29 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     if options.wait || options.follow {
         let spec = announced(spec);
-        return context.block_on(Box::pin(beside(context, stay(options, &spec, &client, context))));
+        return attend(context, || beside(context, stay(options, &spec, &client, context)));
     }
     if options.submission.pumps() {
-        return context.block_on(feed(options, &spec, &client, context));
+        return attend(context, || feed(options, &spec, &client, context));
     }
     let (submitted, why_not) = submit_alone(&spec, &client, context)?;
     let code = tell(options, &submitted, why_not, context);
     if stranger::may_be_named(&spec) {
-        context.block_on(async {
+        attend(context, || async {
             stranger::tell(&spec, &submitted, &client, context).await;
             Ok(())
         })?;
     }
     Ok(code)
+}
+
+/// Does what takes an event loop, in a frame of its own: who only submits pays for none of its pages.
+#[inline(never)]
+fn attend<T, F: Future<Output = Result<T, Failure>>>(
+    context: &Context,
+    work: impl FnOnce() -> F,
+) -> Result<T, Failure> {
+    context.block_on(Box::pin(work()))
 }
 
 /// Submits, and looks meanwhile what would keep it from starting.
@@ -95,8 +104,7 @@ fn submit_alone(
         Some(submitted) => submitted,
         None => {
             why_not = program::why_not(spec);
-            let submitting = client.submit(spec, key.as_deref());
-            context.block_on(async { submitting.await.map_err(refused) })?
+            attend(context, || async { client.submit(spec, key.as_deref()).await.map_err(refused) })?
         }
     };
     tell_difference(spec, &submitted, context);
