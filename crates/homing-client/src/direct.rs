@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
@@ -65,11 +66,8 @@ fn hear(stream: &mut impl Read) -> Option<(StatusCode, HeaderMap, Bytes)> {
         if head.is_none() {
             head = understand(&heard)?;
         }
-        if let Some(Head { body, length, .. }) = &head
-            && heard.len() >= body + length
-        {
-            let Head { status, headers, body, length } = head?;
-            return Some((status, headers, Bytes::from(heard).slice(body..body + length)));
+        if let Some(Head { status, headers, body, end }) = head.take_if(|head| heard.len() >= head.end) {
+            return Some((status, headers, Bytes::from(heard).slice(body..end)));
         }
         let mut piece = [0; 4096];
         match stream.read(&mut piece) {
@@ -85,9 +83,9 @@ fn hear(stream: &mut impl Read) -> Option<(StatusCode, HeaderMap, Bytes)> {
 struct Head {
     status: StatusCode,
     headers: HeaderMap,
-    /// Where the body begins, and how long it is.
+    /// Where the body begins, and where it ends.
     body: usize,
-    length: usize,
+    end: usize,
 }
 
 /// The head, if it is here, and whole; nothing at all where it cannot be one.
@@ -104,8 +102,9 @@ fn understand(heard: &[u8]) -> Option<Option<Head>> {
             HeaderValue::from_bytes(field.value).ok()?,
         );
     }
-    let length = headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()?;
-    Some(Some(Head { status, headers, body, length }))
+    let length: usize = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()?;
+    let end = body.checked_add(length)?;
+    Some(Some(Head { status, headers, body, end }))
 }
 
 #[cfg(test)]
@@ -197,6 +196,7 @@ mod tests {
             "",
             "HTTP/1.1 201 Created\r\n",
             "HTTP/1.1 201 Created\r\ncontent-length: 3\r\n\r\nab",
+            "HTTP/1.1 201 Created\r\ncontent-length: 18446744073709551615\r\n\r\n",
             "nonsense\r\n\r\n",
         ] {
             assert!(hear(&mut bytes.as_bytes()).is_none(), "{bytes:?}");

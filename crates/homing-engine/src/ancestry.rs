@@ -5,11 +5,12 @@
 //!
 //! It is looked at once, when a process connects, and kept with the connection: the process may end, and its pid be another's, before the
 //! first request is read. A look that finds an ancestor gone begins anew, since its children have another parent by then; a process
-//! that is gone itself stands nowhere, and is not served.
+//! that is gone itself stands nowhere, and is not served. Nobody is younger than his children, so whoever is older than every shim has none
+//! above him: there the look ends.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use homing_model::TaskId;
 use homing_shim::home;
@@ -19,6 +20,8 @@ use crate::engine::{Engine, Inner};
 
 /// What the kernel shows as the name of a shim.
 pub(crate) const SHIM: &str = "homing-shim";
+/// The same of a keeper.
+const KEEPER: &str = "homing-keeper";
 /// No process is nested deeper than this in others; a longer chain is a race with their ends.
 pub(crate) const ANCESTORS: usize = 1_000;
 /// Ancestors end while they are looked at; so many times in a row they do not by chance.
@@ -43,8 +46,26 @@ impl Engine {
     }
 }
 
+/// When the oldest shim was started that may be above anybody, in the kernel's ticks: looked up once, since every later one is younger than
+/// this process.
+#[derive(Debug, Default)]
+pub(crate) struct Oldest(OnceLock<u64>);
+
+impl Oldest {
+    fn start(&self) -> u64 {
+        // Keepers too: a shim that has not said its name yet is younger than the one that makes it.
+        let ours = |process: &Process| process.name == SHIM || process.name == KEEPER;
+        let look = || {
+            let own = process::stat(std::process::id()).map_or(0, |own| own.start);
+            process::all().iter().filter(|one| ours(one)).map(|one| one.start).fold(own, u64::min)
+        };
+        *self.0.get_or_init(look)
+    }
+}
+
 fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
-    let shims = (0..LOOKS).find_map(|_| match climb(pid, process::stat) {
+    let oldest = inner.oldest_shim.start();
+    let shims = (0..LOOKS).find_map(|_| match climb(pid, oldest, process::stat) {
         Climb::Top(shims) => Some(Some(shims)),
         Climb::Gone => Some(None),
         Climb::Torn => None,
@@ -67,7 +88,7 @@ enum Climb {
     Torn,
 }
 
-fn climb(pid: u32, look: impl Fn(u32) -> Option<Process>) -> Climb {
+fn climb(pid: u32, oldest: u64, look: impl Fn(u32) -> Option<Process>) -> Climb {
     let Some(mut process) = look(pid) else { return Climb::Gone };
     let mut shims = Vec::new();
     for _ in 0..ANCESTORS {
@@ -76,7 +97,7 @@ fn climb(pid: u32, look: impl Fn(u32) -> Option<Process>) -> Climb {
         if process.name == SHIM {
             shims.push(process);
         }
-        if parent <= 1 {
+        if parent <= 1 || started < oldest {
             return Climb::Top(shims);
         }
         match look(parent) {
@@ -137,28 +158,49 @@ mod tests {
             process(50, 40, 9, "sh"),
             process(40, 30, 8, "sh"),
             process(30, 20, 7, SHIM),
-            process(20, 1, 3, "homing-keeper"),
+            process(20, 1, 3, KEEPER),
         ];
         let without = |missing: u32| {
             let tree = tree.clone();
             move |pid| tree.iter().find(|one| one.pid == pid && pid != missing).cloned()
         };
-        assert_eq!(climb(50, without(0)), Climb::Top(vec![tree[2].clone()]));
-        assert_eq!(climb(20, without(0)), Climb::Top(Vec::new()));
-        assert_eq!(climb(50, without(50)), Climb::Gone);
+        assert_eq!(climb(50, 0, without(0)), Climb::Top(vec![tree[2].clone()]));
+        assert_eq!(climb(20, 0, without(0)), Climb::Top(Vec::new()));
+        assert_eq!(climb(50, 0, without(50)), Climb::Gone);
         for missing in [40, 30, 20] {
-            assert_eq!(climb(50, without(missing)), Climb::Torn, "{missing}");
+            assert_eq!(climb(50, 0, without(missing)), Climb::Torn, "{missing}");
         }
     }
 
     #[test]
     fn p11_a_stranger_with_the_pid_of_a_parent_is_none() {
         let reused = [process(50, 40, 9, "sh"), process(40, 1, 10, "sh")];
-        assert_eq!(climb(50, |pid| reused.iter().find(|one| one.pid == pid).cloned()), Climb::Torn);
+        assert_eq!(climb(50, 0, |pid| reused.iter().find(|one| one.pid == pid).cloned()), Climb::Torn);
+    }
+
+    #[test]
+    fn p11_the_look_ends_at_whoever_is_older_than_every_shim_and_no_sooner() {
+        let tree = [
+            process(50, 40, 9, "sh"),
+            process(40, 30, 7, SHIM),
+            process(30, 20, 7, KEEPER),
+            process(20, 10, 6, "agent"),
+        ];
+        let look =
+            |pid| Some(tree.iter().find(|one| one.pid == pid).cloned().expect("nobody beyond is looked at"));
+        assert_eq!(climb(50, 7, look), Climb::Top(vec![tree[1].clone()]));
+        assert_eq!(climb(20, 7, look), Climb::Top(Vec::new()));
+    }
+
+    #[test]
+    fn nobody_whom_we_could_meet_is_older_than_the_oldest() {
+        let oldest = Oldest::default();
+        assert!(oldest.start() <= process::stat(std::process::id()).unwrap().start);
+        assert!(oldest.start() > 0);
     }
 
     #[test]
     fn a_chain_without_an_end_is_given_up() {
-        assert_eq!(climb(5, |pid| Some(process(pid, 5, 1, "sh"))), Climb::Torn);
+        assert_eq!(climb(5, 0, |pid| Some(process(pid, 5, 1, "sh"))), Climb::Torn);
     }
 }

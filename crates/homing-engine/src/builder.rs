@@ -13,6 +13,7 @@ use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
 use tokio::sync::{Semaphore, watch};
 
+use crate::ancestry::Oldest;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::ends::Ends;
@@ -189,6 +190,7 @@ impl Builder {
             store,
             keeper,
             live: Live::default(),
+            oldest_shim: Oldest::default(),
             ends: Ends::default(),
             orphans: Orphans::default(),
             roll: Roll::default(),

@@ -13,6 +13,7 @@ use homing_store::store::Found;
 use homing_store::{Record, Store};
 use tokio::sync::{Semaphore, watch};
 
+use crate::ancestry::Oldest;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) config: RwLock<Arc<Config>>,
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
+    pub(crate) oldest_shim: Oldest,
     pub(crate) ends: Ends,
     pub(crate) orphans: Orphans,
     /// Tasks that somebody else runs.

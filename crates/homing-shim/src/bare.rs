@@ -1,4 +1,4 @@
-//! What the standard library does before `main`, for a program that begins without it, and of which homing depends.
+//! What the standard library does before `main`, where a program begins without it: what homing depends on.
 
 use std::os::fd::IntoRawFd;
 

@@ -212,8 +212,9 @@ pub(crate) fn run() -> u8 {
 }
 
 impl Cli {
-    /// Parses a line. One without options needs no grammar; what else agents and scripts call all the time is tried by a grammar of that command alone: to put the whole one together takes
-    /// longer than anything else before the daemon is asked. Whatever does not fit is refused, or helped with, by the whole one.
+    /// Parses a line. One without options needs no grammar. What else agents and scripts call all the time is tried by a grammar of that command
+    /// alone: to put the whole one together takes longer than anything else before the daemon is asked. Whatever does not fit is refused, or
+    /// helped with, by the whole one.
     fn parse_line(arguments: &[OsString]) -> Result<Self, clap::Error> {
         if let Some(argv) = plain::argv(arguments, "run") {
             let command = Command::Run(run::Options::plain(argv.to_vec()));

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-use homing_testkit::{Home, wait_for};
+use homing_testkit::{Home, freeze, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 const UNREAD: &str = "the task gets none of it";
@@ -178,4 +178,52 @@ fn ctrl_c_before_anybody_answers_says_that_it_is_not_known() {
     assert!(left.stdout.is_empty());
     let said = String::from_utf8(left.stderr).unwrap();
     assert!(said.contains("interrupted before the daemon answered"), "{said}");
+}
+
+/// Whether a process has a connection: a descriptor beyond the standard three that is a socket.
+fn is_connected(pid: u32) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter(|fd| fd.file_name().to_str().is_some_and(|number| number.len() > 1 || number > "2"))
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .any(|target| target.as_os_str().as_encoded_bytes().starts_with(b"socket:"))
+}
+
+#[test]
+fn p10_a_submit_whose_daemon_dies_before_it_answers_is_one_task() {
+    let home = super::home();
+    for before in 0..5 {
+        let daemon = home.daemon_pid();
+        freeze(daemon);
+        let child = home.spawn(["run", "--", "sh", "-c", "echo ran >> ran"]);
+        wait_for("the question", || is_connected(child.id()).then_some(()));
+        home.kill(daemon);
+        let told = child.wait_with_output().unwrap();
+        assert_eq!(told.status.code(), Some(0), "{told:?}");
+        let id = String::from_utf8(told.stdout).unwrap().trim().to_owned();
+        assert_eq!(home.ended(&id)["status"], "succeeded");
+        let tasks = home.cli(["list", "--json"]).ok().json();
+        assert_eq!(tasks["items"].as_array().map(Vec::len), Some(before + 1), "{tasks}");
+    }
+    assert_eq!(home.truth("ran").lines().count(), 5);
+}
+
+#[test]
+fn a_command_without_standard_descriptors_gets_none_of_another_kind() {
+    let home = super::home();
+    let id = home.submit(&[], "sleep 600");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$HOMING\" wait \"$ID\" <&- >&- 2>&-"]).env("HOMING", home.program());
+    let mut waiting = shell.env("ID", &id).env("HOMING_HOME", home.path()).spawn().unwrap();
+    let pid = waiting.id();
+    wait_for("the waiter", || is_connected(pid).then_some(()));
+    for descriptor in 0..3 {
+        let target = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).unwrap();
+        assert_eq!(target, std::path::Path::new("/dev/null"), "{descriptor}");
+    }
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let pipe = 1_u64 << (Signal::PIPE.as_raw() - 1);
+    assert_ne!(u64::from_str_radix(ignored, 16).unwrap() & pipe, 0, "a write that nobody reads is an error");
+    let _ = home.cli(["stop", &id]).ok();
+    assert_eq!(waiting.wait().unwrap().code(), Some(122));
 }
