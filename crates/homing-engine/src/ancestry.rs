@@ -52,15 +52,20 @@ impl Engine {
 pub(crate) struct Oldest(OnceLock<u64>);
 
 impl Oldest {
+    /// None are older than this; the beginning of time where that could not be found out.
     fn start(&self) -> u64 {
-        // Keepers too: a shim that has not said its name yet is younger than the one that makes it.
-        let ours = |process: &Process| process.name == SHIM || process.name == KEEPER;
-        let look = || {
-            let own = process::stat(std::process::id()).map_or(0, |own| own.start);
-            process::all().iter().filter(|one| ours(one)).map(|one| one.start).fold(own, u64::min)
-        };
-        *self.0.get_or_init(look)
+        if let Some(known) = self.0.get() {
+            return *known;
+        }
+        process::all_of_them().map_or(0, |all| *self.0.get_or_init(|| oldest(&all, std::process::id())))
     }
+}
+
+/// The start of the oldest of all shims and of this process. Of keepers too: a shim that has not said its name yet is younger than the one
+/// that made it, and has that one's name.
+fn oldest(all: &[Process], own: u32) -> u64 {
+    let counts = |one: &&Process| one.pid == own || one.name == SHIM || one.name == KEEPER;
+    all.iter().filter(counts).map(|one| one.start).min().unwrap_or(0)
 }
 
 fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
@@ -193,10 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn nobody_whom_we_could_meet_is_older_than_the_oldest() {
-        let oldest = Oldest::default();
-        assert!(oldest.start() <= process::stat(std::process::id()).unwrap().start);
-        assert!(oldest.start() > 0);
+    fn p11_nobody_is_older_than_the_oldest_shim_keeper_or_daemon() {
+        let daemon = process(9, 8, 50, "homing");
+        let all = |others: &[Process]| [std::slice::from_ref(&daemon), others].concat();
+        assert_eq!(oldest(&all(&[]), 9), 50);
+        assert_eq!(oldest(&all(&[process(3, 1, 7, "sh")]), 9), 50);
+        assert_eq!(oldest(&all(&[process(8, 1, 40, KEEPER), process(4, 1, 30, SHIM)]), 9), 30);
+        assert_eq!(oldest(&all(&[process(8, 1, 20, KEEPER), process(4, 8, 30, SHIM)]), 9), 20);
+        assert_eq!(oldest(&[], 9), 0, "who saw nobody knows nothing");
+        assert!(Oldest::default().start() <= process::stat(std::process::id()).unwrap().start);
     }
 
     #[test]

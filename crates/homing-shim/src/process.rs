@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// One process, as it was when we looked.
@@ -25,13 +26,25 @@ pub struct Process {
     pub frozen: bool,
 }
 
-/// Reads one process; none if it is gone.
+/// Reads one process; none if it is gone, or cannot be looked at.
 #[must_use]
 pub fn stat(pid: u32) -> Option<Process> {
+    look(pid).ok().flatten()
+}
+
+/// The same, but a process that is there and cannot be looked at is an error.
+fn look(pid: u32) -> io::Result<Option<Process>> {
     // In one read: it is always shorter, and is asked for whole chains of processes.
     let mut text = [0; 2048];
-    let length = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
-    parse_stat(pid, &String::from_utf8_lossy(text.get(..length)?))
+    let read = std::fs::File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut text));
+    match read {
+        Ok(length) => {
+            let text = String::from_utf8_lossy(text.get(..length).unwrap_or_default());
+            parse_stat(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into()).map(Some)
+        }
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOENT | Errno::SRCH)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn parse_stat(pid: u32, text: &str) -> Option<Process> {
@@ -59,6 +72,20 @@ fn parse_stat(pid: u32, text: &str) -> Option<Process> {
 pub fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(stat).collect()
+}
+
+/// The same, none of them left out.
+///
+/// # Errors
+/// If one that is there cannot be looked at, for want of descriptors or memory.
+pub fn all_of_them() -> io::Result<Vec<Process>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.extend(look(pid)?);
+        }
+    }
+    Ok(found)
 }
 
 /// The living descendants of a process, parents before children.

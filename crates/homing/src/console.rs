@@ -242,7 +242,7 @@ fn put(stream: Stream, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whether what is written there is read by nobody: it is closed, which the runtime of the language hides behind the null device, or is that device.
+/// Whether what is written there is read by nobody: it was closed, in whose place the null device was put at the start, or is that device.
 pub(crate) fn leads_nowhere(stream: impl AsFd) -> bool {
     let null = rustix::fs::stat(c"/dev/null").map(|null| null.st_rdev);
     let here = rustix::fs::fstat(stream);
