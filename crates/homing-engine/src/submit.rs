@@ -1,7 +1,7 @@
 //! Accepting a task: checked, folder made, recorded durably, handed to the keeper, answered.
 //!
-//! Keeps P9 and P10. What can crash where: before the commit there is only a folder that nobody knows, which the next start
-//! sweeps away; after it the task exists, and whoever opens the home next finds it unstarted and launches it.
+//! Keeps P9 and P10. What can crash where: before the commit there is at most a folder that nobody knows, which the next start
+//! sweeps away; after it the task exists, with its folder, and whoever opens the home next finds it unstarted and launches it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -14,8 +14,8 @@ use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::{
     Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
-use homing_store::store::{Idempotency, Submit, Submitted};
-use homing_store::{NewTask, Record};
+use homing_store::store::{self, Idempotency, Submit, Submitted};
+use homing_store::{Ground, NewTask, Record};
 use rustix::io::Errno;
 
 use crate::agent;
@@ -221,17 +221,6 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
     loop {
         let id = TaskId::from_entropy(entropy::draw());
         let input = plan.as_ref().and_then(|plan| plan.input.as_deref());
-        let folder = match make_folder(inner, &id, &values.written, input) {
-            Ok(folder) => folder,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(error) => {
-                let error = folder_error(&error);
-                if matches!(error, Error::Full) {
-                    inner.set_degraded(Some(error.to_string()));
-                }
-                return Err(error);
-            }
-        };
         if input.is_some() {
             let path = inner.home.task(&id).join(agent::prompt::FILE);
             stored.stdin = Stdin::File(path.into_os_string().into());
@@ -253,18 +242,44 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
+        let (making, ground) = Ground::new();
         let submit = Submit {
             task,
             on_duplicate: spec.on_duplicate,
             children: nest.children,
             idempotency: idempotency.clone(),
+            ground: Some(ground),
         };
         inner.live.expect(&id);
-        let submitted = inner.store.submit(submit, now).await;
+        let submitting = inner.store.submit(submit, now);
+        // While the record is written. It is committed only with a folder, and that is made in one go: the store waits for it.
+        let made = make_folder(inner, &id, &values.written, input);
+        match &made {
+            Ok(_) => making.is_made(),
+            Err(_) => drop(making),
+        }
+        let submitted = submitting.await;
         if !matches!(submitted, Ok(Submitted::Created(_))) {
-            let _ = inner.home.remove_task(&id);
+            if made.is_ok() {
+                let _ = inner.home.remove_task(&id);
+            }
             inner.live.expect_no_more(&id);
         }
+        let folder = match (made, &submitted) {
+            (Ok(folder), _) => Some(folder),
+            (Err(error), Err(store::Error::Groundless)) => {
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    continue;
+                }
+                let error = folder_error(&error);
+                if matches!(error, Error::Full) {
+                    inner.set_degraded(Some(error.to_string()));
+                }
+                return Err(error);
+            }
+            // Whoever is joined to another task, or refused, needs none.
+            (Err(_), _) => None,
+        };
         match submitted {
             Ok(Submitted::Created(record)) => {
                 inner.set_degraded(None);
@@ -273,7 +288,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
                 inner.bump();
                 let attendance = inner.live.enter(record.clone());
                 inner.live.expect_no_more(&id);
-                if let Some(attendance) = attendance {
+                if let (Some(attendance), Some(folder)) = (attendance, folder) {
                     let begin = Begin::Launch(folder, values.all);
                     let attending =
                         attend::attend(Arc::clone(inner), record.clone(), attendance, begin, None);

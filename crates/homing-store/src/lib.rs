@@ -7,6 +7,7 @@
 pub mod census;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod ground;
 pub mod outbox;
 pub mod question;
 pub mod record;
@@ -15,6 +16,7 @@ pub mod sqlite;
 pub mod store;
 
 pub use census::{Census, Work};
+pub use ground::{Ground, Making};
 pub use question::{Hearer, Question};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
 pub use session::{Bind, Binding};

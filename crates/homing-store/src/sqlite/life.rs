@@ -382,7 +382,13 @@ mod tests {
         };
         submit(
             &conn,
-            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
+            Submit {
+                task,
+                on_duplicate: OnDuplicate::Join,
+                children: u32::MAX,
+                idempotency: None,
+                ground: None,
+            },
             now,
         )
         .unwrap();

@@ -432,7 +432,13 @@ mod tests {
             node: "here".into(),
             boot_id: "this".into(),
         };
-        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, children: u32::MAX, idempotency: None }
+        Submit {
+            task,
+            on_duplicate: homing_model::OnDuplicate::Join,
+            children: u32::MAX,
+            idempotency: None,
+            ground: None,
+        }
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use crate::store::{Error, Idempotency, Submit, Submitted};
 
 /// One task accepted and claimed for starting.
 pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Result<Submitted, Error> {
-    let Submit { task, on_duplicate, children, idempotency } = submit;
+    let Submit { task, on_duplicate, children, idempotency, ground } = submit;
     let owner = task.owner.clone();
     if let Some(request) = &idempotency
         && let Some(earlier) = repeated(conn, &owner, request, now)?
@@ -38,6 +38,10 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
         (&idempotency, &submitted)
     {
         remember(conn, &owner, request, &record.id)?;
+    }
+    // Last: by now it mostly is.
+    if matches!(submitted, Submitted::Created(_)) && ground.is_some_and(|ground| !ground.is_there()) {
+        return Err(Error::Groundless);
     }
     Ok(submitted)
 }
