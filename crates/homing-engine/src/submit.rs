@@ -255,7 +255,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
         // While the record is written. It is committed only with a folder, and that is made in one go: the store waits for it.
         let made = make_folder(inner, &id, &values.written, input);
         match &made {
-            Ok(_) => making.is_made(),
+            Ok(_) => making.made(),
             Err(_) => drop(making),
         }
         let submitted = submitting.await;

@@ -29,8 +29,8 @@ impl Ground {
 }
 
 impl Making {
-    /// It is there.
-    pub fn is_made(self) {
+    /// Says that it is there.
+    pub fn made(self) {
         let _ = self.0.set(true);
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn it_is_there_once_it_was_said_and_never_if_nobody_can_say_it_any_more() {
         let (making, ground) = Ground::new();
-        making.is_made();
+        making.made();
         assert!(ground.is_there());
         let (making, ground) = Ground::new();
         let waiting = std::thread::spawn(move || ground.is_there());

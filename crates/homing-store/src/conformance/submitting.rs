@@ -36,7 +36,7 @@ pub async fn p10_a_task_is_recorded_only_once_its_ground_is_there(store: Ledger)
     let submitting = store.submit(on(1, ground), at(1));
     // Whatever came before it has been answered by then; it has not.
     assert_eq!(store.get(id(1)).await, Ok(None));
-    making.is_made();
+    making.made();
     assert!(matches!(submitting.await, Ok(Submitted::Created(record)) if record.id == id(1)));
     // Who is joined to another needs none.
     let (making, ground) = Ground::new();
