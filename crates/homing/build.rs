@@ -2,9 +2,10 @@
 //!
 //! - At a fixed address: a position-independent one of this size has some 24,000 places to correct in 100 pages at every start.
 //!   What it costs is said in SECURITY.md; `HOMING_PIE=1` at build time links a position-independent one.
+//! - With what a short command executes in one place (first.ld, which `cargo xtask order` writes), so that 13 pieces of the file are mapped and not 50.
 //! - With the unwinder of the compiler's static library instead of `libgcc_s.so`, which would have to be found, mapped and set up.
 //!
-//! Both are for Linux with glibc, whose dynamic linker does this work at run time. A machine whose compiler has no such library, or
+//! All are for Linux with glibc, whose dynamic linker does this work at run time. A machine whose compiler has no such library, or
 //! another target, gets the usual executable.
 
 #![expect(clippy::disallowed_methods, reason = "a build script is told everything by its environment")]
@@ -24,12 +25,25 @@ fn main() {
     if env::var_os("HOMING_PIE").is_none() {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
+    if !has_own_linker()
+        && let Some(folder) = env::var_os("CARGO_MANIFEST_DIR")
+    {
+        let list = Path::new(&folder).join("first.ld");
+        println!("cargo::rerun-if-changed=first.ld");
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", list.display());
+    }
     if env::var("HOST") == env::var("TARGET")
         && has_static_unwinder()
         && let Some(folder) = redirect_unwinder()
     {
         println!("cargo::rustc-link-search=native={}", folder.display());
     }
+}
+
+/// Whether whoever builds has a linker of their own, which may not know such lists.
+fn has_own_linker() -> bool {
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    env::var_os("RUSTC_LINKER").is_some() || flags.contains("link")
 }
 
 /// Whether the compiler that links has `libgcc_eh.a`: it answers with a path if so, and with the bare name if not.

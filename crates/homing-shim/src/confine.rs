@@ -16,6 +16,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 
 use crate::sys;
 
+/// More than the status of a process in all groups that there can be.
+const LONGEST_STATUS: u64 = 1 << 20;
+
 /// What a process may be locked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Confinement {
@@ -83,7 +86,8 @@ impl Confinement {
         };
         let mut status = Vec::with_capacity(4096);
         let file = openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        File::from(file).read_to_end(&mut status)?;
+        // Without the limit it would be asked first how long it is, and files of `/proc` do not know.
+        File::from(file).take(LONGEST_STATUS).read_to_end(&mut status)?;
         let value = |name: &str| field(&status, name);
         Ok(Self {
             no_new_privs: value("NoNewPrivs").ok_or(io::ErrorKind::InvalidData)?,

@@ -1,6 +1,7 @@
 //! The grammar of the command line, and what happens with a line that fits it.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
@@ -193,7 +194,9 @@ pub(crate) fn run() -> u8 {
     let home_flag = cli.global.home;
     let located = home::resolve(home_flag.as_deref(), &surroundings);
     let home = located.as_ref().cloned().unwrap_or_default();
-    let context = Context { surroundings, console, home_flag, home, json: cli.global.json };
+    // The process ends with it: the kernel takes all of it back at once.
+    let context =
+        ManuallyDrop::new(Context { surroundings, console, home_flag, home, json: cli.global.json });
     let result = match located {
         Err(problem) if cli.command.needs_home() => Err(Failure::from(problem)),
         Ok(_) if cli.command.names_a_task() && home::is_missing(&context.home) => {
@@ -268,7 +271,7 @@ impl Command {
 
     fn run(self, context: &Context) -> Result<u8, Failure> {
         match self {
-            Self::Run(options) => apart(run::run, &options, context),
+            Self::Run(options) => run::run(&options, context),
             Self::Exec(options) => apart(exec::run, &options, context),
             Self::Ask(options) => apart(ask::run, &options, context),
             Self::List(options) => apart(list::run, &options, context),

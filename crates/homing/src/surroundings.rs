@@ -16,7 +16,9 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Those of this process; of several sessions of agents the innermost.
     pub(crate) fn of_this_process() -> Self {
-        let mut given = Self { variables: std::env::vars_os().collect() };
+        let mut given = Self::default();
+        // One by one: to collect them would sort them first, which for so few is more work, and more code to be loaded.
+        given.variables.extend(std::env::vars_os());
         innermost::keep(&mut given);
         given
     }

@@ -24,6 +24,9 @@ use crate::output::{SizeWriter, Writer};
 use crate::wire::{FromShim, Launch, ToShim};
 use crate::{record, sys};
 
+/// A task that runs for this long may run for hours, and what its start took is given back.
+const TRIM_AFTER_MS: i64 = 100;
+
 /// One attempt, and all that its shim knows of it.
 pub(super) struct Service {
     pub(super) folder: OwnedFd,
@@ -56,6 +59,8 @@ pub(super) struct Service {
     pub(super) cloned_at: i64,
     pub(super) started_at: Option<i64>,
     pub(super) timeout_at: Option<i64>,
+    /// When to give back what the start took: most tasks are over sooner.
+    pub(super) trim_at: Option<i64>,
     pub(super) stop: Option<Stop>,
     /// The tree stands still, or is about to.
     pub(super) pause: Option<Pause>,
@@ -141,6 +146,7 @@ impl Service {
             cloned_at: now,
             started_at: None,
             timeout_at: None,
+            trim_at: None,
             stop: None,
             pause: None,
             resumed_at: None,
@@ -293,7 +299,8 @@ impl Service {
             Phase::Running | Phase::Told { .. } => None,
         };
         let rest = self.buffer.as_ref().map(|_| clock::monotonic() + REST_MS);
-        [stop, timeout, pause, drain, rest, self.retry_at, self.vigil.deadline()].into_iter().flatten().min()
+        let dues = [stop, timeout, pause, drain, rest, self.retry_at, self.trim_at, self.vigil.deadline()];
+        dues.into_iter().flatten().min()
     }
 
     /// The child's word: closed means executed, eight bytes mean that it could not be.
@@ -310,7 +317,7 @@ impl Service {
                 if let Some(pid) = self.pid {
                     self.tell(&FromShim::Started(pid, at, Some(std::process::id()), Some(true)));
                 }
-                sys::trim_memory();
+                self.trim_at = Some(clock::monotonic() + TRIM_AFTER_MS);
             }
             Ok(_) => {
                 let (program, cwd) = match &self.launch.shown {

@@ -1,6 +1,7 @@
 //! `homing run`: submit a task and print its id.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 
 use clap::Args;
@@ -59,12 +60,14 @@ impl Options {
     }
 }
 
-/// Submits, and stays only if asked to.
+/// Submits, and stays only if asked to. By its own name in the executable: first.ld puts it where a command begins.
+#[inline(never)]
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let spec = options.submission.spec("run", context)?;
+    // The process ends with it.
+    let spec = ManuallyDrop::new(options.submission.spec("run", context)?);
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     if options.wait || options.follow {
-        let spec = announced(spec);
+        let spec = announced(ManuallyDrop::into_inner(spec));
         return attend(context, || beside(context, stay(options, &spec, &client, context)));
     }
     if options.submission.pumps() {
