@@ -25,12 +25,9 @@ fn main() {
     if env::var_os("HOMING_PIE").is_none() {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
-    if !has_own_linker()
-        && let Some(folder) = env::var_os("CARGO_MANIFEST_DIR")
-    {
-        let list = Path::new(&folder).join("first.ld");
-        println!("cargo::rerun-if-changed=first.ld");
-        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", list.display());
+    println!("cargo::rerun-if-changed=first.ld");
+    if let Some(list) = first().filter(|_| !has_chosen_linker() && takes_lists()) {
+        println!("cargo::rustc-link-arg-bins=-T{list}");
     }
     if env::var("HOST") == env::var("TARGET")
         && has_static_unwinder()
@@ -40,16 +37,39 @@ fn main() {
     }
 }
 
-/// Whether whoever builds has a linker of their own, which may not know such lists.
-fn has_own_linker() -> bool {
+/// The list of what comes first, if it is there and can be named.
+fn first() -> Option<String> {
+    let list = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?).join("first.ld");
+    list.into_os_string().into_string().ok().filter(|list| Path::new(list).is_file())
+}
+
+/// Whether a flag says who links, or how: it may be somebody who knows no such lists.
+fn has_chosen_linker() -> bool {
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    env::var_os("RUSTC_LINKER").is_some() || flags.contains("link")
+    let is_about_linking = |flag: &str| {
+        let option =
+            ["-C", "-Z", "--codegen="].iter().find_map(|kind| flag.strip_prefix(kind)).unwrap_or(flag);
+        option.starts_with("link")
+    };
+    flags.split('\x1f').any(is_about_linking)
+}
+
+/// Whether the linker that the compiler calls is one of the two that take lists and go on with their own order behind them.
+fn takes_lists() -> bool {
+    let answer = linking_compiler().arg("-Wl,--version").output();
+    answer.is_ok_and(|answer| {
+        let text = String::from_utf8_lossy(&answer.stdout);
+        text.lines().next().is_some_and(|name| name.starts_with("GNU ld ") || name.contains("LLD"))
+    })
+}
+
+fn linking_compiler() -> Command {
+    Command::new(env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into()))
 }
 
 /// Whether the compiler that links has `libgcc_eh.a`: it answers with a path if so, and with the bare name if not.
 fn has_static_unwinder() -> bool {
-    let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
-    let answer = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output();
+    let answer = linking_compiler().arg("-print-file-name=libgcc_eh.a").output();
     answer.is_ok_and(|answer| Path::new(String::from_utf8_lossy(&answer.stdout).trim()).is_absolute())
 }
 

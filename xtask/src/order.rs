@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::dist::scratch::Scratch;
 use crate::{step, tools};
 
 /// Of functions of one name, which only their hash tells apart, all come along: if they are no more bytes than this.
@@ -24,27 +25,32 @@ pub(crate) fn run(_: &[String]) -> Result<ExitCode> {
         step::run(build.arg(&target).env("CARGO_PROFILE_RELEASE_STRIP", "none"))
     })?;
     let program = target.join("release/homing");
-    let home = target.join("home");
-    let calls = target.join("calls");
-    let homing = |words: &[&str]| {
-        let mut command = Command::new(&program);
-        command.args(words).env("HOMING_HOME", &home);
-        command
-    };
-    step::timed("a command under callgrind", || {
-        step::run(&mut homing(&["run", "--", "true"]))?;
-        let mut valgrind = Command::new("valgrind");
-        valgrind.args(["--quiet", "--tool=callgrind", "--demangle=no"]);
-        valgrind.arg(format!("--callgrind-out-file={}", calls.display())).arg(&program);
-        let called = step::run(valgrind.args(["run", "--", "true"]).env("HOMING_HOME", &home));
-        step::run(&mut homing(&["daemon", "stop"]))?;
-        std::fs::remove_dir_all(&home)?;
-        called
-    })?;
-    let called = std::fs::read_to_string(&calls).context("what callgrind wrote")?;
-    let list = script(&patterns(executed(&called), &sizes(&program)?));
-    std::fs::write(step::root().join("crates/homing/first.ld"), list)?;
+    let scratch = Scratch::new("order")?;
+    let called = scratch.path().join("calls");
+    step::timed("a command under callgrind", || call(&program, scratch.path(), &called))?;
+    let called = std::fs::read_to_string(&called).context("what callgrind wrote")?;
+    let patterns = patterns(executed(&called), &sizes(&program)?);
+    ensure!(
+        patterns.contains("main") && patterns.len() > 50,
+        "too few functions have names; is it stripped?"
+    );
+    std::fs::write(step::root().join("crates/homing/first.ld"), script(&patterns))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Calls it, with a daemon that is there already, in a home of its own and nobody's session. Whatever fails, what was started is ended.
+fn call(program: &Path, scratch: &Path, called: &Path) -> Result<()> {
+    let alone = |command: &mut Command, words: &[&str]| {
+        command.args(words).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", scratch);
+        step::run(command.env("HOMING_HOME", scratch.join("state")))
+    };
+    let homing = |words: &[&str]| alone(&mut Command::new(program), words);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--tool=callgrind", "--demangle=no"]);
+    valgrind.arg(format!("--callgrind-out-file={}", called.display())).arg(program);
+    let result = homing(&["run", "--", "true"]).and_then(|()| alone(&mut valgrind, &["run", "--", "true"]));
+    let ended = homing(&["wait", "@last"]).and_then(|()| homing(&["daemon", "stop"]));
+    result.and(ended)
 }
 
 /// The names of a profile: of those who call, and of those who are called.
@@ -58,6 +64,7 @@ fn executed(profile: &str) -> impl Iterator<Item = &str> {
 /// How long each function is.
 fn sizes(program: &Path) -> Result<BTreeMap<String, u64>> {
     let listed = Command::new("nm").arg("--print-size").arg(program).output().context("nm")?;
+    ensure!(listed.status.success(), "nm ended with {}", listed.status);
     let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
     let size = |line: &str| {
         let mut words = line.split_whitespace().skip(1);

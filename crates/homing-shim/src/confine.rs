@@ -88,6 +88,9 @@ impl Confinement {
         let file = openat(&folder, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         // Without the limit it would be asked first how long it is, and files of `/proc` do not know.
         File::from(file).take(LONGEST_STATUS).read_to_end(&mut status)?;
+        if status.len() as u64 >= LONGEST_STATUS {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let value = |name: &str| field(&status, name);
         Ok(Self {
             no_new_privs: value("NoNewPrivs").ok_or(io::ErrorKind::InvalidData)?,

@@ -13,7 +13,7 @@ const PANICKED: u8 = 101;
 /// Called by the C library, which has the arguments ready for `std::env`, in place of the standard library's `main`.
 #[cfg(all(not(test), target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the name by which the C library calls it, which nothing else here has")]
-#[expect(clippy::disallowed_methods, reason = "the end of main: every destructor has run")]
+#[expect(clippy::disallowed_methods, reason = "the end of main: what has to be ended in order has been")]
 #[unsafe(no_mangle)]
 extern "C" fn main() -> std::ffi::c_int {
     homing_shim::bare::begin();

@@ -99,15 +99,15 @@ impl Service {
         if self.vigil.deadline().is_some_and(|at| now >= at) {
             self.keep_vigil();
         }
-        if self.trim_at.is_some_and(|at| now >= at) {
-            self.trim_at = None;
-            sys::trim_memory();
-        }
         if let Phase::Draining { since, last_output } = self.phase {
             let drained = self.sources.is_empty() || now >= since + DRAIN_MS || now >= last_output + QUIET_MS;
             if drained {
                 self.finish();
             }
+        }
+        if self.trim_at.is_some_and(|at| now >= at) {
+            self.trim_at = None;
+            sys::trim_memory();
         }
     }
 
