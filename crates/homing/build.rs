@@ -2,7 +2,7 @@
 //!
 //! - At a fixed address: a position-independent one of this size has some 24,000 places to correct in 100 pages at every start.
 //!   What it costs is said in SECURITY.md; `HOMING_PIE=1` at build time links a position-independent one.
-//! - With what a short command executes in one place (first.ld, which `cargo xtask order` writes), so that 13 pieces of the file are mapped and not 50.
+//! - With what a short command executes in one place (first.ld, which `cargo xtask order` writes), so that 18 pieces of its code are mapped and not 51.
 //! - With the unwinder of the compiler's static library instead of `libgcc_s.so`, which would have to be found, mapped and set up.
 //!
 //! All are for Linux with glibc, whose dynamic linker does this work at run time. A machine whose compiler has no such library, or
