@@ -112,7 +112,8 @@ fn script(patterns: &BTreeSet<String>) -> String {
                     SECTIONS {\n  .text.first : {\n"
         .to_owned();
     for pattern in patterns {
-        text += &format!("    *(.text.{pattern} .text.unlikely.{pattern})\n");
+        // The compiler may have put it with what is hardly ever executed (`.text.unlikely`).
+        text += &format!("    *(.text*.{pattern})\n");
     }
     text + "  }\n}\nINSERT BEFORE .text;\n"
 }
