@@ -1,6 +1,6 @@
 //! How this process begins and ends.
 //!
-//! Every command is a process of its own. Of the 2.3 to 2.6 ms that a short one takes, the standard library's own beginning would be 0.1 more: it reads the
+//! Every command is a process of its own. Of the 2.3 to 3.0 ms that a short one takes, the standard library's own beginning would be 0.1 more: it reads the
 //! map of the process's memory to find the stack, so that an overflow could be told from another wrong access. Without it an overflow is a
 //! plain segmentation fault, and a panic does not name the main thread. What else it does, `homing_shim::bare` does.
 
