@@ -49,8 +49,8 @@ fn call(program: &Path, scratch: &Path, called: &Path) -> Result<()> {
     valgrind.args(["--quiet", "--tool=callgrind", "--demangle=no"]);
     valgrind.arg(format!("--callgrind-out-file={}", called.display())).arg(program);
     let result = homing(&["run", "--", "true"]).and_then(|()| alone(&mut valgrind, &["run", "--", "true"]));
-    let ended = homing(&["wait", "@last"]).and_then(|()| homing(&["daemon", "stop"]));
-    result.and(ended)
+    let (ended, stopped) = (homing(&["wait", "@last"]), homing(&["daemon", "stop"]));
+    result.and(ended).and(stopped)
 }
 
 /// The names of a profile: of those who call, and of those who are called.
