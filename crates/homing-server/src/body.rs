@@ -18,9 +18,6 @@ use crate::route::Content;
 /// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many times its limit of a body that is too large is taken and thrown away, so that its sender gets to read the answer.
-const DRAIN: usize = 8;
-
 /// Reads a body of at most `limit` bytes.
 pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
     match timeout(PATIENCE, collect(body, limit)).await {
@@ -31,23 +28,14 @@ pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
 
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
     let mut whole = BytesMut::new();
-    let mut size: usize = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame
             .map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
-        size = size.saturating_add(data.len());
-        if size <= limit {
-            whole.extend_from_slice(&data);
-        } else {
-            whole.clear();
-            if size > limit.saturating_mul(DRAIN) {
-                break;
-            }
+        if data.len() > limit.saturating_sub(whole.len()) {
+            return Err(Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes")));
         }
-    }
-    if size > limit {
-        return Err(Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes")));
+        whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
 }

@@ -27,6 +27,7 @@ use crate::handover::Handover;
 use crate::leaving::Leaving;
 use crate::page;
 use crate::refusal::Refusal;
+use crate::unread::{Patience, Unread};
 use homing_shim::confine::Confinement;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
@@ -177,20 +178,35 @@ pub(crate) async fn serve(
     let hands = handover.clone();
     let service = service_fn(|request: Request<Incoming>| {
         let (router, leaving, hands) = (router.clone(), leaving.clone(), hands.clone());
+        let (head, body) = request.into_parts();
+        let (body, unread) = Unread::of(body, &head.headers);
+        let request = Request::from_parts(head, body);
         async move {
-            match admission {
+            let (patience, answered) = match admission {
                 Admission::Welcome(peer, ancestry) => {
-                    answer(router, (*peer, ancestry.clone()), request.map(Body::new), hands, leaving).await
+                    let peer = (*peer, ancestry.clone());
+                    (Patience::FRIEND, answer(router, peer, request.map(Body::new), hands, leaving).await)
                 }
-                Admission::Refused(problem) => Ok(Refusal::from(problem.clone()).into_response()),
+                Admission::Refused(problem) => {
+                    drop(request);
+                    (Patience::FRIEND, Ok(Refusal::from(problem.clone()).into_response()))
+                }
                 Admission::Gated(gate) => match gate.admit(&request).await {
                     Ok(()) => {
                         let peer = (Peer::Network, Ancestry::default());
-                        answer(router, peer, request.map(Body::new), hands, leaving).await.map(fenced)
+                        let answered = answer(router, peer, request.map(Body::new), hands, leaving).await;
+                        (Patience::FRIEND, answered.map(fenced))
                     }
-                    Err(refusal) => Ok(closing(refusal)),
+                    Err(refusal) => {
+                        drop(request);
+                        (Patience::STRANGER, Ok(closing(refusal)))
+                    }
                 },
+            };
+            if answered.is_ok() {
+                unread.hear(patience).await;
             }
+            answered
         }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());

@@ -51,6 +51,7 @@ mod sse;
 mod stream;
 pub mod token;
 mod traffic;
+mod unread;
 
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;

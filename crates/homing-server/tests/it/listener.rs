@@ -267,6 +267,23 @@ fn p11_who_has_the_token_changes_neither_it_nor_the_listener() {
 }
 
 #[test]
+fn a_stranger_that_says_more_gets_to_read_that_it_is_refused() {
+    let open = Open::start();
+    let mut stream = open.connect();
+    let head = "POST /v1/tasks HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 2000\r\n\r\n";
+    stream.write_all(head.as_bytes()).unwrap();
+    for _ in 0..2 {
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let early = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(early, Err(ErrorKind::WouldBlock), "it was answered before everything was said");
+        stream.write_all(&[b'x'; 1000]).unwrap();
+    }
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let answer = String::from_utf8(until_closed(stream)).unwrap();
+    assert!(status(&answer) == 403 && answer.contains("HM0051"), "{answer}");
+}
+
+#[test]
 fn a_client_that_says_nothing_is_let_go_and_one_that_sends_too_much_is_refused() {
     let open = Open::start();
     let silent = open.connect();

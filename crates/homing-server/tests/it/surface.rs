@@ -1,8 +1,9 @@
 //! What holds for every address, and the few that are about the daemon.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use homing_server::{Ended, openapi_json};
 use serde_json::{Value, json};
@@ -63,6 +64,43 @@ fn other_addresses_and_methods_are_problems_too() {
     let mut allowed: Vec<_> = wrong.header("allow").split(',').collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+}
+
+#[test]
+fn who_says_more_than_was_asked_for_is_heard_out_before_it_is_answered() {
+    let served = Served::start();
+    let mut stream = UnixStream::connect(served.socket()).unwrap();
+    // All on one connection: nobody is cut off.
+    for (asked, expected) in [
+        ("POST /v1/gc", "200"),
+        ("GET /healthz", "200"),
+        ("POST /v1/nothing", "404"),
+        ("PUT /v1/tasks", "405"),
+        ("POST /v1/tasks?nonsense=1", "422"),
+    ] {
+        let head = format!("{asked} HTTP/1.1\r\nhost: homing\r\ncontent-length: 2\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let early = stream.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(early, Err(ErrorKind::WouldBlock), "{asked} was answered before everything was said");
+        stream.write_all(b"{}").unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let mut answer = Vec::new();
+        let length = loop {
+            let mut next = [0; 1];
+            stream.read_exact(&mut next).unwrap();
+            answer.extend_from_slice(&next);
+            if answer.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&answer);
+                assert_eq!(head.split(' ').nth(1), Some(expected), "{asked}: {head}");
+                break head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+                    .unwrap();
+            }
+        };
+        stream.read_exact(&mut vec![0; length]).unwrap();
+    }
 }
 
 #[test]
