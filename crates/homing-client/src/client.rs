@@ -20,7 +20,7 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::call::{Answer, Call};
 use crate::error::Error;
@@ -51,6 +51,24 @@ pub(crate) const ATTEMPTS: u32 = 12;
 /// Longer each time, about five seconds in all: enough for a restart, and no storm while it lasts.
 pub(crate) fn pause_after(attempt: u32) -> Duration {
     Duration::from_millis(10) * 2_u32.pow(attempt.min(6))
+}
+
+/// A question that stood so long before it broke off was heard by a daemon that lived: that it is gone is news, not the last failure again.
+const STOOD: Duration = Duration::from_millis(100);
+
+/// How often in a row a repeatable request has found the daemon gone.
+#[derive(Debug, Default)]
+pub(crate) struct Tries {
+    pub(crate) failures: u32,
+    /// When it was last sent to somebody.
+    sent: Option<Instant>,
+}
+
+impl Tries {
+    fn count(&mut self) {
+        let stood = self.sent.take().is_some_and(|sent| sent.elapsed() >= STOOD);
+        self.failures = if stood { 1 } else { self.failures + 1 };
+    }
 }
 
 /// A client of one home. Clones share their connections.
@@ -140,7 +158,21 @@ impl Client {
 
     /// Sends a request once and reads the whole answer.
     pub(crate) async fn send(&self, call: &Call) -> Result<Answer, Error> {
-        let (response, sender) = self.exchange(call).await?;
+        self.attempt(call, &mut Tries::default()).await
+    }
+
+    /// The same, where it may have been sent before: a failure is counted.
+    pub(crate) async fn send_again(&self, call: &Call, tries: &mut Tries) -> Result<Answer, Error> {
+        let answered = self.attempt(call, tries).await;
+        match &answered {
+            Ok(_) => *tries = Tries::default(),
+            Err(_) => tries.count(),
+        }
+        answered
+    }
+
+    async fn attempt(&self, call: &Call, tries: &mut Tries) -> Result<Answer, Error> {
+        let (response, sender) = self.exchange(call, tries).await?;
         let (head, body) = response.into_parts();
         let body = body.collect().await.map_err(Error::Broken)?.to_bytes();
         if !sender.is_closed() {
@@ -151,19 +183,20 @@ impl Client {
 
     /// Sends a request that may be repeated until the daemon has answered it, through restarts.
     pub(crate) async fn persist(&self, call: &Call) -> Result<Answer, Error> {
-        let mut attempt = 1;
+        let mut tries = Tries::default();
         loop {
-            match self.send(call).await {
-                Err(error) if self.worth_another(&error, attempt) => self.breathe(attempt).await,
+            match self.send_again(call, &mut tries).await {
+                Err(error) if self.worth_another(&error, tries.failures) => {
+                    self.breathe(tries.failures).await;
+                }
                 result => return result,
             }
-            attempt += 1;
         }
     }
 
     /// Opens a streamed answer. The sender must live as long as the body is read.
     pub(crate) async fn open(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
-        let (response, sender) = self.exchange(call).await?;
+        let (response, sender) = self.exchange(call, &mut Tries::default()).await?;
         if response.status() == StatusCode::OK {
             return Ok((response, sender));
         }
@@ -203,12 +236,12 @@ impl Client {
         })
     }
 
-    /// Whether a repeatable request should be tried again after this error.
-    pub(crate) fn worth_another(&self, error: &Error, attempt: u32) -> bool {
+    /// Whether a repeatable request should be tried again after this error, the last of so many in a row.
+    pub(crate) fn worth_another(&self, error: &Error, failures: u32) -> bool {
         // A server in this process breaks off because the process leaves: the next one is elsewhere, and whoever asked us has to ask that.
         let may_come_back = !matches!(self.inner.way, Way::Within(_));
         let was_there = self.inner.connected_before.load(Ordering::Relaxed);
-        error.is_disconnect() && attempt < ATTEMPTS && was_there && may_come_back
+        error.is_disconnect() && failures < ATTEMPTS && was_there && may_come_back
     }
 
     /// Rests before another attempt.
@@ -216,7 +249,7 @@ impl Client {
         sleep(pause_after(attempt)).await;
     }
 
-    async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Sender), Error> {
+    async fn exchange(&self, call: &Call, tries: &mut Tries) -> Result<(Response<Incoming>, Sender), Error> {
         let request = || {
             let mut request = call.request(self.owner.as_ref())?;
             if let Way::Tcp(tcp) = &self.inner.way {
@@ -228,6 +261,7 @@ impl Client {
             if sender.ready().await.is_err() {
                 continue;
             }
+            tries.sent = Some(Instant::now());
             match sender.send_request(request()?).await {
                 Ok(response) => return Ok((response, sender)),
                 // An idle connection may be closed by the other side just now: what was not sent, or may be repeated, is.
@@ -235,7 +269,9 @@ impl Client {
                 Err(error) => return Err(Error::Broken(error)),
             }
         }
+        tries.sent = None;
         let mut sender = self.connect().await?;
+        tries.sent = Some(Instant::now());
         let response = sender.send_request(request()?).await.map_err(Error::Broken)?;
         Ok((response, sender))
     }
@@ -402,6 +438,19 @@ mod tests {
         let client = Client::with_revive(home.path(), "u", revive);
         let error = client.persist(&Call::get(Target::new("/x"))).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::NestedStart));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_was_heard_for_a_while_begins_to_count_anew() {
+        let mut tries = Tries::default();
+        for (sent, stood, expected) in
+            [(true, 0, 1), (true, 99, 2), (false, 5_000, 3), (true, 100, 1), (true, 60_000, 1), (false, 0, 2)]
+        {
+            tries.sent = sent.then(Instant::now);
+            tokio::time::advance(Duration::from_millis(stood)).await;
+            tries.count();
+            assert_eq!(tries.failures, expected, "{sent} {stood}");
+        }
     }
 
     #[tokio::test]

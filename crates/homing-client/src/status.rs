@@ -3,9 +3,10 @@
 use homing_model::api::{GcAnswer, ReloadAnswer, StatusAnswer};
 
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::{Client, Way};
 use crate::error::Error;
 use crate::query::Target;
+use crate::socket;
 
 impl Client {
     /// How the daemon is.
@@ -22,6 +23,13 @@ impl Client {
     /// If nobody answered.
     pub async fn healthy(&self) -> Result<(), Error> {
         self.send(&Call::get(Target::new("/healthz"))).await.map(drop)
+    }
+
+    /// The process that listens on the home's socket, whether it answers or not.
+    pub async fn listener_pid(&self) -> Option<u32> {
+        let Way::Socket { home, .. } = &self.inner.way else { return None };
+        let pid = socket::connect(home).await.ok()?.peer_cred().ok()?.pid()?;
+        u32::try_from(pid).ok()
     }
 
     /// Drops what is past its retention now.

@@ -10,7 +10,7 @@ use homing_model::{Code, Problem};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::{Client, Tries};
 use crate::error::Error;
 use crate::query::Target;
 
@@ -116,7 +116,7 @@ impl Client {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // The first question is a call of the owner's, who has heard what it was told before; those after it come by themselves. A daemon of
         // before does not know the word.
-        let (mut again, mut known, mut attempt) = (false, true, 1);
+        let (mut again, mut known, mut tries) = (false, true, Tries::default());
         loop {
             // Each time anew: a daemon that comes back while this waits has less time to answer in.
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -133,9 +133,11 @@ impl Client {
                 .maybe("again", (told && again && known).then_some(true));
             let call = Call::get(target);
             let asking = async {
-                let answered = self.send(&call).await;
+                let answered = self.send_again(&call, &mut tries).await;
                 match &answered {
-                    Err(error) if self.worth_another(error, attempt) => self.breathe(attempt).await,
+                    Err(error) if self.worth_another(error, tries.failures) => {
+                        self.breathe(tries.failures).await;
+                    }
                     _ => {}
                 }
                 answered
@@ -147,14 +149,13 @@ impl Client {
             again = true;
             match answered {
                 Ok(answer) => {
-                    attempt = 1;
                     let answer: WaitAnswer = answer.json()?;
                     if answer.done || last {
                         return Ok(answer);
                     }
                 }
                 Err(error) if error.is_about("again") && known => known = false,
-                Err(error) if self.worth_another(&error, attempt) => attempt += 1,
+                Err(error) if self.worth_another(&error, tries.failures) => {}
                 Err(error) => return Err(error),
             }
         }

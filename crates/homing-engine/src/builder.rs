@@ -220,6 +220,9 @@ impl Builder {
             home,
         });
         let engine = Engine::new(Arc::clone(&inner), stop);
+        if let Err(error) = inner.store.booted(inner.boot_id.clone()).await {
+            tracing::warn!(%error, "this start of the machine could not be noted");
+        }
         // The home's lock is ours: whoever claimed deliveries before is gone.
         inner.store.release_claims().await?;
         adopt::all(&inner).await?;

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::tree::HOOK;
-use homing_shim::{folder, wire};
+use homing_shim::{folder, plain, wire};
 use homing_store::Record;
 use minicbor::bytes::ByteVec;
 use rustix::fs::{Mode, OFlags};
@@ -48,9 +48,14 @@ pub(crate) fn read_environment(attempt: impl AsFd) -> io::Result<Values> {
     Ok(entries.collect())
 }
 
-/// Reads a secret from its file, without the line feed that editors leave at the end.
-pub(crate) fn read_secret(path: &OsText) -> io::Result<OsText> {
-    let mut bytes = std::fs::read(Path::new(path.as_os_str()))?;
+/// No variable may be longer, so no secret is.
+const LONGEST_SECRET: u64 = 128 * 1024;
+
+/// Reads a secret from its file, without the line feed that editors leave at the end. By a thread of its own: a file may lie where nobody answers.
+pub(crate) async fn read_secret(path: &OsText) -> io::Result<OsText> {
+    let path = PathBuf::from(path.as_os_str());
+    let reading = tokio::task::spawn_blocking(move || plain::small(&path, LONGEST_SECRET));
+    let mut bytes = reading.await.map_err(io::Error::other)??;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }
@@ -178,22 +183,23 @@ pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
 
 /// What a relaunch by another daemon needs: the environment from its file, and secrets read again; a secret that only the old
 /// daemon's memory held is gone.
-pub(crate) fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
+pub(crate) async fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
     if !record.volatile_secrets.is_empty() {
         return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
     }
     let mut values = read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
-    values.extend(file_secrets(record)?);
+    values.extend(file_secrets(record).await?);
     restored(record, &values)?;
     Ok(values)
 }
 
 /// Reads the secrets that are files.
-fn file_secrets(record: &Record) -> Result<Values, String> {
+async fn file_secrets(record: &Record) -> Result<Values, String> {
     let mut values = Values::new();
     for (name, secret) in &record.spec.secrets {
         if let Secret::File(path) = secret {
             let value = read_secret(path)
+                .await
                 .map_err(|error| format!("secret unavailable: {name}: {}: {error}", path.lossy()))?;
             values.insert(name.clone(), value);
         }

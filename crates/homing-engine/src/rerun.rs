@@ -34,13 +34,13 @@ impl Engine {
     ) -> Result<Submission, Error> {
         let owner = request.owner.clone();
         let record = self.inner.record(id).await?;
-        let spec = again(&record, request, &self.inner.default_env).map_err(|why| (owner, why));
+        let spec = again(&record, request, &self.inner.default_env).await.map_err(|why| (owner, why));
         self.submit_made(spec, caller, idempotency).await
     }
 }
 
 /// What to submit.
-fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
+async fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
     let refuse = |why: String| Error::NotAgain { task: record.id.clone(), why };
     match record.kind {
         _ if record.forgotten => return Err(Error::Forgotten(record.id.clone())),
@@ -59,7 +59,7 @@ fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec,
     }
     let env = request.env.unwrap_or_else(|| usual.clone());
     let spec = if record.masks.is_spliced() {
-        let values = values(&env, &secrets)?;
+        let values = values(&env, &secrets).await?;
         let given = |name: &str| request.secrets.contains_key(name);
         record.masks.restore_anew(&record.spec, &values, given).map_err(|name| {
             refuse(match name.strip_prefix(UNNAMED) {
@@ -109,13 +109,13 @@ fn with_folder(mut env: BTreeMap<String, OsText>, spec: &Spec) -> BTreeMap<Strin
 }
 
 /// All values that the new task will have.
-fn values(env: &Values, secrets: &BTreeMap<String, Secret>) -> Result<Values, Error> {
+async fn values(env: &Values, secrets: &BTreeMap<String, Secret>) -> Result<Values, Error> {
     let mut values = env.clone();
     for (name, secret) in secrets {
         let value = match secret {
             Secret::Value(value) => value.clone(),
             Secret::File(path) => {
-                launch::read_secret(path).map_err(|error| Error::secret(name, path, &error))?
+                launch::read_secret(path).await.map_err(|error| Error::secret(name, path, &error))?
             }
         };
         values.insert(name.clone(), value);
@@ -128,6 +128,11 @@ mod tests {
     use homing_model::{Masks, Status};
 
     use super::*;
+
+    fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(super::again(record, request, usual))
+    }
     use crate::live::tests::record;
 
     fn ran(spec: &Spec, values: &[(&str, &str)]) -> Record {

@@ -14,7 +14,7 @@ use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::{
     Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
-use homing_store::store::{self, Idempotency, Submit, Submitted};
+use homing_store::store::{self, Answered, Idempotency, Submit, Submitted};
 use homing_store::{Ground, NewTask, Record};
 use rustix::io::Errno;
 
@@ -65,7 +65,7 @@ pub struct IdempotencyKey {
 pub struct Submission {
     /// The task.
     pub task: Task,
-    /// It was there before: the same key, or the same request again.
+    /// It was there before, with the same key. A request that is sent again is answered as it was the first time.
     pub joined: bool,
 }
 
@@ -139,11 +139,7 @@ async fn submit(
     };
     let Some(request) = idempotency else { return Err(refusal) };
     match inner.store.answered(owner, request, now).await {
-        Ok(Some(record)) => {
-            let earlier = nest.joined(inner, record).await?;
-            inner.meters.joined();
-            Ok(earlier)
-        }
+        Ok(Some(answered)) => nest.repeated(inner, answered).await,
         Ok(None) | Err(_) => Err(refusal),
     }
 }
@@ -194,7 +190,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
     };
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
-    let values = values(inner, &mut spec)?;
+    let values = values(inner, &mut spec).await?;
     let (mut stored, volatile_secrets) = launch::storable(&spec);
     let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
     for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
@@ -300,10 +296,8 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
                 }
                 return Ok((record, false));
             }
-            Ok(Submitted::Joined(record)) => {
-                inner.meters.joined();
-                return nest.joined(inner, record).await;
-            }
+            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::Repeated(answered)) => return nest.repeated(inner, answered).await,
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
@@ -363,7 +357,16 @@ impl Nest {
     /// It turned out to be a task that was there before: that one must be the caller's to see.
     pub(crate) async fn joined(&self, inner: &Inner, record: Record) -> Result<(Record, bool), Error> {
         self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
+        inner.meters.joined();
         Ok((record, true))
+    }
+
+    /// It turned out to be asked again: it is answered as it was the first time. Whoever asked may never have heard that, and has all that
+    /// comes after it still to do.
+    pub(crate) async fn repeated(&self, inner: &Inner, answered: Answered) -> Result<(Record, bool), Error> {
+        let Answered { record, joined } = answered;
+        self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
+        Ok((record, joined))
     }
 
     /// Whoever goes on with the session of a task speaks to it: that one must be the caller's too.
@@ -396,7 +399,7 @@ struct LaunchValues {
     written: Values,
 }
 
-fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
+async fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
     let mut written = match spec.env.take() {
         Some(given) => given.into_iter().filter(|(name, _)| !name.starts_with("HOMING_")).collect(),
         None => inner.default_env.clone(),
@@ -407,7 +410,7 @@ fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
         let value: OsText = match secret {
             Secret::Value(value) => value.clone(),
             Secret::File(path) => {
-                launch::read_secret(path).map_err(|error| Error::secret(name, path, &error))?
+                launch::read_secret(path).await.map_err(|error| Error::secret(name, path, &error))?
             }
         };
         secrets.insert(name.clone(), value);

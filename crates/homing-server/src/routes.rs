@@ -49,7 +49,7 @@ pub(crate) static ROUTES: &[Route] = &[
         }),
         gives: &[
             Given::new(201, "Accepted: durable, and on its way.", TASK),
-            Given::new(200, "It was there before: the same `key`, or the same request again.", TASK),
+            Given::new(200, "It was there before: a live task with the same `key`.", TASK),
         ],
         ..route(Verb::Post, "/v1/tasks", "submit", "Submit a task", |call| Box::pin(tasks::submit(call)))
     },
@@ -320,7 +320,7 @@ pub(crate) static ROUTES: &[Route] = &[
         }),
         gives: &[
             Given::new(201, "The new task, accepted.", TASK),
-            Given::new(200, "The task that was there before: same key, or the same request again.", TASK),
+            Given::new(200, "The task that was there before: a live one with the same key.", TASK),
         ],
         ..route(
             Verb::Post,

@@ -14,6 +14,8 @@ pub const VERSION: u8 = 1;
 pub const MAX_FRAME: usize = 32 << 20;
 /// Bytes of input in one message at most.
 pub const MAX_INPUT: usize = 16 * 1024;
+/// Bytes of input that one caller sends at once at most, in as many messages as it takes.
+pub const MAX_PIECE: usize = 1 << 20;
 
 /// Where the command's input comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -108,13 +108,24 @@ pub struct Idempotency {
     pub expires_at: Timestamp,
 }
 
+/// What a request was answered with before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The task.
+    pub record: Record,
+    /// It was there already, and the request joined it; else it was made for the request.
+    pub joined: bool,
+}
+
 /// What became of a submit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
     /// Accepted, durable, and claimed for starting in the same transaction.
     Created(Record),
-    /// The same request or the same key again: this is the task of the first one.
+    /// A live task has the same key: it is that one.
     Joined(Record),
+    /// The same request again: what it was answered with, as that is now.
+    Repeated(Answered),
     /// The key was used for another body.
     IdempotencyMismatch,
     /// A live task has the key, and the caller did not want to join it.
@@ -244,8 +255,12 @@ pub trait Store: Send + Sync + 'static {
     /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
 
-    /// The task that the same request of this owner was answered with before, while its key stands.
-    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Record>>;
+    /// What the same request of this owner was answered with before, while its key stands.
+    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Answered>>;
+
+    /// Says which start of the machine this is. After another one than the last, events that were told may be gone, since not all of them are
+    /// synced: the next ones are numbered on from far beyond them, so that no number is told twice.
+    fn booted(&self, boot_id: String) -> Op<()>;
 
     /// The attempt's command was executed: records pid and time, with `task.started`.
     fn started(&self, attempt: Attempt, started: Started) -> Op<Applied>;

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::pin::pin;
 
 use homing_client::Client;
 use homing_model::route::Address;
@@ -12,7 +13,7 @@ use crate::console::{Console, Tint};
 use crate::exit_code::{self, Manner};
 use crate::failure::Failure;
 use crate::surroundings::Surroundings;
-use crate::{autostart, home, wording};
+use crate::{autostart, home, silent, wording};
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -91,8 +92,25 @@ impl Context {
         Client::new(&self.home, &self.owner())
     }
 
-    /// Runs the asynchronous part of a command.
+    /// Runs the asynchronous part of a command. Where the daemon does not answer, that is said, and waited for.
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        self.block_on_screen(async {
+            let mut work = pin!(work);
+            let problem = tokio::select! {
+                biased;
+                result = &mut work => return result,
+                problem = silent::noticed(&self.home) => problem,
+            };
+            self.console.note(&format!("homing: {}; it is waited for. {}", problem.detail, problem.advice));
+            work.await
+        })
+    }
+
+    /// The same for a command that has the whole screen, where nothing else may be written.
+    pub(crate) fn block_on_screen<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Problem::new(Code::SystemLimit, format!("the event loop cannot be set up: {error}"))

@@ -45,6 +45,7 @@ mod pump;
 mod reference;
 mod screen;
 mod screens;
+mod silent;
 mod size;
 mod spinner;
 mod stamp;

@@ -24,7 +24,8 @@ use super::program::{self, Running};
 use super::told::Told;
 use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
-use super::{plain, socket, told};
+use super::{socket, told};
+use homing_shim::plain;
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".claude";

@@ -15,7 +15,6 @@ mod claude;
 mod codex;
 mod desktop;
 mod opencode;
-pub mod plain;
 mod program;
 mod rollout;
 mod socket;

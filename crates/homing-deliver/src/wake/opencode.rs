@@ -12,11 +12,12 @@ use homing_model::{Notice, NoticeId, Session, turn};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Order, Readiness, Surroundings, Verdict, plain};
+use super::{Order, Readiness, Surroundings, Verdict};
 use crate::client::Client;
 use crate::endpoint::{Caller, Endpoint};
 use crate::exchange::Answer;
 use crate::guard::Policy;
+use homing_shim::plain;
 
 /// All of it is on this machine.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -10,7 +10,8 @@ use homing_shim::process;
 use serde_json::Value;
 
 use super::told::{self, Line, Told};
-use super::{plain, trace};
+use super::trace;
+use homing_shim::plain;
 
 /// A file by what it is, and the name that whoever has it open has it by.
 struct Rollout {

@@ -17,8 +17,9 @@ use rustix::fs::inotify;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::told;
 use super::told::{Line, Told};
-use super::{plain, told};
+use homing_shim::plain;
 
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);

@@ -120,7 +120,7 @@ impl Attendant {
             ));
         }
         if self.values.is_none() {
-            match launch::recover_values(&self.record, folder) {
+            match launch::recover_values(&self.record, folder).await {
                 Ok(values) => self.values = Some(values),
                 Err(reason) => return Some((Verdict::StartFailed, reason)),
             }

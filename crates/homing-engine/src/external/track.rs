@@ -88,10 +88,8 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked<'_>) -> Result<(Recor
                 inner.live.expect_no_more(&id);
                 break id;
             }
-            Ok(Submitted::Joined(record)) => {
-                inner.meters.joined();
-                return nest.joined(inner, record).await;
-            }
+            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
+            Ok(Submitted::Repeated(answered)) => return nest.repeated(inner, answered).await,
             Ok(Submitted::TooManyChildren) => return Err(nest.full()),
             Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
             Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),

@@ -14,7 +14,7 @@ use crate::resource::attach;
 use crate::route::{Kind, Parameter};
 
 /// The most input at once.
-const MOST: usize = 1 << 20;
+const MOST: usize = homing_shim::wire::MAX_PIECE;
 
 /// The largest body: the same bytes take more room in JSON.
 pub(crate) const LIMIT: usize = 8 << 20;

@@ -25,7 +25,7 @@ const LONGEST_KEY: usize = 255;
 pub(crate) const IDEMPOTENCY_KEY: Parameter = Parameter::new(
     "Idempotency-Key",
     Kind::Text,
-    "Same key and same body: the same task, for 24 hours. Same key and another body is refused.",
+    "Same key and same body: the same task and the same answer, for 24 hours. Same key and another body is refused.",
 );
 
 /// Tasks on a page, where nobody says.

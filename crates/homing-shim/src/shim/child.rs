@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, fcntl_setfl};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::output::{FIRST_SIZE, Stream};
@@ -160,10 +160,13 @@ fn pipes(stdin: &Stdin, shown: Option<&str>) -> Result<Plumbing, StartFailure> {
         Stdin::File(path) => {
             // Opening a fifo must not hang the shim: it is opened without waiting for its writer.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-            let file = rustix::fs::open(path.as_slice(), flags, Mode::empty()).map_err(|error| {
-                let path = shown.map_or_else(|| String::from_utf8_lossy(path), Into::into);
-                StartFailure::other(format!("{}: {path}", describe(&error.into())))
-            })?;
+            let shown = || shown.map_or_else(|| String::from_utf8_lossy(path), Into::into);
+            let file = rustix::fs::open(path.as_slice(), flags, Mode::empty())
+                .map_err(|error| StartFailure::other(format!("{}: {}", describe(&error.into()), shown())))?;
+            if is_abandoned(&file) {
+                let why = format!("nobody writes to the pipe {}: its writer has to be there first", shown());
+                return Err(StartFailure::other(why));
+            }
             let _ = fcntl_setfl(&file, OFlags::empty());
             (file, None)
         }
@@ -172,6 +175,17 @@ fn pipes(stdin: &Stdin, shown: Option<&str>) -> Result<Plumbing, StartFailure> {
     let (err_read, stderr) = output_pipe().map_err(|error| failed(&error))?;
     let sources = vec![(out_read, Stream::Stdout), (err_read, Stream::Stderr)];
     Ok((Ends { stdin, stdout, stderr, terminal: false }, sources, input))
+}
+
+/// Whether it is a pipe that is empty and has no writer: its reader would take that for the end. Looks at what is in it without taking it.
+fn is_abandoned(file: &OwnedFd) -> bool {
+    let is_pipe =
+        rustix::fs::fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let peek = || {
+        let (_read, aside) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+        rustix::pipe::tee(file, &aside, 1, SpliceFlags::NONBLOCK).ok()
+    };
+    is_pipe && peek() == Some(0)
 }
 
 /// Clones the child that will execute the command.

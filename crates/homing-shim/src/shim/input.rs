@@ -12,8 +12,8 @@ use crate::wire::{self, FromShim};
 
 /// Requests that wait at once at most; one more is answered with nothing taken.
 const MAX_WAITING: usize = 4;
-/// Requests that are over and remembered.
-const REMEMBERED: usize = 32;
+/// Requests that are over and remembered: those of a whole piece that is sent again, and of whoever waits beside it.
+const REMEMBERED: usize = wire::MAX_PIECE / wire::MAX_INPUT + MAX_WAITING;
 /// End of file, as a terminal is told.
 const END_OF_TRANSMISSION: u8 = 4;
 

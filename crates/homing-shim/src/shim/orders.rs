@@ -151,8 +151,8 @@ impl Service {
             Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), now),
             None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), now)),
         }
-        // A tree that stands still has its signal, be it the last one, before it goes on.
-        if let Some(stop) = self.stop.as_mut().filter(|_| self.pause.is_some()) {
+        // The signal, be it the last one, is sent before the next end is seen, and before a tree that stands still goes on.
+        if let Some(stop) = &mut self.stop {
             stop.advance(self.group.as_ref(), now);
         }
         self.let_go(&PauseAnswer::Stopping);

@@ -43,6 +43,22 @@ pub async fn events_are_ordered_and_told_once(store: Ledger) {
     }
 }
 
+/// Not all of them are synced before they are told: those that a power cut took are numbers that somebody has seen.
+pub async fn p5_no_number_of_an_event_is_told_twice_after_the_machine_started_anew(store: Ledger) {
+    let note = || store.note(EventKind::DaemonStarted, json!({}), at(1));
+    store.booted("one".into()).await.expect("noted");
+    assert_eq!(note().await, Ok(1), "nothing can have been told before");
+    store.booted("one".into()).await.expect("noted");
+    assert_eq!(note().await, Ok(2));
+    store.booted("two".into()).await.expect("noted");
+    let beyond = note().await.expect("noted");
+    assert!(beyond > 100_000, "{beyond}");
+    store.booted("two".into()).await.expect("noted");
+    assert_eq!(note().await, Ok(beyond + 1));
+    let seen = after(&store, 2, EventFilter::default(), 10).await;
+    assert_eq!(seen.events.iter().map(|event| event.seq).collect::<Vec<_>>(), [beyond, beyond + 1]);
+}
+
 /// One who asks after every change, one who asks now and then, and one who reads it all at the end see the same log.
 pub async fn followers_and_readers_see_one_log(store: Ledger) {
     let owned = EventFilter { owner: Some("user".to_owned()), ..EventFilter::default() };

@@ -84,6 +84,7 @@ macro_rules! store_conformance_cases {
             counts_follow_every_step
             events_are_ordered_and_told_once
             followers_and_readers_see_one_log
+            p5_no_number_of_an_event_is_told_twice_after_the_machine_started_anew
             a_list_and_the_log_go_on_where_the_other_ends
             events_carry_what_their_kind_promises
             a_filtered_reader_still_moves_its_cursor

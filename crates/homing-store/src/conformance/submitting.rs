@@ -5,7 +5,8 @@ use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, requested, submit};
 use crate::ground::Ground;
-use crate::store::{Error, Submit, Submitted};
+use crate::record::Record;
+use crate::store::{Answered, Error, Submit, Submitted};
 
 /// The task is claimed when it is accepted, and reads back as it was given.
 pub async fn a_submit_is_accepted_and_claimed_in_one_step(store: Ledger) {
@@ -38,11 +39,11 @@ pub async fn p10_a_task_is_recorded_only_once_its_ground_is_there(store: Ledger)
     assert_eq!(store.get(id(1)).await, Ok(None));
     making.made();
     assert!(matches!(submitting.await, Ok(Submitted::Created(record)) if record.id == id(1)));
-    // Who is joined to another needs none.
+    // Who asks again needs none.
     let (making, ground) = Ground::new();
     let joining = store.submit(on(2, ground), at(2));
     drop(making);
-    assert!(matches!(joining.await, Ok(Submitted::Joined(record)) if record.id == id(1)));
+    assert!(matches!(joining.await, Ok(Submitted::Repeated(answered)) if answered.record.id == id(1)));
 }
 
 /// A key is unique per owner among live tasks.
@@ -84,16 +85,21 @@ pub async fn two_submits_with_one_key_at_once_give_one_task(store: Ledger) {
 /// The same request again is the first one; another body under its key is refused.
 pub async fn one_request_key_stands_for_one_body_until_it_expires(store: Ledger) {
     let one = create(&store, requested(1, "r", "body"), 0).await;
-    assert_eq!(store.submit(requested(2, "r", "body"), at(1)).await, Ok(Submitted::Joined(one)));
+    assert_eq!(store.submit(requested(2, "r", "body"), at(1)).await, Ok(Submitted::Repeated(made(one))));
     assert_eq!(store.submit(requested(3, "r", "other"), at(1)).await, Ok(Submitted::IdempotencyMismatch));
     assert_eq!(store.get(id(3)).await, Ok(None), "a refused submit leaves nothing");
     let ended = finish(&store, 1, 2, 0).await;
-    assert_eq!(store.submit(requested(4, "r", "body"), at(3)).await, Ok(Submitted::Joined(ended)));
+    assert_eq!(store.submit(requested(4, "r", "body"), at(3)).await, Ok(Submitted::Repeated(made(ended))));
     let mut another = requested(5, "r", "other");
     another.task.owner = "bob".into();
     create(&store, another, 3).await;
     let late = store.submit(requested(6, "r", "other"), at(86_400_000)).await;
     assert!(matches!(late, Ok(Submitted::Created(_))), "the key has expired: {late:?}");
+}
+
+/// What was made for a request.
+fn made(record: Record) -> Answered {
+    Answered { record, joined: false }
 }
 
 /// Whoever asks what a request was answered with is told, and changes nothing.
@@ -103,11 +109,11 @@ pub async fn a_request_that_was_answered_is_known_by_its_key_and_body(store: Led
     let owner = requested(1, "r", "body").task.owner;
     assert_eq!(ask(&owner, "body", 0).await, Ok(None));
     let one = create(&store, requested(1, "r", "body"), 0).await;
-    assert_eq!(ask(&owner, "body", 1).await, Ok(Some(one)));
+    assert_eq!(ask(&owner, "body", 1).await, Ok(Some(made(one))));
     assert_eq!(ask(&owner, "other", 1).await, Ok(None));
     assert_eq!(ask("bob", "body", 1).await, Ok(None));
     let ended = finish(&store, 1, 2, 0).await;
-    assert_eq!(ask(&owner, "body", 3).await, Ok(Some(ended)));
+    assert_eq!(ask(&owner, "body", 3).await, Ok(Some(made(ended))));
     assert_eq!(ask(&owner, "body", 86_400_000).await, Ok(None), "the key has expired");
 }
 
@@ -119,7 +125,8 @@ pub async fn a_request_key_survives_the_end_of_a_joined_task(store: Ledger) {
     let joined = store.submit(joining.clone(), at(1)).await;
     assert!(matches!(&joined, Ok(Submitted::Joined(record)) if record.id == id(1)), "{joined:?}");
     let ended = finish(&store, 1, 2, 0).await;
-    assert_eq!(store.submit(joining, at(3)).await, Ok(Submitted::Joined(ended)));
+    let answered = Answered { record: ended, joined: true };
+    assert_eq!(store.submit(joining, at(3)).await, Ok(Submitted::Repeated(answered)));
 }
 
 /// Not while it is live, nor after it ended.

@@ -1,7 +1,7 @@
 //! The log of events: appended in the transaction of what they tell, read after a cursor.
 
 use homing_model::{Event, EventKind, Kind, Timestamp};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
 use super::row::{signed, unsigned};
@@ -36,6 +36,23 @@ pub(super) fn insert(
         .prepare_cached("INSERT INTO events (type, at, task_id, owner, data) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     let (task, owner) = about.unzip();
     Ok(insert.insert(params![kind.as_str(), at.as_millis(), task, owner, data.to_string()])?)
+}
+
+/// More than a machine can tell of before it syncs.
+const LEAP: i64 = 1_000_000;
+
+/// Numbers events on from far beyond the last, if the machine was started anew since.
+pub(super) fn booted(conn: &Connection, boot_id: &str) -> Result<(), Error> {
+    let last: Option<String> =
+        conn.prepare_cached("SELECT id FROM boot")?.query_row([], |row| row.get(0)).optional()?;
+    if last.as_deref() == Some(boot_id) {
+        return Ok(());
+    }
+    conn.execute("DELETE FROM boot", [])?;
+    conn.execute("INSERT INTO boot (id) VALUES (?1)", [boot_id])?;
+    // A log that nothing was ever written to begins at one.
+    conn.execute("UPDATE sqlite_sequence SET seq = seq + ?1 WHERE name = 'events'", [LEAP])?;
+    Ok(())
 }
 
 /// The newest event's place, trimmed or not.

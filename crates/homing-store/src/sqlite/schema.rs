@@ -15,7 +15,7 @@ use crate::store::Error;
 pub(super) const APPLICATION_ID: i32 = 0x686f_6d69;
 
 /// Step `n` leads from version `n` to `n + 1`.
-const MIGRATIONS: [&str; 3] = [V1, V2, V3];
+const MIGRATIONS: [&str; 4] = [V1, V2, V3, V4];
 
 /// The version that this release writes.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -228,6 +228,12 @@ CREATE TABLE questions (
   PRIMARY KEY (task_id, call)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX questions_age ON questions (until);
+";
+
+/// Whether a request joined what it was answered with, and the start of the machine that the log was last written in.
+const V4: &str = "
+ALTER TABLE idempotency ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE boot (id TEXT NOT NULL) STRICT;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

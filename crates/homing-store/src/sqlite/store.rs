@@ -33,8 +33,8 @@ use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding};
 use crate::store::{
-    Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store, Submit,
-    Submitted, Trimmed,
+    Answered, Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store,
+    Submit, Submitted, Trimmed,
 };
 
 /// The ledger in one SQLite file, with a thread that writes and one that reads.
@@ -84,7 +84,7 @@ impl Store for SqliteStore {
         self.writer.run(Full, move |conn| submit::submit(conn, task, now))
     }
 
-    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Record>> {
+    fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Answered>> {
         self.reader.run(move |conn| submit::answered(conn, &owner, &request, now))
     }
 
@@ -348,6 +348,10 @@ impl Store for SqliteStore {
 
     fn work(&self) -> Work {
         self.writer.work()
+    }
+
+    fn booted(&self, boot_id: String) -> Op<()> {
+        self.writer.run_essential(Full, move |conn| events::booted(conn, &boot_id))
     }
 
     fn note(&self, kind: EventKind, data: serde_json::Value, now: Timestamp) -> Op<u64> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{agents, events, questions, row};
 use crate::record::{NewTask, Record, Tracking};
-use crate::store::{Error, Idempotency, Submit, Submitted};
+use crate::store::{Answered, Error, Idempotency, Submit, Submitted};
 
 /// One task accepted and claimed for starting.
 pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Result<Submitted, Error> {
@@ -34,10 +34,10 @@ pub(super) fn submit(conn: &Connection, submit: Submit, now: Timestamp) -> Resul
     } else {
         Submitted::Created(insert(conn, task, now)?)
     };
-    if let (Some(request), Submitted::Created(record) | Submitted::Joined(record)) =
-        (&idempotency, &submitted)
-    {
-        remember(conn, &owner, request, &record.id)?;
+    match (&idempotency, &submitted) {
+        (Some(request), Submitted::Created(record)) => remember(conn, &owner, request, &record.id, false)?,
+        (Some(request), Submitted::Joined(record)) => remember(conn, &owner, request, &record.id, true)?,
+        _ => {}
     }
     // Last: by now it mostly is.
     if matches!(submitted, Submitted::Created(_)) && ground.is_some_and(|ground| !ground.is_there()) {
@@ -54,31 +54,31 @@ fn repeated(
     now: Timestamp,
 ) -> Result<Option<Submitted>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT body_hash, task_id FROM idempotency WHERE owner = ?1 AND key = ?2 AND expires_at > ?3",
+        "SELECT body_hash, task_id, joined FROM idempotency WHERE owner = ?1 AND key = ?2 AND expires_at > ?3",
     )?;
     let found = query
         .query_row(params![owner, request.key, now.as_millis()], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, bool>(2)?))
         })
         .optional()?;
-    let Some((body_hash, task)) = found else { return Ok(None) };
+    let Some((body_hash, task, joined)) = found else { return Ok(None) };
     if body_hash != request.body_hash {
         return Ok(Some(Submitted::IdempotencyMismatch));
     }
     let id = row::id(&task)?;
     // A key that outlived even its task's tombstone stands for nothing any more.
-    Ok(row::by_id(conn, &id)?.map(Submitted::Joined))
+    Ok(row::by_id(conn, &id)?.map(|record| Submitted::Repeated(Answered { record, joined })))
 }
 
-/// The task of that, if it was the same request.
+/// The same, if it was the same request.
 pub(super) fn answered(
     conn: &Connection,
     owner: &str,
     request: &Idempotency,
     now: Timestamp,
-) -> Result<Option<Record>, Error> {
+) -> Result<Option<Answered>, Error> {
     Ok(match repeated(conn, owner, request, now)? {
-        Some(Submitted::Joined(record)) => Some(record),
+        Some(Submitted::Repeated(answered)) => Some(answered),
         _ => None,
     })
 }
@@ -207,10 +207,17 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
     Ok(record)
 }
 
-fn remember(conn: &Connection, owner: &str, request: &Idempotency, task: &TaskId) -> Result<(), Error> {
+fn remember(
+    conn: &Connection,
+    owner: &str,
+    request: &Idempotency,
+    task: &TaskId,
+    joined: bool,
+) -> Result<(), Error> {
+    let Idempotency { key, body_hash, expires_at } = request;
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO idempotency (owner, key, body_hash, task_id, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT OR REPLACE INTO idempotency (owner, key, body_hash, task_id, expires_at, joined) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![owner, request.key, request.body_hash, task.as_str(), request.expires_at.as_millis()])?;
+    .execute(params![owner, key, body_hash, task.as_str(), expires_at.as_millis(), joined])?;
     Ok(())
 }

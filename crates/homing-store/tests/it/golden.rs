@@ -60,7 +60,7 @@ async fn a_database_of_version_1_is_read_and_carried_on() {
     assert_eq!(get(&ledger, 4).await.stop, Some("bob".into()));
     let listed = store.list(Filter { limit: 10, ..Filter::default() }).await.unwrap();
     assert_eq!(listed.records.iter().map(|r| r.id.clone()).collect::<Vec<_>>(), [id(5), id(4), id(3), id(2)]);
-    assert!(matches!(store.submit(requested(9, "r", "body"), at(100)).await, Ok(Submitted::Joined(_))));
+    assert!(matches!(store.submit(requested(9, "r", "body"), at(100)).await, Ok(Submitted::Repeated(_))));
 
     let log = store.events(0, EventFilter::default(), 100).await.unwrap();
     assert_eq!(log.events.first().unwrap().kind, EventKind::TaskQueued);

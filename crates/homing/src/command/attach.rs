@@ -70,7 +70,7 @@ pub(crate) fn detach_keys(text: &str) -> Result<DetachKeys, String> {
 /// Attaches.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let client = context.client();
-    context.block_on(attach(&client, &options.id, &options.detach_keys, context))
+    context.block_on_screen(attach(&client, &options.id, &options.detach_keys, context))
 }
 
 /// Takes this terminal over, shows the task's, and gives it back; the code is what a command would return. For whoever has a terminal and

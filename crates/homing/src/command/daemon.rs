@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::status;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{autostart, entry, exit_code, home};
+use crate::{autostart, entry, exit_code, home, silent};
 
 /// How long a daemon may take to answer or to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -198,12 +198,13 @@ async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
 
 /// Asks it to leave and waits until it has. False if there was none.
 async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
-    match client.stop_daemon().await {
-        Ok(()) => {}
-        Err(error) if error.is_nobody_there() => return Ok(false),
+    match timeout(PATIENCE, client.stop_daemon()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) if error.is_nobody_there() => return Ok(false),
         // It may have left before it could answer.
-        Err(homing_client::Error::Broken(_)) => {}
-        Err(error) => return Err(error.into()),
+        Ok(Err(homing_client::Error::Broken(_))) => {}
+        Ok(Err(error)) => return Err(error.into()),
+        Err(_) => return Err(silent::problem(&context.home).await.into()),
     }
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
@@ -253,7 +254,7 @@ async fn ask(context: &Context) -> Result<Option<StatusAnswer>, Failure> {
         Ok(Ok(answer)) => Ok(Some(answer)),
         Ok(Err(error)) if error.is_nobody_there() => Ok(None),
         Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(homing_client::Error::NoAnswer.into()),
+        Err(_) => Err(silent::problem(&context.home).await.into()),
     }
 }
 

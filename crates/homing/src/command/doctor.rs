@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::console::{Console, Tint};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{columns, exit_code};
+use crate::{columns, exit_code, silent};
 
 /// The columns before what a check found.
 const INDENT: usize = 18;
@@ -109,11 +109,11 @@ fn daemon(context: &Context) -> Result<(Check, Option<ConfigurationInfo>), Failu
             let problem = error.into_problem();
             Check::fail("daemon", problem.detail, problem.advice)
         }
-        Err(_) => Check::fail(
-            "daemon",
-            "it does not answer",
-            "`homing daemon restart`; daemon.log in the home may say why.",
-        ),
+        Err(_) => {
+            let problem = context.block_on(async { Ok(silent::problem(&context.home).await) })?;
+            let advice = format!("{} daemon.log in the home may say why.", problem.advice);
+            Check::fail("daemon", problem.detail, advice)
+        }
     };
     Ok((check, in_force))
 }

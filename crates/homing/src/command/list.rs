@@ -47,7 +47,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K=V", value_parser = wording::label)]
     label: Vec<String>,
     /// At most so many [default: 20]
-    #[arg(long, short = 'n', value_name = "N", conflicts_with = "all", allow_negative_numbers = true, value_parser = wording::count)]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = wording::count)]
     limit: Option<u32>,
     /// Stay, and draw it anew whenever something happens; q ends it
     #[arg(long, short = 'w')]
@@ -61,7 +61,7 @@ fn statuses() -> impl TypedValueParser<Value = Status> {
 /// Prints the table, or the answer as JSON.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     refuse_two_values(&options.label)?;
-    let limit = if options.all { u32::MAX } else { options.limit.unwrap_or(SCREEN) };
+    let limit = options.limit.unwrap_or(if options.all { u32::MAX } else { SCREEN });
     let query = ListQuery {
         owner: options.owner.clone(),
         statuses: options.status.clone(),
@@ -119,10 +119,13 @@ fn refuse_two_values(labels: &[String]) -> Result<(), Failure> {
 /// Nobody may take a screenful for everything; who asked for so many need not be told, except in passing.
 fn tell_of_more(options: &Options, page: &Page<Task>, context: &Context) {
     if page.next_cursor.is_some() && (options.limit.is_none() || context.console.stderr_terminal) {
-        let shown = page.items.len();
-        context.console.note(&format!(
-            "homing: only the first {shown} are shown; `homing list --all` shows the rest, `--limit N` as many"
-        ));
+        let shown = match page.items.len() {
+            1 => "only one is shown".to_owned(),
+            several => format!("only the first {several} are shown"),
+        };
+        context
+            .console
+            .note(&format!("homing: {shown}; `homing list --all` shows the rest, `--limit N` as many"));
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             Some(command)
         }),
     };
-    let left = context.block_on(async {
+    let left = context.block_on_screen(async {
         live::run(setup).await.map_err(|error| {
             let code = match &error {
                 live::Error::Terminal(_) => Code::NotATerminal,

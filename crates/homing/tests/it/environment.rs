@@ -128,6 +128,20 @@ fn a_secret_comes_from_the_line_or_from_a_file_and_is_shown_by_name_only() {
     assert!(missing.stderr.contains("`C`") && missing.stderr.contains("No such file"), "{}", missing.stderr);
 }
 
+#[test]
+fn a_secret_that_is_no_plain_file_or_too_long_is_refused_and_nobody_waits_for_it() {
+    let home = super::home();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, home.scratch().join("pipe"), rustix::fs::FileType::Fifo, mode, 0)
+        .unwrap();
+    std::fs::write(home.scratch().join("long"), vec![b'x'; 200_000]).unwrap();
+    for (path, why) in [("pipe", "no plain file"), ("/dev/zero", "no plain file"), ("long", "too long")] {
+        let refused = home.cli(["run", "--secret", &format!("A=@{path}"), "--", "true"]);
+        assert_eq!(refused.code, 2, "{}", refused.stderr);
+        assert!(refused.stderr.contains("`A`") && refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
+
 /// Submits while the keeper stands still, so that the task is accepted and cannot start; then nobody is left.
 fn accepted_and_orphaned(home: &Home, secret: &str) -> String {
     let keeper = home.keeper_pid();

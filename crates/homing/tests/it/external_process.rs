@@ -158,6 +158,6 @@ fn p10_a_request_that_is_repeated_after_its_process_ended_is_the_same_task() {
     assert_eq!(created.status, 201);
     foreign.end();
     let again = post();
-    assert_eq!(again.status, 200);
+    assert_eq!(again.status, 201);
     assert_eq!(again.json()["id"], created.json()["id"]);
 }

@@ -3,10 +3,29 @@
 use homing_testkit::{gate, wait_for};
 use rustix::fs::{Mode, OFlags};
 
+use serde_json::json;
+
 use super::home;
 
 /// What a pipe holds.
 const PIPE: u64 = 65_536;
+
+#[test]
+fn p3_the_largest_piece_that_is_sent_again_comes_once() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat");
+    let _ = home.until_status(&id, "running");
+    let whole: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_le_bytes).collect();
+    let headers = [("content-type", "application/octet-stream")];
+    let send = || home.http("POST", &format!("/v1/tasks/{id}/input?piece=7"), &headers, &whole).whole();
+    for _ in 0..2 {
+        let answer = send();
+        assert_eq!((answer.status, &answer.json()["written"]), (200, &json!(whole.len())));
+    }
+    home.does(["input", &id, "", "--eof"]);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert!(home.output(&id) == whole, "{} bytes", home.output(&id).len());
+}
 
 #[test]
 fn the_input_of_a_client_that_has_gone_gives_way_at_once() {

@@ -86,12 +86,12 @@ fn p10_a_request_sent_again_with_its_idempotency_key_is_the_same_task_also_after
     assert_eq!(status, 201);
     let id = task["id"].as_str().unwrap().to_owned();
     let (status, again) = post(&home, "abc", &body);
-    assert_eq!((status, &again["id"]), (200, &task["id"]));
+    assert_eq!((status, &again["id"]), (201, &task["id"]));
     let _ = home.ended(&id);
     let _ = home.kill_daemon();
     let _ = home.daemon_pid();
     let (status, again) = post(&home, "abc", &body);
-    assert_eq!((status, &again["id"], &again["outcome"]["exit_code"]), (200, &task["id"], &json!(3)));
+    assert_eq!((status, &again["id"], &again["outcome"]["exit_code"]), (201, &task["id"], &json!(3)));
     let (status, other) =
         post(&home, "abc", &json!({ "shell": "echo other >> runs", "cwd": home.scratch() }));
     assert_eq!((status, other["code"].as_str()), (422, Some("HM0010")));
@@ -127,7 +127,7 @@ fn p10_a_request_sent_again_is_the_same_task_whatever_is_gone_since() {
     assert_eq!(home.post("/v1/config/reload", &json!({})).status, 200);
     for ((key, body), (_, task)) in bodies.iter().zip(&first) {
         let (status, again) = post(&home, key, body);
-        assert_eq!((status, &again["id"]), (200, &task["id"]), "{again}");
+        assert_eq!((status, &again["id"]), (201, &task["id"]), "{again}");
         let (status, fresh) = post(&home, &format!("{key}2"), body);
         assert_eq!(status, 422, "{fresh}");
         let mut other = body.clone();

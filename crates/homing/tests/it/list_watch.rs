@@ -111,3 +111,17 @@ fn what_cannot_be_drawn_on_is_refused_with_another_way() {
     assert_eq!(code, 2);
     assert!(!seen.contains(&0x1b), "{}", String::from_utf8_lossy(&seen));
 }
+
+#[test]
+fn a_list_of_all_may_be_bounded() {
+    let home = super::home();
+    for _ in 0..3 {
+        let _ = home.ended(&home.submit(&[], "true"));
+    }
+    let listed = |words: &[&str]| {
+        let mut call = vec!["list", "--json"];
+        call.extend(words);
+        home.cli(call).ok().json()["items"].as_array().map(Vec::len)
+    };
+    assert_eq!((listed(&["--all"]), listed(&["--all", "--limit", "2"])), (Some(3), Some(2)));
+}

@@ -82,6 +82,7 @@ mod secrets;
 mod security;
 mod service;
 mod show;
+mod silent;
 mod spinner;
 mod stop;
 mod submit_race;

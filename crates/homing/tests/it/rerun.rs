@@ -123,7 +123,7 @@ fn over_http_a_key_makes_it_one_and_a_task_reaches_only_its_own() {
             (reply.status, reply.json()["id"].clone())
         })
         .collect();
-    assert_eq!((twice[0].0, twice[1].0), (201, 200));
+    assert_eq!((twice[0].0, twice[1].0), (201, 201));
     assert_eq!(twice[0].1, twice[1].1);
     let (status, problem) = post(&home, &first, &json!({ "argv": ["evil"] }));
     assert_eq!((status, problem["code"].as_str()), (422, Some("HM0003")), "{problem}");
@@ -163,7 +163,7 @@ fn p10_a_rerun_that_is_repeated_is_the_same_task_though_last_is_another_by_now()
     let _ = home.cli(["forget", &first]).ok();
     for (which, key, made) in [("@last", "a", &task), (&first, "b", &named)] {
         let (status, again) = rerun(which, key);
-        assert_eq!((status, &again["id"]), (200, &made["id"]), "{again}");
+        assert_eq!((status, &again["id"]), (201, &made["id"]), "{again}");
         let (status, fresh) = rerun(which, &format!("{key}2"));
         assert!(matches!(status, 409 | 422), "{fresh}");
     }

@@ -6,7 +6,11 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use homing_testkit::{Home, freeze, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -207,6 +211,52 @@ fn p10_a_submit_whose_daemon_dies_before_it_answers_is_one_task() {
     assert_eq!(home.truth("ran").lines().count(), 5);
 }
 
+/// A home whose socket hands everything on to another's, and loses the first answer to a submit.
+fn forgetful(home: &Home) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join("homing.sock")).unwrap();
+    let (real, lost) = (home.path().join("homing.sock"), Arc::new(AtomicBool::new(false)));
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut daemon) = (client.unwrap(), UnixStream::connect(&real).unwrap());
+            let (mut asks, mut asked) = (client.try_clone().unwrap(), daemon.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut asks, &mut asked);
+                let _ = asked.shutdown(Shutdown::Both);
+            });
+            let lost = Arc::clone(&lost);
+            std::thread::spawn(move || {
+                let mut answer = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = daemon.read(&mut answer) {
+                    let loses = answer.starts_with(b"HTTP/1.1 201") && !lost.swap(true, Ordering::Relaxed);
+                    if loses || client.write_all(&answer[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = client.shutdown(Shutdown::Both);
+                let _ = daemon.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    folder
+}
+
+#[test]
+fn p10_a_submit_whose_answer_is_lost_is_answered_again_as_if_it_were_the_first() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    for key in [None, Some("--key=build")] {
+        let between = forgetful(&home);
+        let mut command = home.command();
+        command.env("HOMING_HOME", between.path()).args(["run", "--stdin", "-"]).args(key);
+        let told = Home::finish(command.args(["--", "cat"]).stdin(pipe(b"hello\n"))).ok();
+        assert!(!told.stderr.contains("joined"), "{}", told.stderr);
+        assert_eq!(home.ended(&told.text())["status"], "succeeded");
+        assert_eq!(home.output(&told.text()), b"hello\n");
+    }
+    assert_eq!(home.cli(["list", "--json"]).ok().json()["items"].as_array().map(Vec::len), Some(2));
+}
+
 #[test]
 fn a_command_without_standard_descriptors_gets_none_of_another_kind() {
     let home = super::home();
@@ -226,4 +276,21 @@ fn a_command_without_standard_descriptors_gets_none_of_another_kind() {
     assert_ne!(u64::from_str_radix(ignored, 16).unwrap() & pipe, 0, "a write that nobody reads is an error");
     let _ = home.cli(["stop", &id]).ok();
     assert_eq!(waiting.wait().unwrap().code(), Some(122));
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_is_no_input() {
+    let home = super::home();
+    let pipe = home.scratch().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let name = pipe.to_str().unwrap().to_owned();
+    let failed = home.cli(["run", "--wait", "--stdin", &name, "--", "cat"]);
+    assert_eq!(failed.code, 126, "{}", failed.stderr);
+    assert!(failed.stderr.contains("nobody writes to the pipe"), "{}", failed.stderr);
+    // Both ends: it is opened without anybody else.
+    let mut writer = File::options().read(true).write(true).open(&pipe).unwrap();
+    writer.write_all(b"hello\n").unwrap();
+    let id = home.cli(["run", "--stdin", &name, "--", "head", "-n1"]).ok().text();
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    assert_eq!(home.output(&id), b"hello\n");
 }

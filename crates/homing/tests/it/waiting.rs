@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use homing_testkit::wait_for;
+use homing_testkit::{drift, gate, wait_for};
 use serde_json::json;
 
 #[test]
@@ -22,6 +22,24 @@ fn a_wait_for_what_has_ended_returns_at_once_and_one_without_time_does_not_wait(
     assert_eq!(home.get("/v1/inbox/nobody?wait_ms=0").json()["items"], json!([]));
     assert!(begun.elapsed() < Duration::from_secs(20), "nobody waited for a minute");
     let _ = home.cli(["stop", &running]).ok();
+}
+
+#[test]
+fn who_waits_or_reads_outlives_any_number_of_daemons() {
+    let home = super::home();
+    let id = home.submit(&[], &format!("echo begun; {}; echo over; exit 3", gate("go")));
+    let readers = [home.spawn(["wait", &id]), home.spawn(["output", "-f", &id])];
+    // More than may pass in a row where nobody was ever there.
+    for _ in 0..14 {
+        let old = home.kill_daemon();
+        let _ = home.next_daemon(old);
+        // A daemon that lives for a while: long enough to be asked.
+        drift(Duration::from_millis(400));
+    }
+    home.open("go");
+    let [waited, read] = readers.map(|reader| reader.wait_with_output().unwrap());
+    assert_eq!(waited.status.code(), Some(3), "{waited:?}");
+    assert_eq!((read.status.code(), read.stdout.as_slice()), (Some(0), &b"begun\nover\n"[..]), "{read:?}");
 }
 
 #[test]

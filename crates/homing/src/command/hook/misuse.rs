@@ -7,8 +7,8 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use homing_deliver::wake::plain;
 use homing_model::{Agent, Timestamp, sanitize, slip};
+use homing_shim::plain;
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use homing_deliver::wake::plain;
+use homing_shim::plain;
 
 use crate::draft;
 

@@ -98,7 +98,7 @@ pub(super) fn run(query: &ListQuery, limit: Option<u32>, context: &Context) -> R
             "`homing events -f` prints every change as a line; `homing list` prints the tasks once.",
         ));
     }
-    context.block_on(Box::pin(watch(query, limit, context)))
+    context.block_on_screen(Box::pin(watch(query, limit, context)))
 }
 
 async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Result<u8, Failure> {

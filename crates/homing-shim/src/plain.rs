@@ -1,7 +1,7 @@
-//! Files that an agent keeps, read by us: plain ones and no others, and never more of one than it may hold.
+//! Files of others, read by us: plain ones and no others, and never more of one than it may hold.
 //!
-//! What lies in the folder of an agent was put there by anybody who runs as the same user. A pipe under the name of a file would be waited for by a
-//! thread of the daemon, for ever; a link to a device has no end.
+//! What a caller names, and what lies in the folder of an agent, was put there by anybody who runs as the same user. A pipe under the name of a
+//! file would be waited for by a thread of the daemon, for ever; a link to a device has no end.
 
 use std::fs::File;
 use std::io::{self, Read};
