@@ -14,6 +14,7 @@ use homing_store::{Store, store};
 use tokio::sync::{Semaphore, watch};
 
 use crate::ancestry::Oldest;
+use crate::aside;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::ends::Ends;
@@ -171,7 +172,7 @@ impl Builder {
             Some(store) => store,
             None => {
                 let path = home.path().join(names::DATABASE);
-                let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+                let opened = aside(move || SqliteStore::open(&path)).await;
                 Arc::new(opened.map_err(|error| store::Error::Io(error.to_string()))??)
             }
         };

@@ -18,6 +18,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::aside;
 use crate::shutdown::Shutdown;
 
 /// Between two tries to get a keeper.
@@ -172,9 +173,8 @@ impl Service {
 
     async fn connect(&mut self) -> Result<UnixStream, StartError> {
         let options = self.options.clone();
-        let connection = tokio::task::spawn_blocking(move || open(&options))
-            .await
-            .map_err(|error| StartError::Keeper(error.to_string()))??;
+        let connection =
+            aside(move || open(&options)).await.map_err(|error| StartError::Keeper(error.to_string()))??;
         // A packet socket; the stream type is only how the runtime watches it.
         let connection = UnixStream::from_std(connection).map_err(StartError::Silent)?;
         write(&connection, &ToKeeper::Engine, &[]).await.map_err(StartError::Silent)?;

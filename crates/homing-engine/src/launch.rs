@@ -15,6 +15,7 @@ use homing_store::Record;
 use minicbor::bytes::ByteVec;
 use rustix::fs::{Mode, OFlags};
 
+use crate::aside;
 use crate::config::Config;
 
 /// Values that a launch needs and that the store does not hold.
@@ -54,8 +55,7 @@ const LONGEST_SECRET: u64 = 128 * 1024;
 /// Reads a secret from its file, without the line feed that editors leave at the end. By a thread of its own: a file may lie where nobody answers.
 pub(crate) async fn read_secret(path: &OsText) -> io::Result<OsText> {
     let path = PathBuf::from(path.as_os_str());
-    let reading = tokio::task::spawn_blocking(move || plain::small(&path, LONGEST_SECRET));
-    let mut bytes = reading.await.map_err(io::Error::other)??;
+    let mut bytes = aside(move || plain::small(&path, LONGEST_SECRET)).await??;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }

@@ -29,6 +29,7 @@ mod adopt;
 mod advice;
 mod agent;
 mod ancestry;
+mod aside;
 mod attend;
 mod builder;
 mod clock;
@@ -78,6 +79,7 @@ mod wait;
 mod watch;
 
 pub use ancestry::Ancestry;
+pub use aside::aside;
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, Sleep, SystemClock};
 pub use config::{Config, ConfigError};

@@ -9,6 +9,7 @@ use homing_shim::tree::{self, Main, Orphaned};
 use homing_store::Record;
 use tokio::sync::oneshot;
 
+use crate::aside;
 use crate::engine::Inner;
 
 struct Request {
@@ -56,7 +57,9 @@ pub(crate) async fn end(inner: &Arc<Inner>, record: &Record) -> Vec<Survivor> {
     if idle {
         let inner = Arc::clone(inner);
         // On shutdown it finishes its look: what it kills is nobody's any more.
-        tokio::task::spawn_blocking(move || work(&inner));
+        tokio::spawn(async move {
+            let _ = aside(move || work(&inner)).await;
+        });
     }
     answered.await.unwrap_or_default()
 }

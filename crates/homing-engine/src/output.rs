@@ -9,6 +9,7 @@ use homing_model::{Kind, TaskId};
 use homing_shim::output::{self, Span, Stream};
 use homing_store::Record;
 
+use crate::aside;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
@@ -67,7 +68,7 @@ impl Engine {
                 // Telling streams apart may take much of an index; others must not wait for it.
                 let (inner, query) = (Arc::clone(inner), query.clone());
                 let read = move || read(&inner, &record, &query);
-                tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??
+                aside(read).await.map_err(|_| Error::Closed)??
             };
             // Bytes of the other stream are progress too: the caller goes on behind them.
             let progress = part.next > part.offset;
@@ -102,7 +103,7 @@ impl Engine {
             output::spans(folder, offset, offset.saturating_add(bytes))
                 .map_err(|error| unreadable(&id, &error))
         };
-        tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)?
+        aside(read).await.map_err(|_| Error::Closed)?
     }
 }
 

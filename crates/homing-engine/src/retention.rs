@@ -14,6 +14,7 @@ use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
 use crate::agent::sessions;
+use crate::aside;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::home::Home;
@@ -110,7 +111,7 @@ async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
     };
     let agent = sessions::to_remove(inner, agent).await.map_err(io::Error::other)?;
     let (inner, id) = (Arc::clone(inner), id.clone());
-    tokio::task::spawn_blocking(move || remove_unless_held(&inner.home, &id, agent.as_ref())).await?
+    aside(move || remove_unless_held(&inner.home, &id, agent.as_ref())).await?
 }
 
 /// False if a living shim holds it. What an agent kept goes first: while the folder is there, there is something to do.

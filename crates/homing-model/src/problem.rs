@@ -78,7 +78,7 @@ catalogue! {
         "`homing doctor` looks at the home; running tasks are not affected and nothing acknowledged is lost.";
     /// The database is damaged.
     StorageCorrupt = "HM0014", "storage_corrupt", 503, "the database is damaged",
-        "It was left as it is. Move homing.db, homing.db-wal and homing.db-shm aside to start afresh; the tasks' folders keep their output.";
+        "It was left as it is. To start afresh: `homing daemon stop`, then move homing.db, homing.db-wal and homing.db-shm aside; the tasks' folders keep their output.";
     /// The database is of a later release.
     SchemaTooNew = "HM0015", "schema_too_new", 503, "the database was written by a newer homing",
         "Run that release or a later one, or choose another home with HOMING_HOME.";

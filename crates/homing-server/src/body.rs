@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use homing_model::{Code, Problem};
 use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use tokio::time::timeout;
@@ -27,13 +28,17 @@ pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Refusal> {
 }
 
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
+    let too_large = || Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes"));
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let frame = frame
             .map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if data.len() > limit.saturating_sub(whole.len()) {
-            return Err(Refusal::new(Code::TooLarge, format!("the body is larger than {limit} bytes")));
+            return Err(too_large());
         }
         whole.extend_from_slice(&data);
     }

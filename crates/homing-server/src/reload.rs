@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_deliver::Webhooks;
-use homing_engine::{Config, ConfigError, Engine};
+use homing_engine::{Config, ConfigError, Engine, aside};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
@@ -59,14 +59,14 @@ impl Reloader {
         let _ = tokio::time::timeout(AWAY, self.until_back()).await;
         let reloader = Arc::clone(self);
         // The turn is over when that is, though whoever asked may have gone.
-        let read = tokio::task::spawn_blocking(move || {
+        let read = aside(move || {
             let read = reloader.read();
             drop(turn);
             read
         });
         let read = read.await;
         read.unwrap_or_else(|error| {
-            Err(ConfigError::Read { path: self.settings.file().to_owned(), source: io::Error::other(error) })
+            Err(ConfigError::Read { path: self.settings.file().to_owned(), source: error })
         })
     }
 
@@ -75,7 +75,7 @@ impl Reloader {
         loop {
             let watch = Watch::new(self.settings.file());
             let settings = Arc::clone(&self.settings);
-            if !matches!(tokio::task::spawn_blocking(move || settings.is_away()).await, Ok(true)) {
+            if !matches!(aside(move || settings.is_away()).await, Ok(true)) {
                 return;
             }
             match watch {

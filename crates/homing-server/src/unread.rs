@@ -43,7 +43,10 @@ impl<B: Body<Data = Bytes> + Unpin> Unread<B> {
 
     /// Hears it to its end, or to the end of our patience.
     pub(crate) async fn hear(self, patience: Patience) {
-        let Some(mut body) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // One that says of itself that it is longer is not even begun.
+        let bearable = |body: &B| body.size_hint().lower() <= patience.bytes as u64;
+        let Some(mut body) = left.filter(bearable) else { return };
         let to_its_end = async {
             let mut heard: usize = 0;
             while let Some(Ok(frame)) = body.frame().await {

@@ -170,6 +170,14 @@ impl Home {
     }
 }
 
+/// Whoever the kernel had not ended when a task's end was told is named there; they are gone soon all the same.
+pub fn survivors_go(task: &serde_json::Value) {
+    for survivor in task["outcome"]["survivors"].as_array().into_iter().flatten() {
+        let pid = survivor["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a pid");
+        wait_for("the end of a survivor", || (!alive(pid)).then_some(()));
+    }
+}
+
 /// Copies a program. Not in this process: another thread may be forking, and its child would hold the copy open for writing, which keeps
 /// everybody from executing it.
 pub fn copy_program(from: &std::path::Path, to: &std::path::Path) {

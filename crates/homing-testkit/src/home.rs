@@ -77,6 +77,8 @@ impl Home {
             .env_remove("HOMING_OWNER")
             .env_remove("HOMING_TASK_ID")
             .env("HOMING_HOME", &self.path)
+            // A hook of a test gives nobody up who is only slow.
+            .env("HOMING_HOOK_PATIENCE", "30s")
             .env("NO_COLOR", "1");
         command.stdin(Stdio::null()).current_dir(self.scratch());
         command

@@ -18,7 +18,7 @@ mod storm;
 mod terminal;
 mod wait;
 
-pub use ground::{Freezer, alive, copy_program, drift, freeze, gate, thaw, write_program};
+pub use ground::{Freezer, alive, copy_program, drift, freeze, gate, survivors_go, thaw, write_program};
 pub use home::Home;
 pub use http::{Answer, Reply, Sse};
 pub use kills::Kills;

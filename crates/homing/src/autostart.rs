@@ -7,6 +7,7 @@ use std::time::Duration;
 use homing_client::{Absence, Client, Revive};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::console::Console;
@@ -97,7 +98,13 @@ pub(crate) async fn start(home: &Path, console: Console) -> Result<(), Problem> 
         console.note(&format!("homing: {said}"));
     }
     let folder = home.to_owned();
-    let mut starting = tokio::task::spawn_blocking(move || entry::start_daemon(&folder, &exe));
+    let (tell, mut starting) = oneshot::channel();
+    // Not by the runtime's pool, which panics where there is no thread to be had.
+    let thread = std::thread::Builder::new().spawn(move || tell.send(entry::start_daemon(&folder, &exe)));
+    if let Err(error) = thread {
+        let detail = format!("no thread can be made to start the daemon: {error}");
+        return Err(Problem::new(Code::SystemLimit, detail));
+    }
     let result = match timeout(NOTICEABLE, &mut starting).await {
         Ok(result) => result,
         Err(_) => {

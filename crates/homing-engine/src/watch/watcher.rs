@@ -12,6 +12,7 @@ use tokio::sync::{self, oneshot};
 use tokio::task::JoinHandle;
 
 use super::scan::Scan;
+use crate::aside;
 use crate::engine::Inner;
 use crate::growth::News;
 
@@ -160,7 +161,7 @@ impl Watcher {
             until,
             now,
         };
-        let scanned = tokio::task::spawn_blocking(move || scan.run()).await.map_err(io::Error::other)??;
+        let scanned = aside(move || scan.run()).await??;
         drop(turn);
         self.state = scanned.state;
         self.seen = self.seen.max(scanned.seen);

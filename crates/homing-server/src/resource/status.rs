@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::answer::{Answer, json};
 use crate::call::Call;
+use homing_engine::aside;
 
 /// Serves it.
 pub(crate) async fn show(call: Call) -> Answer {
@@ -17,7 +18,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     if let Some(settings) = call.app.settings.as_ref().map(Arc::clone) {
         let config = engine.config();
         // The file is read, which may take as long as its disk does. One that cannot be looked at is left out.
-        let looked = tokio::task::spawn_blocking(move || settings.info(&config)).await;
+        let looked = aside(move || settings.info(&config)).await;
         status.configuration = looked.ok();
     }
     json(&status)

@@ -83,8 +83,8 @@ impl Served {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body).unwrap();
+        // Who is refused may be answered, and cut off, before everything is said.
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
         Stream::read_head(BufReader::new(stream))
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode as FileMode, OFlags};
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 use super::client::{EXIT_HELD, Mode};
 use super::daemon::Daemon;
@@ -72,6 +72,41 @@ pub(crate) fn run(home: &Path, mode: Mode, starter: Option<u32>) -> i32 {
     0
 }
 
+/// Stack and descriptors that suffice, also for tasks whose submitter named no limits. More would change how such tasks run.
+const ENOUGH: [(Resource, u64); 2] = [(Resource::Stack, 8 << 20), (Resource::Nofile, 4096)];
+
+/// The limits of whoever started us are not those of everybody who comes later: each is raised as far as we may.
+fn raise_limits() {
+    let raise = |resource, wanted: Option<u64>| {
+        let Rlimit { current, maximum } = getrlimit(resource);
+        let wanted = match (wanted, maximum) {
+            (Some(wanted), Some(maximum)) => Some(wanted.min(maximum)),
+            (wanted, maximum) => wanted.or(maximum),
+        };
+        if current.is_some_and(|current| wanted.is_none_or(|wanted| current < wanted)) {
+            let _ = setrlimit(resource, Rlimit { current: wanted, maximum });
+        }
+    };
+    let kept = [
+        Resource::Cpu,
+        Resource::Fsize,
+        Resource::Data,
+        Resource::As,
+        Resource::Rss,
+        Resource::Nproc,
+        Resource::Memlock,
+        Resource::Locks,
+        Resource::Sigpending,
+        Resource::Msgqueue,
+    ];
+    for resource in kept {
+        raise(resource, None);
+    }
+    for (resource, enough) in ENOUGH {
+        raise(resource, Some(enough));
+    }
+}
+
 /// To whoever started us; this is the only thing the keeper ever prints.
 fn complain(text: &str) {
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
@@ -117,6 +152,7 @@ impl Keeper {
         let _ = rustix::process::chdir("/");
         let _ = rustix::process::set_child_subreaper(Pid::from_raw(1));
         let _ = rustix::thread::set_name(c"homing-keeper");
+        raise_limits();
         let _ = sys::set_rlimit(libc::RLIMIT_CORE, Some(0), None);
         if let Ok(null) = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, FileMode::empty()) {
             let _ = rustix::stdio::dup2_stdin(&null);

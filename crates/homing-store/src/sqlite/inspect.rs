@@ -22,7 +22,7 @@ const CHECKED_AT_START: u64 = 64 << 20;
 /// What is at the path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing, or an empty file.
+    /// Nothing.
     Nothing,
     /// A database of ours that this release can open.
     Ours,
@@ -33,9 +33,10 @@ pub(super) fn inspect(path: &Path) -> Result<Found, Error> {
     // A clean shutdown removes the write-ahead log: one with content is left by a crash.
     let unclean = std::fs::metadata(beside(path, "-wal")).is_ok_and(|wal| wal.len() > 0);
     let Some(header) = Header::read(path)? else {
-        // Nothing of ours leaves this behind, and the log may be all that is left of the ledger.
-        if unclean && path.exists() {
-            return Err(Error::Corrupt(format!("{} is empty, but its log is not", path.display())));
+        // Nothing of ours leaves an empty one behind, and the log may be all that is left of the ledger.
+        if path.exists() {
+            let log = if unclean { ", but its log is not" } else { "" };
+            return Err(Error::Corrupt(format!("{} is empty{log}", path.display())));
         }
         return Ok(Found::Nothing);
     };

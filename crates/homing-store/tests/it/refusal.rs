@@ -54,6 +54,14 @@ fn garbage_is_refused() {
 }
 
 #[tokio::test]
+async fn an_empty_file_is_refused() {
+    let home = Home::new();
+    std::fs::write(home.database(), "").unwrap();
+    let refusal = refused(&home);
+    assert!(matches!(&refusal, Error::Corrupt(why) if why.ends_with("is empty")), "{refusal}");
+}
+
+#[tokio::test]
 async fn an_empty_file_whose_log_is_not_empty_is_refused() {
     let home = Home::new();
     let store = home.open();

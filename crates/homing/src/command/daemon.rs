@@ -12,6 +12,7 @@ use homing_client::Client;
 use homing_model::api::StatusAnswer;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
+use homing_shim::process::{self, Process};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::status;
@@ -196,8 +197,9 @@ async fn stop(client: &Client, context: &Context) -> Result<bool, Failure> {
     leave(client, context).await
 }
 
-/// Asks it to leave and waits until it has. False if there was none.
+/// Asks it to leave and waits until it has, to the last of it: whoever stopped it may remove or copy the home. False if there was none.
 async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
+    let daemon = client.listener_pid().await.and_then(process::stat);
     match timeout(PATIENCE, client.stop_daemon()).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) if error.is_nobody_there() => return Ok(false),
@@ -209,12 +211,30 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         match timeout(PATIENCE, Client::new(&context.home, DEFAULT_OWNER).healthy()).await {
-            Ok(Err(error)) if error.is_nobody_there() => return Ok(true),
+            Ok(Err(error)) if error.is_nobody_there() && daemon.as_ref().is_none_or(is_over) => {
+                return Ok(true);
+            }
             _ => sleep(Duration::from_millis(10)).await,
         }
     }
     let detail = format!("the daemon of {} was asked to leave and still answers", context.home.display());
     Err(Problem::new(Code::DaemonUnreachable, detail).into())
+}
+
+/// Whether a process is gone, and the keeper that it was the child of as well, unless that has other children to keep.
+fn is_over(daemon: &Process) -> bool {
+    let lives =
+        |one: &Process| process::stat(one.pid).is_some_and(|now| now.start == one.start && !now.zombie);
+    if lives(daemon) {
+        return false;
+    }
+    let keeper = process::stat(daemon.parent).filter(|keeper| keeper.name == "homing-keeper");
+    let keeps = |pid: u32| {
+        // A kernel that does not tell of children leaves it open.
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+            .map_or(true, |all| !all.is_empty())
+    };
+    keeper.is_none_or(|keeper| !lives(&keeper) || keeps(keeper.pid))
 }
 
 async fn look(context: &Context) -> Result<u8, Failure> {

@@ -36,8 +36,10 @@ use diary::Step;
 use event::Event;
 use input::Input;
 
-/// A daemon that does not answer in this time is left alone: what waits is told by the next hook.
+/// A daemon that does not answer in this time is left alone: what waits is told by the next hook. [`PATIENCE_NAME`] says otherwise.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The variable that says how long a hook waits for its agent's words, and for each answer of the daemon.
+const PATIENCE_NAME: &str = "HOMING_HOOK_PATIENCE";
 /// How long it may take to print what was taken.
 const TAKEN: Duration = Duration::from_secs(10);
 /// How long the session may take to call again: longer than most turns. Then what it was told is back in its inbox.
@@ -78,6 +80,7 @@ struct Hook<'a> {
     agent: Agent,
     owner: String,
     input: Input,
+    patience: Duration,
 }
 
 /// Does what the event asks for; 0 whatever happens, and 2 to wake the session.
@@ -86,19 +89,21 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let (Some(agent), Some(event)) = (agent, Event::parse(&options.event)) else {
         return misuse::tell(&options.agent, &options.event, context);
     };
+    let given = context.surroundings.text(PATIENCE_NAME).and_then(|text| units::duration(text).ok());
+    let patience = given.unwrap_or(PATIENCE);
     context.block_on(async {
-        let Some(input) = input::read(context).await else { return Ok(exit_code::DONE) };
+        let Some(input) = input::read(context, patience).await else { return Ok(exit_code::DONE) };
         // What a subagent does is no turn of the session.
         let session = Session::new(agent, &input.session).filter(|_| !input.subagent);
         let Some(session) = session else { return Ok(exit_code::DONE) };
         let client = context.quiet_client().nameless();
-        let hook = Hook { context, client, agent, owner: session.owner(), input };
+        let hook = Hook { context, client, agent, owner: session.owner(), input, patience };
         match event {
             Event::Rewake => waiter::wait(&hook).await,
             Event::Stop => hook.stop(options.hold).await,
             Event::SessionStart | Event::Prompt => hook.catch_up(event).await,
             Event::SessionEnd => {
-                let _ = timeout(PATIENCE, hook.client.unbind_session(&hook.owner)).await;
+                let _ = timeout(patience, hook.client.unbind_session(&hook.owner)).await;
                 Ok(exit_code::DONE)
             }
         }
@@ -138,7 +143,7 @@ impl Hook<'_> {
         let mut telling = self.take().await;
         if event == Event::SessionStart && self.input.after_a_break() {
             let live = ListQuery { limit: Some(running::MOST + 1), ..self.live() };
-            let live = timeout(PATIENCE, self.client.list(&live)).await;
+            let live = timeout(self.patience, self.client.list(&live)).await;
             let still = live
                 .ok()
                 .and_then(Result::ok)
@@ -162,7 +167,7 @@ impl Hook<'_> {
         let polls = self.agent == Agent::Claude
             && self.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT") == Some("cli");
         let request = BindRequest { agent: self.agent, session, pid, continued, polls };
-        match timeout(PATIENCE, self.client.bind_session(&request)).await {
+        match timeout(self.patience, self.client.bind_session(&request)).await {
             Ok(Ok(info)) => Some(info.streak),
             // Where the session is stays unknown; what it is told does not depend on it.
             Ok(Err(Error::Problem(_))) => Some(0),
@@ -182,7 +187,7 @@ impl Hook<'_> {
         let most = u32::try_from(turn::MOST).unwrap_or(u32::MAX);
         let request = TakeRequest { max: Some(most), lease_ms: Some(millis(TAKEN)), wait_ms: None };
         diary::note(self.context, Step::Asks, &[]);
-        let taken = timeout(PATIENCE, self.client.take(&self.owner, &request)).await.ok()?.ok()?.items;
+        let taken = timeout(self.patience, self.client.take(&self.owner, &request)).await.ok()?.ok()?.items;
         if taken.is_empty() {
             return None;
         }
@@ -194,7 +199,7 @@ impl Hook<'_> {
         let more = if taken.len() < turn::MOST {
             0
         } else {
-            let left = timeout(PATIENCE, self.client.inbox(&self.owner, None)).await;
+            let left = timeout(self.patience, self.client.inbox(&self.owner, None)).await;
             left.ok().and_then(Result::ok).map_or(0, |left| left.items.len())
         };
         let turn = turn::compose(&taken, more);
@@ -216,7 +221,7 @@ impl Hook<'_> {
     async fn told(&self, ids: Vec<NoticeId>) {
         if !ids.is_empty() {
             diary::note(self.context, Step::Said, &ids);
-            if let Ok(Ok(marked)) = timeout(PATIENCE, self.client.told(&self.owner, ids, TOLD)).await {
+            if let Ok(Ok(marked)) = timeout(self.patience, self.client.told(&self.owner, ids, TOLD)).await {
                 diary::note(self.context, Step::Marked, &marked.told);
             }
         }

@@ -215,7 +215,7 @@ fn a_repl_and_top_work_and_detaching_leaves_the_terminal_as_it_was() {
     pane.types(&["C-p", "C-q"]);
     pane.shows("code=0");
     pane.shows("detached from");
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
     let again = Pane::attached(&tmux, &home, (80, 24), &id);
     again.shows("43");
     again.types(&["exit()", "Enter"]);
@@ -279,7 +279,7 @@ fn a_signal_gives_the_terminal_back_and_leaves_the_task_running() {
         pane.shows("modes=same");
         assert_eq!((pane.fact("alternate_on"), pane.fact("cursor_flag")), ("0".into(), "1".into()));
     }
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn who_cannot_be_shown_anything_leaves_by_the_detach_keys_and_by_a_signal() {
         }
         assert_eq!(stopped.ends().0, if leaves == "keys" { 0 } else { 143 });
     }
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
     other.press(b"exit 5\r");
     assert_eq!(other.ends().0, 5);
 }

@@ -1,6 +1,6 @@
 //! A shim is killed with SIGKILL: the truth is `lost`, and its whole tree is gone before anybody is told.
 
-use homing_testkit::{Home, alive, freeze, gate, wait_for};
+use homing_testkit::{Home, alive, freeze, gate, survivors_go, wait_for};
 use serde_json::Value;
 
 use super::home;
@@ -28,7 +28,7 @@ fn assert_lost(home: &Home, task: &Value, pids: &[u32]) {
     assert_eq!(task["status"], "lost", "{task}");
     assert_eq!((&outcome["exit_code"], &outcome["signal"]), (&Value::Null, &Value::Null), "{task}");
     assert!(outcome["reason"].as_str().expect("a reason").contains("supervisor killed"), "{task}");
-    assert_eq!(outcome["survivors"], serde_json::json!([]));
+    survivors_go(task);
     let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
     assert!(left.is_empty(), "still there after `lost` was told: {left:?} of {pids:?}");
     assert!(home.task_processes().is_empty());

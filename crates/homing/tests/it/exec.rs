@@ -43,7 +43,7 @@ fn exec_leaves_a_slow_task_to_the_background_and_the_task_goes_on() {
     let output = PATIENCE_MS.into_iter().find_map(left).expect("what was printed until then");
     let id = last(&home);
     assert!(output.stderr.contains(&id), "{}", output.stderr);
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
     home.open("go");
     assert_eq!(home.ended(&id)["status"], "succeeded");
     assert_eq!(home.output(&id), b"first\nlast\n");

@@ -276,14 +276,18 @@ fn refuses(home: &Home, database: &Path, code: &str, advice: &str) {
 
 #[test]
 fn a_damaged_database_is_refused_with_advice_and_left_alone() {
-    for damage in [|file: &Path| std::fs::write(file, "no database").unwrap(), truncate] {
+    for damage in [|file: &Path| std::fs::write(file, "no database").unwrap(), truncate, empty] {
         let home = super::home();
         let database = closed_database(&home);
         damage(&database);
-        refuses(&home, &database, "HM0014", "Move homing.db");
+        refuses(&home, &database, "HM0014", "move homing.db");
         std::fs::remove_file(&database).unwrap();
         works_again(&home);
     }
+}
+
+fn empty(file: &Path) {
+    std::fs::write(file, "").unwrap();
 }
 
 fn truncate(file: &Path) {

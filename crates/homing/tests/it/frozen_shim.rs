@@ -15,7 +15,7 @@ const LINE: &str =
 #[expect(clippy::disallowed_methods, reason = "how long it took is what is tested")]
 fn p8_a_stop_continues_a_frozen_shim_and_is_carried_out() {
     let home = home();
-    let id = home.submit(&["--grace", "2s"], LINE);
+    let id = home.submit(&["--grace", "60s"], LINE);
     let child = home.told_pid("child");
     freeze(home.shim_pid(&id));
     let began = Instant::now();

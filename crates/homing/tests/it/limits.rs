@@ -169,6 +169,35 @@ fn a_task_has_its_callers_resource_limits_and_not_the_daemons() {
 }
 
 #[test]
+fn the_limits_of_whoever_started_the_daemon_are_not_those_of_the_next() {
+    let home = home();
+    // Nobody serves this home yet: the keeper, the daemon and every shim come of this caller.
+    let first = run_from(
+        &home,
+        "ulimit -S -t 1; ulimit -S -f 2048; ulimit -S -n 64; ulimit -S -s 4096",
+        "ulimit -S -t",
+    );
+    let _ = home.ended(&first);
+    assert_eq!(home.output(&first), b"1\n", "its own task has them");
+    for pid in [home.keeper_pid(), home.daemon_pid()] {
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let of = |name: &str| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            let mut words = line.split_whitespace();
+            (words.next().unwrap().to_owned(), words.next().unwrap().to_owned())
+        };
+        for name in ["Max cpu time", "Max file size"] {
+            let (soft, hard) = of(name);
+            assert_eq!(soft, hard, "{name} of {pid}");
+        }
+        assert_ne!((of("Max open files").0, of("Max stack size").0), ("64".into(), "4194304".into()));
+    }
+    let id = home.submit(&[], "head -c 6000000 /dev/zero");
+    let task = home.ended(&id);
+    assert_eq!((&task["output"]["bytes"], &task["output"]["dropped"]), (&6_000_000.into(), &0.into()));
+}
+
+#[test]
 fn a_task_has_its_callers_niceness() {
     let home = home();
     let _ = home.daemon_pid();

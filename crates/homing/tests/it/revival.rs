@@ -93,6 +93,29 @@ fn p4_a_keeper_whose_starter_died_without_a_word_starts_the_daemon_that_was_want
 }
 
 #[test]
+fn a_daemon_that_was_stopped_is_gone_to_the_last_of_it_and_its_home_may_be_removed() {
+    for round in 0..10 {
+        let home = home();
+        let live = (round % 2 == 0).then(|| home.submit(&[], "sleep 600"));
+        for _ in 0..3 {
+            let _ = home.ended(&home.submit(&[], "true"));
+        }
+        let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+        home.does(["daemon", "stop"]);
+        assert!(!alive(daemon), "round {round}");
+        assert!(!home.path().join("homing.db-wal").exists(), "round {round}: its database is still open");
+        match live {
+            // Whoever looks after a task stays, and leaves the files alone.
+            Some(id) => {
+                assert!(alive(keeper));
+                home.does(["stop", &id]);
+            }
+            None => assert!(!alive(keeper), "round {round}"),
+        }
+    }
+}
+
+#[test]
 fn p4_a_daemon_stopped_on_purpose_stays_so_though_the_keeper_is_killed_and_tasks_run() {
     let home = home();
     let id = home.submit(&[], &format!("{}; exit 8", gate("go")));

@@ -148,7 +148,7 @@ fn ctrl_c_while_the_input_is_read_says_what_was_submitted() {
         "{said}"
     );
     drop(typed);
-    assert_eq!(home.task(&id)["status"], "running");
+    let _ = home.until_status(&id, "running");
     let _ = home.cli(["input", &id, "--eof"]).ok();
     assert_eq!(home.ended(&id)["status"], "succeeded");
 }

@@ -18,7 +18,8 @@ fn p2_what_lies_in_the_place_of_the_record_of_a_living_task_is_not_believed() {
         wait_for("the damage", || home.scratch().join("there").exists().then_some(()));
         home.kill(home.daemon_pid());
         let _ = home.daemon_pid();
-        assert_eq!(home.task(&id)["status"], "running", "its shim holds the lock");
+        // Its shim holds the lock.
+        let _ = home.until_status(&id, "running");
         std::fs::write(home.scratch().join("go"), b"").unwrap();
         let task = home.ended(&id);
         assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &3.into()));

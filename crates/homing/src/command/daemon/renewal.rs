@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
+use tokio::time::timeout;
 
 use crate::context::Context;
 use crate::exit_code;
@@ -22,7 +23,15 @@ const LOCK: &str = "restart.lock";
 pub(crate) async fn run(context: &Context) -> Result<u8, Failure> {
     // Before the stop: from here it could not be started again.
     super::refuse_inside_task(context)?;
-    let Some(before) = super::ask(context).await? else { return super::start(context).await };
+    let before = match super::ask(context).await {
+        Ok(Some(before)) => Some(before),
+        Ok(None) => return super::start(context).await,
+        // One that is there and cannot say how it is, since its database is damaged, say, is replaced all the same.
+        Err(failure) => match timeout(super::PATIENCE, context.quiet_client().nameless().healthy()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(_)) | Err(_) => return Err(failure),
+        },
+    };
     // Without it a service may be told that it was stopped; that is no reason not to restart.
     let _lock = hold(&context.home);
     super::leave(&context.quiet_client(), context).await?;
@@ -30,11 +39,10 @@ pub(crate) async fn run(context: &Context) -> Result<u8, Failure> {
     if context.json {
         context.console.json(&super::running_now(&after))?;
     } else {
-        let (old, new) = (&before.daemon, &after.daemon);
-        let version = if old.version == new.version {
-            format!("version {}", new.version)
-        } else {
-            format!("version {} in the place of {}", new.version, old.version)
+        let new = &after.daemon;
+        let version = match before.map(|before| before.daemon.version).filter(|old| *old != new.version) {
+            None => format!("version {}", new.version),
+            Some(old) => format!("version {} in the place of {old}", new.version),
         };
         let text = format!("restarted, pid {}, {version}; tasks run on", new.pid);
         context.console.line(&homing_model::sanitize::line(&text))?;

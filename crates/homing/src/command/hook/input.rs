@@ -11,8 +11,6 @@ use crate::context::Context;
 
 /// More than any agent sends; it holds the user's prompt, or the last message of the model.
 const MOST: u64 = 8 << 20;
-/// An agent that does not close our stdin is not waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The fields that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,8 +32,8 @@ impl Input {
     }
 }
 
-/// Reads stdin to its end; none where there is nothing that makes sense.
-pub(super) async fn read(context: &Context) -> Option<Input> {
+/// Reads stdin to its end; none where there is nothing that makes sense. An agent that does not close it is not waited for.
+pub(super) async fn read(context: &Context, patience: Duration) -> Option<Input> {
     if io::stdin().is_terminal() {
         context.console.note(
             "homing: the agent calls this, and hands it JSON on stdin; `homing install AGENT` sets it up",
@@ -46,7 +44,7 @@ pub(super) async fn read(context: &Context) -> Option<Input> {
         let mut text = Vec::new();
         io::stdin().lock().take(MOST).read_to_end(&mut text).map(|_| text)
     });
-    parse(&timeout(PATIENCE, reading).await.ok()?.ok()?.ok()?)
+    parse(&timeout(patience, reading).await.ok()?.ok()?.ok()?)
 }
 
 /// What is read of it. All else is passed over without being kept: a prompt may hold anything, and a million small things take far more room

@@ -22,7 +22,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;
 use tokio::time::{sleep, timeout};
 
-use super::{Hook, PATIENCE, seat};
+use super::{Hook, seat};
 use crate::console::leads_nowhere;
 use crate::exit_code;
 use crate::failure::Failure;
@@ -59,10 +59,10 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
     sleep(PRECEDENCE).await;
     // Where no daemon is now, there is nothing to wait for.
-    if !matches!(timeout(PATIENCE, hook.client.session_of(&hook.owner)).await, Ok(Ok(_))) {
+    if !matches!(timeout(hook.patience, hook.client.session_of(&hook.owner)).await, Ok(Ok(_))) {
         return Ok(exit_code::DONE);
     }
-    let now = timeout(PATIENCE, hook.client.session()).await;
+    let now = timeout(hook.patience, hook.client.session()).await;
     let seated = matches!(now, Ok(Ok(Some(now))) if now.owner == hook.owner);
     tokio::select! {
         biased;
@@ -81,7 +81,7 @@ fn takes_more(agent: &Process) -> bool {
 
 /// Whether the agent's process is in another conversation by now. Where no hook ever said in which, nothing speaks against ours.
 async fn elsewhere(hook: &Hook<'_>, seated: bool) -> bool {
-    match timeout(PATIENCE, hook.client.session()).await {
+    match timeout(hook.patience, hook.client.session()).await {
         Ok(Ok(Some(now))) => now.owner != hook.owner,
         Ok(Ok(None)) => seated,
         // Who cannot be asked cannot be told anything either.
