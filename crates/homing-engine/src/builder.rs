@@ -8,7 +8,7 @@ use std::time::Duration;
 use homing_model::api::ReconcileInfo;
 use homing_model::{Code, EventKind, OsText, Problem};
 use homing_shim::keeper::{Mode, StartError};
-use homing_shim::{boot, cgroup, home as names};
+use homing_shim::{boot, cgroup, home as names, plain};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
 use tokio::sync::{Semaphore, watch};
@@ -252,7 +252,23 @@ fn default_env(homing: &Path) -> Values {
             values.insert(name.to_owned(), value);
         }
     }
+    if !values.contains_key("USER")
+        && let Some(name) = own_name()
+    {
+        values.insert("USER".to_owned(), name);
+    }
     values
+}
+
+/// The name of our user, where the usual file has it: whoever starts us may not have said it.
+fn own_name() -> Option<OsText> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let known = plain::small(Path::new("/etc/passwd"), 1 << 20).ok()?;
+    known.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid.as_bytes()).then(|| OsText::from(name.to_vec()))
+    })
 }
 
 fn default_path(homing: &Path) -> OsText {

@@ -19,11 +19,13 @@ use hyper_util::service::TowerToHyperService;
 use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use crate::call::Peer;
 use crate::caught::caught;
 use crate::gate::Gate;
 use crate::handover::Handover;
+use crate::hangup::Hangup;
 use crate::leaving::Leaving;
 use crate::page;
 use crate::refusal::Refusal;
@@ -35,6 +37,9 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// The same on the listener, where anybody on this machine can connect.
 const STRANGER_TIME: Duration = Duration::from_secs(10);
+
+/// What is still done for a client that is gone.
+const LAST_WORDS: Duration = Duration::from_millis(10);
 
 /// The largest request head: an address of the longest kind (64 KiB) and its headers.
 const HEAD_SIZE: usize = 96 * 1024;
@@ -156,12 +161,14 @@ fn closing(response: Response) -> Response {
     response
 }
 
-/// Serves a connection to its end. On leaving it finishes what changes something and takes no more.
+/// Serves a connection to its end. On leaving it finishes what changes something and takes no more. Where it cannot be seen whether anybody is
+/// there, who has said everything counts as gone.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     admission: Admission,
     router: TowerToHyperService<Router>,
     leaving: Leaving,
+    hangup: Option<Hangup>,
 ) {
     let mut over = leaving.clone();
     let mut http = http1::Builder::new();
@@ -174,6 +181,13 @@ pub(crate) async fn serve(
         .max_header_size(HEAD_SIZE)
         .max_buf_size(BUFFER);
     http.keep_alive(!matches!(admission, Admission::Refused(_)));
+    http.half_close(hangup.is_some());
+    let gone = async {
+        match &hangup {
+            Some(hangup) => hangup.happened().await,
+            None => std::future::pending().await,
+        }
+    };
     let (admission, handover) = (&admission, Handover::default());
     let hands = handover.clone();
     let service = service_fn(|request: Request<Incoming>| {
@@ -217,6 +231,8 @@ pub(crate) async fn serve(
             connection.await
         }
         result = connection.as_mut() => result,
+        // What it said before it left is heard, and begun.
+        () = gone => timeout(LAST_WORDS, connection).await.unwrap_or(Ok(())),
     };
     if let Err(error) = result {
         // A client that went away, or that speaks something else.

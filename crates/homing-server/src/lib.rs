@@ -28,6 +28,7 @@ pub mod daemon;
 mod endings;
 mod gate;
 mod handover;
+mod hangup;
 mod leaving;
 mod listener;
 mod log;

@@ -195,7 +195,8 @@ impl Service {
             now: Arc::new(move || engine.now()),
         };
         let gate = Gate::new(at, from, keys, Arc::clone(&self.counts));
-        let serving = connection::serve(stream, Admission::Gated(gate), router.clone(), leaving.clone());
+        let serving =
+            connection::serve(stream, Admission::Gated(gate), router.clone(), leaving.clone(), None);
         self.connections.spawn(serving);
     }
 

@@ -99,6 +99,7 @@ fn client(api: TowerToHyperService<Router>, (peer, ancestry): (Peer, Ancestry), 
             Admission::Welcome(peer, ancestry.clone()),
             api.clone(),
             leaving.clone(),
+            None,
         );
         // It ends with its client, which drops the other end of the pipe; on a panic that end is closed.
         drop(tokio::spawn(serving));

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
+use crate::hangup::Hangup;
 use crate::leaving::switch;
 use crate::listener;
 use crate::reload::Reloader;
@@ -133,8 +134,9 @@ impl Server {
                     Ok((stream, _)) => {
                         short = false;
                         let admission = self.admit(&stream);
+                        let hangup = Hangup::of(&stream);
                         let (visit, serving) =
-                            (traffic.enter(), connection::serve(stream, admission, router.clone(), leaving.clone()));
+                            (traffic.enter(), connection::serve(stream, admission, router.clone(), leaving.clone(), hangup));
                         connections.spawn(async move {
                             serving.await;
                             drop(visit);

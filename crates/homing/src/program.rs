@@ -1,16 +1,20 @@
 //! Whether a single argument is a program, or a shell line that someone forgot to mark as one.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use homing_model::shell::quote;
 use homing_model::{Code, OsText, Problem, Spec, Stdin, sanitize};
+use homing_shim::plain;
 use rustix::fs::{Access, access};
 
 /// Characters that mean something to a shell and seldom occur in a program's name.
 const SHELL: &[u8] = b" \t\n;|&<>$`()*?'\"\\{}~!#";
+
+/// What the kernel reads of a script's first line.
+const LONGEST_FIRST_LINE: u64 = 256;
 
 /// Refuses one argument that looks like a shell line and is no program, and spells out what was probably meant.
 pub(crate) fn refuse_shell_line(
@@ -72,12 +76,41 @@ pub(crate) fn why_not(spec: &Spec) -> Option<String> {
     }
     let files: Vec<_> = candidates(word, cwd, path).filter(|file| file.is_file()).collect();
     match files.first() {
-        Some(_) if files.iter().any(|file| access(file, Access::EXEC_OK).is_ok()) => None,
-        Some(file) => Some(format!("{} is not executable", file.display())),
-        None if !named => Some(format!("`{}` is not in PATH", word.display())),
+        Some(_) if files.iter().any(|file| access(file, Access::EXEC_OK).is_ok()) => {
+            files.first().and_then(|file| without_interpreter(file, cwd))
+        }
+        Some(file) => Some(format!("{} is not executable; `chmod +x` makes it so", file.display())),
+        None if !named => Some(not_in_path(word, cwd)),
         None if cwd.join(word).is_dir() => Some(format!("{} is a folder", word.display())),
         None => Some(format!("{} is not there", word.display())),
     }
+}
+
+fn not_in_path(word: &OsStr, cwd: &Path) -> String {
+    let shown = word.display();
+    let hint = if cwd.join(word).is_file() {
+        format!("; the one in this folder is `./{shown}`")
+    } else if word.as_bytes().contains(&b'=') {
+        format!("; `--env {shown}` sets a variable")
+    } else {
+        String::new()
+    };
+    format!("`{shown}` is not in PATH{hint}")
+}
+
+/// Why a script cannot be executed whose first line names a program that is not there.
+fn without_interpreter(file: &Path, cwd: &Path) -> Option<String> {
+    let mut first = Vec::new();
+    plain::open(file).ok()?.take(LONGEST_FIRST_LINE).read_to_end(&mut first).ok()?;
+    let line = first.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
+    let named = line.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
+    let interpreter = Path::new(OsStr::from_bytes(named));
+    if named.is_empty() || cwd.join(interpreter).exists() {
+        return None;
+    }
+    let shown = sanitize::line(&interpreter.to_string_lossy());
+    let ends = if named.ends_with(b"\r") { "; its lines end as on Windows" } else { "" };
+    Some(format!("the interpreter of {}, `{}`, is not there{ends}", file.display(), shown.trim_end()))
 }
 
 fn reason(error: &io::Error) -> String {
@@ -117,6 +150,43 @@ mod tests {
             [&["true"][..], &["echo", "a b"], &["odd name"], &["./odd name"], &["no-such-program"], &["a=b"]]
         {
             assert_eq!(refused(words), None, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_keeps_a_program_from_starting_is_said_with_a_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str, mode: u32| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        write("plain", "echo", 0o600);
+        write("good", "#!/bin/sh -e\n", 0o700);
+        write("bad", "#! /no/such/shell x\n", 0o700);
+        write("dos", "#!/bin/sh\r\necho\r\n", 0o700);
+        write("binary", "\x7fELF", 0o700);
+        let why = |word: &str| {
+            why_not(&Spec {
+                argv: vec![word.into()],
+                cwd: Some(folder.path().as_os_str().to_owned().into()),
+                env: Some([("PATH".to_owned(), "/usr/bin:/bin".into())].into()),
+                ..Spec::default()
+            })
+        };
+        for word in ["./good", "./binary", "sh"] {
+            assert_eq!(why(word), None, "{word}");
+        }
+        for (word, said) in [
+            ("./plain", "`chmod +x`"),
+            ("good", "the one in this folder is `./good`"),
+            ("FOO=1", "`--env FOO=1`"),
+            ("./bad", "`/no/such/shell`, is not there"),
+            ("./dos", "its lines end as on Windows"),
+            ("./none", "is not there"),
+        ] {
+            let why = why(word).unwrap_or_default();
+            assert!(why.contains(said), "{word}: {why}");
         }
     }
 }

@@ -162,6 +162,8 @@ fn parts(error: &clap::Error, command: Option<&str>) -> (String, Vec<String>, St
         (ErrorKind::MissingRequiredArgument, Some(command)) => missing(error, command),
         (_, known) => {
             let (first, mut tips) = parsers_words(&error.render().to_string());
+            // The parser would have a mistyped option be an argument, which is hardly ever meant.
+            tips.retain(|tip| !tip.starts_with("tip: to pass '"));
             tips.extend(slip_of(error, known));
             (first, tips, known.map_or_else(everything, |command| help_of(command.get_name())))
         }
@@ -184,6 +186,9 @@ fn slip_of(error: &clap::Error, command: Option<&clap::Command>) -> Option<Strin
         ErrorKind::ArgumentConflict if is_split => {
             Some(format!("a shell line is one argument, in quotes: `homing {name} -c 'LINE'`"))
         }
+        ErrorKind::UnknownArgument if matches!(name, "run" | "exec") => Some(format!(
+            "options of a program stand behind it: `homing {name} -- PROGRAM -x`; a shell line is one argument, in quotes: `homing {name} -c 'LINE'`"
+        )),
         ErrorKind::UnknownArgument if name == "status" && !about(ContextKind::InvalidArg, "-") => {
             Some("it is about the home; `homing show ID` is about a task".to_owned())
         }

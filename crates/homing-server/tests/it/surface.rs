@@ -104,6 +104,26 @@ fn who_says_more_than_was_asked_for_is_heard_out_before_it_is_answered() {
 }
 
 #[test]
+fn who_has_said_everything_is_answered_though_it_says_so() {
+    let served = Served::start();
+    let body = r#"{"argv":["true"]}"#;
+    for asked in [
+        "GET /v1/status HTTP/1.1\r\nhost: homing\r\n\r\n".to_owned(),
+        format!("POST /v1/tasks HTTP/1.1\r\nhost: homing\r\ncontent-length: {}\r\n\r\n{body}", body.len()),
+    ] {
+        for _ in 0..20 {
+            let mut stream = UnixStream::connect(served.socket()).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.write_all(asked.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 20"), "{answer:?} to {asked}");
+        }
+    }
+}
+
+#[test]
 fn the_daemon_describes_itself() {
     let served = Served::start();
     assert_eq!(served.get("/healthz").json(), json!({ "ok": true }));

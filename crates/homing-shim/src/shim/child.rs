@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with};
@@ -76,7 +77,13 @@ pub(super) fn start_failure(report: &[u8], launch_program: &str, cwd: &str) -> S
         _ => {
             let missing = error.raw_os_error() == Some(libc::ENOENT);
             let kind = if missing { StartError::NotFound } else { StartError::NotExecutable };
-            StartFailure { reason: format!("{}: {launch_program}", describe(&error)), kind }
+            let is_there = launch_program.contains('/') && Path::new(cwd).join(launch_program).is_file();
+            let what = if missing && is_there {
+                "the interpreter that it names is not there".to_owned()
+            } else {
+                describe(&error)
+            };
+            StartFailure { reason: format!("{what}: {launch_program}"), kind }
         }
     }
 }

@@ -70,6 +70,7 @@ Example:
     #[command(after_help = "As a file it changes nothing: take the mark away from the lines that you change.
 
 Example:
+  mkdir -p \"$(dirname \"$(homing config path)\")\"
   homing config default > \"$(homing config path)\"")]
     Default,
     /// Explain one key, or all of a section
@@ -84,7 +85,7 @@ Example:
     /// Have the daemon read the file now, and say what is wrong with it
     #[command(after_help = "It does so by itself whenever the file changes; this waits until it is done.
 
-Exit codes: 0 the file is in force; 1 it is broken and the last good one is, or no daemon runs.
+Exit codes: 0 the file is in force; 1 it is broken and the last good one is; 69 no daemon runs.
 
 Example:
   homing config reload")]

@@ -120,7 +120,7 @@ fn p6_who_waits_for_the_inbox_tells_it_and_nobody_is_woken() {
     let id = claude.submit(&home, "s1", &gate("go"));
     let _ = home.until_status(&id, "running");
     let mut waiter = UnixStream::connect(home.path().join("homing.sock")).unwrap();
-    let body = json!({ "wait_ms": 20_000, "lease_ms": 60_000 }).to_string();
+    let body = json!({ "wait_ms": 20_000, "lease_ms": 10_000 }).to_string();
     let head = "POST /v1/inbox/claude:s1/take HTTP/1.1\r\nhost: homing\r\nconnection: close\r\ncontent-type: application/json";
     write!(waiter, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
     // Whoever comes later is served later: the waiter is there before the task ends.

@@ -1,0 +1,60 @@
+//! Whether somebody is still at the other end of a connection. A client that has said everything may say so (it shuts down its half), and waits
+//! for its answer all the same; one that is gone waits for nothing.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+
+/// The end of both halves of a connection.
+#[derive(Debug)]
+pub(crate) struct Hangup(AsyncFd<OwnedFd>);
+
+impl Hangup {
+    /// None if the system has no descriptor left to watch it by.
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe, for descriptors that somebody else may close; this one is owned"
+    )]
+    pub(crate) fn of(stream: &UnixStream) -> Option<Self> {
+        let watched = stream.as_fd().try_clone_to_owned().ok()?;
+        // Who asks for nothing that can be read or written is told of nothing else.
+        AsyncFd::with_interest(watched, Interest::PRIORITY).ok().map(Self)
+    }
+
+    /// Until nobody is there any more.
+    pub(crate) async fn happened(&self) {
+        while let Ok(mut told) = self.0.ready(Interest::PRIORITY).await {
+            if told.ready().is_read_closed() {
+                return;
+            }
+            told.clear_ready();
+        }
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_has_said_everything_is_there_until_it_leaves() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let hangup = Hangup::of(&ours).unwrap();
+        let gone = || timeout(Duration::from_millis(50), hangup.happened());
+        assert!(gone().await.is_err());
+        theirs.write_all(b"all").await.unwrap();
+        theirs.shutdown().await.unwrap();
+        assert!(gone().await.is_err(), "it still waits for the answer");
+        drop(theirs);
+        hangup.happened().await;
+        hangup.happened().await;
+    }
+}
