@@ -75,6 +75,22 @@ pub(crate) fn run(home: &Path, mode: Mode, starter: Option<u32>) -> i32 {
 /// Stack and descriptors that suffice, also for tasks whose submitter named no limits. More would change how such tasks run.
 const ENOUGH: [(Resource, u64); 2] = [(Resource::Stack, 8 << 20), (Resource::Nofile, 4096)];
 
+/// Descriptors that keeper and daemon need at the least.
+const LEAST_FILES: u64 = 64;
+
+/// A keeper that can never have what it needs would be in the way of everybody who comes after its starter.
+fn fit() -> io::Result<()> {
+    match getrlimit(Resource::Nofile).maximum {
+        Some(most) if most < LEAST_FILES => {
+            let why = format!(
+                "the hard limit of open files is {most} here, and a daemon needs {LEAST_FILES}: start it from elsewhere"
+            );
+            Err(io::Error::other(why))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// The limits of whoever started us are not those of everybody who comes later: each is raised as far as we may.
 fn raise_limits() {
     let raise = |resource, wanted: Option<u64>| {
@@ -118,6 +134,7 @@ impl Keeper {
         sys::reset_signals();
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
+        fit()?;
         let folder = folder::open(home)?;
         let Some(lock) = names::lock(&folder)? else { return Ok(None) };
         let listener = names::bind(&folder)?;

@@ -198,6 +198,17 @@ fn the_limits_of_whoever_started_the_daemon_are_not_those_of_the_next() {
 }
 
 #[test]
+fn who_can_start_no_daemon_is_told_so_and_is_in_nobodys_way() {
+    let home = home();
+    let mut command = Command::new("bash");
+    command.arg("-c").arg("ulimit -n 40; exec \"$0\" run -- true").arg(home.program());
+    let refused = command.env("HOMING_HOME", home.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("the hard limit of open files is 40"), "{said}");
+    assert_eq!(home.ended(&home.submit(&[], "true"))["status"], "succeeded");
+}
+
+#[test]
 fn a_task_has_its_callers_niceness() {
     let home = home();
     let _ = home.daemon_pid();
