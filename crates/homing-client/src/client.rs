@@ -60,13 +60,20 @@ const STOOD: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
     pub(crate) failures: u32,
+    /// Whether it is one that stands until something happens, and so may meet many daemons.
+    stands: bool,
     /// When it was last sent to somebody.
     sent: Option<Instant>,
 }
 
 impl Tries {
+    /// Of a question that stands.
+    pub(crate) fn standing() -> Self {
+        Self { stands: true, ..Self::default() }
+    }
+
     fn count(&mut self) {
-        let stood = self.sent.take().is_some_and(|sent| sent.elapsed() >= STOOD);
+        let stood = self.stands && self.sent.take().is_some_and(|sent| sent.elapsed() >= STOOD);
         self.failures = if stood { 1 } else { self.failures + 1 };
     }
 }
@@ -165,7 +172,7 @@ impl Client {
     pub(crate) async fn send_again(&self, call: &Call, tries: &mut Tries) -> Result<Answer, Error> {
         let answered = self.attempt(call, tries).await;
         match &answered {
-            Ok(_) => *tries = Tries::default(),
+            Ok(_) => tries.failures = 0,
             Err(_) => tries.count(),
         }
         answered
@@ -183,7 +190,11 @@ impl Client {
 
     /// Sends a request that may be repeated until the daemon has answered it, through restarts.
     pub(crate) async fn persist(&self, call: &Call) -> Result<Answer, Error> {
-        let mut tries = Tries::default();
+        self.persist_by(call, Tries::default()).await
+    }
+
+    /// The same, by such tries.
+    pub(crate) async fn persist_by(&self, call: &Call, mut tries: Tries) -> Result<Answer, Error> {
         loop {
             match self.send_again(call, &mut tries).await {
                 Err(error) if self.worth_another(&error, tries.failures) => {
@@ -442,7 +453,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_was_heard_for_a_while_begins_to_count_anew() {
-        let mut tries = Tries::default();
+        let mut tries = Tries::standing();
         for (sent, stood, expected) in
             [(true, 0, 1), (true, 99, 2), (false, 5_000, 3), (true, 100, 1), (true, 60_000, 1), (false, 0, 2)]
         {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use crate::call::Call;
-use crate::client::Client;
+use crate::client::{Client, Tries};
 use crate::error::Error;
 use crate::query::Target;
 
@@ -119,7 +119,8 @@ impl Client {
             .maybe("tail", query.tail)
             .maybe("stream", query.stream.map(Stream::as_str))
             .maybe("wait_ms", query.wait.map(|wait| wait.as_millis()));
-        let answer = self.persist(&Call::get(target)).await?;
+        let tries = if query.wait.is_some() { Tries::standing() } else { Tries::default() };
+        let answer = self.persist_by(&Call::get(target), tries).await?;
         Ok(Chunk {
             offset: answer.number("homing-offset")?,
             end: answer.number("homing-end")?,

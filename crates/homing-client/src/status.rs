@@ -29,7 +29,8 @@ impl Client {
     pub async fn listener_pid(&self) -> Option<u32> {
         let Way::Socket { home, .. } = &self.inner.way else { return None };
         let pid = socket::connect(home).await.ok()?.peer_cred().ok()?.pid()?;
-        u32::try_from(pid).ok()
+        // None that means anything here if it is in another pid namespace.
+        u32::try_from(pid).ok().filter(|pid| *pid > 0)
     }
 
     /// Drops what is past its retention now.

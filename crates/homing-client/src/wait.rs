@@ -116,7 +116,7 @@ impl Client {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // The first question is a call of the owner's, who has heard what it was told before; those after it come by themselves. A daemon of
         // before does not know the word.
-        let (mut again, mut known, mut tries) = (false, true, Tries::default());
+        let (mut again, mut known, mut tries) = (false, true, Tries::standing());
         loop {
             // Each time anew: a daemon that comes back while this waits has less time to answer in.
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

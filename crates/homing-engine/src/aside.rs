@@ -9,7 +9,7 @@ use tokio::task::spawn_blocking;
 /// Does it on a thread that may block.
 ///
 /// # Errors
-/// If it panicked, or the runtime ends.
+/// If it panicked on that thread, or the runtime ends.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let work = Arc::new(Mutex::new(Some(work)));
     let taken = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();

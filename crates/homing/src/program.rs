@@ -77,7 +77,9 @@ pub(crate) fn why_not(spec: &Spec) -> Option<String> {
     let files: Vec<_> = candidates(word, cwd, path).filter(|file| file.is_file()).collect();
     match files.first() {
         Some(_) if files.iter().any(|file| access(file, Access::EXEC_OK).is_ok()) => {
-            files.first().and_then(|file| without_interpreter(file, cwd))
+            let mut tried = files.iter().filter(|file| access(*file, Access::EXEC_OK).is_ok());
+            let first = tried.next().and_then(|file| without_interpreter(file, cwd));
+            first.filter(|_| tried.all(|file| without_interpreter(file, cwd).is_some()))
         }
         Some(file) => Some(format!("{} is not executable; `chmod +x` makes it so", file.display())),
         None if !named => Some(not_in_path(word, cwd)),

@@ -214,6 +214,8 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
             Ok(Err(error)) if error.is_nobody_there() && daemon.as_ref().is_none_or(is_over) => {
                 return Ok(true);
             }
+            // It has left, and whoever asked for one meanwhile has another.
+            Ok(Ok(())) if daemon.as_ref().is_some_and(|daemon| !lives(daemon)) => return Ok(true),
             _ => sleep(Duration::from_millis(10)).await,
         }
     }
@@ -221,18 +223,23 @@ async fn leave(client: &Client, context: &Context) -> Result<bool, Failure> {
     Err(Problem::new(Code::DaemonUnreachable, detail).into())
 }
 
+/// Whether it is still the process that it was, and not only waited for.
+fn lives(one: &Process) -> bool {
+    process::stat(one.pid).is_some_and(|now| now.start == one.start && !now.zombie)
+}
+
 /// Whether a process is gone, and the keeper that it was the child of as well, unless that has other children to keep.
 fn is_over(daemon: &Process) -> bool {
-    let lives =
-        |one: &Process| process::stat(one.pid).is_some_and(|now| now.start == one.start && !now.zombie);
     if lives(daemon) {
         return false;
     }
     let keeper = process::stat(daemon.parent).filter(|keeper| keeper.name == "homing-keeper");
+    // A kernel that does not tell of children leaves it open.
     let keeps = |pid: u32| {
-        // A kernel that does not tell of children leaves it open.
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
-            .map_or(true, |all| !all.is_empty())
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).map_or(true, |children| {
+            let mut pids = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            pids.any(|pid| process::stat(pid).is_some_and(|child| !child.zombie))
+        })
     };
     keeper.is_none_or(|keeper| !lives(&keeper) || keeps(keeper.pid))
 }

@@ -91,7 +91,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     };
     let given = context.surroundings.text(PATIENCE_NAME).and_then(|text| units::duration(text).ok());
     let patience = given.unwrap_or(PATIENCE);
-    context.block_on(async {
+    // An agent reads what is printed here: nothing else may be.
+    context.block_on_screen(async {
         let Some(input) = input::read(context, patience).await else { return Ok(exit_code::DONE) };
         // What a subagent does is no turn of the session.
         let session = Session::new(agent, &input.session).filter(|_| !input.subagent);

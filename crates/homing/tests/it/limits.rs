@@ -190,7 +190,8 @@ fn the_limits_of_whoever_started_the_daemon_are_not_those_of_the_next() {
             let (soft, hard) = of(name);
             assert_eq!(soft, hard, "{name} of {pid}");
         }
-        assert_ne!((of("Max open files").0, of("Max stack size").0), ("64".into(), "4194304".into()));
+        assert_ne!(of("Max open files").0, "64", "of {pid}");
+        assert_ne!(of("Max stack size").0, "4194304", "of {pid}");
     }
     let id = home.submit(&[], "head -c 6000000 /dev/zero");
     let task = home.ended(&id);
