@@ -76,7 +76,7 @@ pub(crate) fn run(home: &Path, mode: Mode, starter: Option<u32>) -> i32 {
 const ENOUGH: [(Resource, u64); 2] = [(Resource::Stack, 8 << 20), (Resource::Nofile, 4096)];
 
 /// Descriptors that keeper and daemon need at the least.
-const LEAST_FILES: u64 = 64;
+const LEAST_FILES: u64 = 32;
 
 /// A keeper that can never have what it needs would be in the way of everybody who comes after its starter.
 fn fit() -> io::Result<()> {

@@ -202,10 +202,10 @@ fn the_limits_of_whoever_started_the_daemon_are_not_those_of_the_next() {
 fn who_can_start_no_daemon_is_told_so_and_is_in_nobodys_way() {
     let home = home();
     let mut command = Command::new("bash");
-    command.arg("-c").arg("ulimit -n 40; exec \"$0\" run -- true").arg(home.program());
+    command.arg("-c").arg("ulimit -n 24; exec \"$0\" run -- true").arg(home.program());
     let refused = command.env("HOMING_HOME", home.path()).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("the hard limit of open files is 40"), "{said}");
+    assert!(!refused.status.success() && said.contains("the hard limit of open files is 24"), "{said}");
     assert_eq!(home.ended(&home.submit(&[], "true"))["status"], "succeeded");
 }
 
