@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use homing_model::{Notice, Session, turn, wake};
-use homing_shim::process;
+use homing_shim::{plain, process};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -25,7 +25,6 @@ use super::told::Told;
 use super::transcript::Transcript;
 use super::{Order, Readiness, Surroundings, Verdict};
 use super::{socket, told};
-use homing_shim::plain;
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".claude";

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use homing_model::{Notice, NoticeId, Session, turn};
+use homing_shim::plain;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use crate::client::Client;
 use crate::endpoint::{Caller, Endpoint};
 use crate::exchange::Answer;
 use crate::guard::Policy;
-use homing_shim::plain;
 
 /// All of it is on this machine.
 const DEADLINE: Duration = Duration::from_secs(10);

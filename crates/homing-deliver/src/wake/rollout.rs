@@ -6,12 +6,11 @@ use std::path::Path;
 
 use homing_model::NoticeId;
 use homing_model::turn::MARK;
-use homing_shim::process;
+use homing_shim::{plain, process};
 use serde_json::Value;
 
 use super::told::{self, Line, Told};
 use super::trace;
-use homing_shim::plain;
 
 /// A file by what it is, and the name that whoever has it open has it by.
 struct Rollout {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use homing_model::NoticeId;
 use homing_model::turn::MARK;
+use homing_shim::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use serde_json::Value;
@@ -19,7 +20,6 @@ use tokio::time::Instant;
 
 use super::told;
 use super::told::{Line, Told};
-use homing_shim::plain;
 
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);
