@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::api::GcAnswer;
-use homing_model::{SubAgent, Task, TaskId};
+use homing_model::{Task, TaskId};
 use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
-use crate::agent::sessions;
+use crate::agent::sessions::{self, ReleasedSession};
 use crate::aside;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
@@ -109,17 +109,17 @@ async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
         Err(store::Error::BadRow { .. }) => None,
         Err(error) => return Err(io::Error::other(error)),
     };
-    let agent = sessions::to_remove(inner, agent).await.map_err(io::Error::other)?;
+    let session = sessions::to_remove(inner, id, agent).await.map_err(io::Error::other)?;
     let (inner, id) = (Arc::clone(inner), id.clone());
-    aside(move || remove_unless_held(&inner.home, &id, agent.as_ref())).await?
+    aside(move || remove_unless_held(&inner.home, &id, session.as_ref())).await?
 }
 
 /// False if a living shim holds it. What an agent kept goes first: while the folder is there, there is something to do.
-fn remove_unless_held(home: &Home, id: &TaskId, agent: Option<&SubAgent>) -> io::Result<bool> {
+fn remove_unless_held(home: &Home, id: &TaskId, session: Option<&ReleasedSession>) -> io::Result<bool> {
     match home.open_task(id) {
         // The lock goes with the descriptor, after the folder.
         Ok(held) if folder::lock(&held)? => {
-            if let Some(Err(error)) = agent.map(sessions::remove) {
+            if let Some(Err(error)) = session.map(sessions::remove) {
                 tracing::warn!(task = %id, %error, "what its agent kept of the session could not be removed");
             }
             home.remove_task(id).map(|()| true)

@@ -486,8 +486,9 @@ pub trait Store: Send + Sync + 'static {
     /// Turns at most `limit` ended tasks past the policy into tombstones, oldest end first, each with `task.forgotten`.
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
 
-    /// Whether a task that is not forgotten has this session of an agent.
-    fn session_kept(&self, session: String) -> Op<bool>;
+    /// When the first task of the agent session that this task reported was accepted. None while a task that is not forgotten
+    /// has the session, and if this task reported none.
+    fn released_session(&self, id: TaskId) -> Op<Option<Timestamp>>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`
     /// rows of each.

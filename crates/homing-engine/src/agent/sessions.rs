@@ -1,16 +1,17 @@
 //! What agents keep of their sessions, and how it goes when the last task of a session is forgotten.
 //!
 //! Keeps P11: only what has the session's whole id in its name (or, with one agent, in its first lines) is removed, only beneath the agent's own folder, and no link is followed. The
-//! id is the agent's own word, so one that is too short to be unique removes nothing.
+//! program that ran as the agent printed the id, and it may print the id of a session that is not its own. So only files that were created after the first task of
+//! that session was accepted are removed, and an id that is too short to be unique removes nothing.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
-use homing_model::SubAgent;
 use homing_model::agent::Driver;
+use homing_model::{SubAgent, TaskId, Timestamp};
 use homing_store::store;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::driver::is_session;
@@ -38,18 +39,27 @@ const fn places(driver: &Driver) -> &'static [(&'static str, u32)] {
     }
 }
 
-/// The agent whose session goes with this task, once its ledger entry is a tombstone: none if another task still has the session.
+/// A session that no task needs any more.
+pub(crate) struct ReleasedSession {
+    agent: SubAgent,
+    /// When its first task was accepted. Files that are older belong to someone else.
+    since: Timestamp,
+}
+
+/// The session that goes with this task, once its ledger entry is a tombstone: none if another task still has the session.
 pub(crate) async fn to_remove(
     inner: &Inner,
+    task: &TaskId,
     agent: Option<SubAgent>,
-) -> Result<Option<SubAgent>, store::Error> {
+) -> Result<Option<ReleasedSession>, store::Error> {
     let Some(agent) = agent else { return Ok(None) };
-    let Some(session) = agent.heard.session_id.clone() else { return Ok(None) };
-    Ok((!inner.store.session_kept(session).await?).then_some(agent))
+    let since = inner.store.released_session(task.clone()).await?;
+    Ok(since.map(|since| ReleasedSession { agent, since }))
 }
 
 /// Removes what the agent kept of the session; answers how many files and folders that were.
-pub(crate) fn remove(agent: &SubAgent) -> io::Result<usize> {
+pub(crate) fn remove(released: &ReleasedSession) -> io::Result<usize> {
+    let agent = &released.agent;
     let session = agent.heard.session_id.as_deref().filter(|id| id.len() >= SHORTEST && is_session(id));
     let (Some(session), Some(folder)) = (session, &agent.folder) else { return Ok(0) };
     let root = match open(rustix::fs::CWD, Path::new(folder.as_os_str()), OFlags::empty()) {
@@ -60,7 +70,7 @@ pub(crate) fn remove(agent: &SubAgent) -> io::Result<usize> {
     let mut removed = 0;
     for (place, levels) in places(&agent.driver) {
         match open(&root, Path::new(place), OFlags::NOFOLLOW) {
-            Ok(place) => removed += sweep(&place, agent, session, *levels)?,
+            Ok(place) => removed += sweep(&place, released, session, *levels)?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
         }
@@ -91,8 +101,18 @@ fn is_abbreviated(folder: &OwnedFd, driver: &Driver, name: &str, session: &str) 
     begin.windows(session.len()).any(|window| window == session.as_bytes())
 }
 
+/// Whether an entry was created at this time or later. False where the filesystem does not record it: such a file stays.
+fn created_since(folder: &OwnedFd, name: &str, since: Timestamp) -> bool {
+    let Ok(found) = rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME) else {
+        return false;
+    };
+    let created =
+        found.stx_btime.tv_sec.saturating_mul(1_000) + i64::from(found.stx_btime.tv_nsec / 1_000_000);
+    found.stx_mask & StatxFlags::BTIME.bits() != 0 && created >= since.as_millis()
+}
+
 /// Removes what bears the session's name in this folder, and in those below it, so many levels down.
-fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::Result<usize> {
+fn sweep(folder: &OwnedFd, released: &ReleasedSession, session: &str, levels: u32) -> io::Result<usize> {
     let mut removed = 0;
     let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, _>>()?;
     for entry in entries {
@@ -106,8 +126,11 @@ fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::
         // A folder that merely contains the id in its name may be that of a project, with sessions of others in it.
         let named = match kind {
             FileType::Directory => name == session,
-            _ => name.contains(session) || is_abbreviated(folder, &agent.driver, name, session),
+            _ => name.contains(session) || is_abbreviated(folder, &released.agent.driver, name, session),
         };
+        if named && !created_since(folder, name, released.since) {
+            continue;
+        }
         match (kind, named) {
             (FileType::RegularFile, true) => {
                 rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
@@ -119,7 +142,7 @@ fn sweep(folder: &OwnedFd, agent: &SubAgent, session: &str, levels: u32) -> io::
             }
             (FileType::Directory, false) if levels > 1 => {
                 if let Ok(below) = open(folder, Path::new(name), OFlags::NOFOLLOW) {
-                    removed += sweep(&below, agent, session, levels - 1)?;
+                    removed += sweep(&below, released, session, levels - 1)?;
                 }
             }
             (_, _) => {}
@@ -136,10 +159,11 @@ mod tests {
 
     const SESSION: &str = "86cdf13b-9232-4361-8416-ce03ab341f08";
 
-    fn agent(driver: Driver, folder: &Path, session: &str) -> SubAgent {
+    fn agent(driver: Driver, folder: &Path, session: &str) -> ReleasedSession {
         let heard = Heard { session_id: Some(session.into()), ..Heard::default() };
         let folder = Some(folder.as_os_str().to_owned().into());
-        SubAgent { name: "x".into(), driver, folder, continues: None, heard }
+        let agent = SubAgent { name: "x".into(), driver, folder, continues: None, heard };
+        ReleasedSession { agent, since: Timestamp::from_millis(0) }
     }
 
     fn put(root: &Path, path: &str) -> std::path::PathBuf {
@@ -195,7 +219,21 @@ mod tests {
         assert_eq!(remove(&agent(Driver::Stdout, dir.path(), thread)).unwrap(), 0);
         assert_eq!(remove(&agent(Driver::Codex, &dir.path().join("none"), thread)).unwrap(), 0);
         let mut nowhere = agent(Driver::Codex, dir.path(), thread);
-        nowhere.folder = None;
+        nowhere.agent.folder = None;
         assert_eq!(remove(&nowhere).unwrap(), 0);
+    }
+    #[test]
+    fn p11_files_older_than_the_first_task_of_a_session_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let older = put(dir.path(), &format!("projects/-work/{SESSION}.jsonl"));
+        let folder = put(dir.path(), &format!("tasks/{SESSION}/1.json"));
+        let created = std::fs::metadata(&folder).unwrap().created().unwrap();
+        let created = created.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        let mut released = agent(Driver::Claude, dir.path(), SESSION);
+        released.since = Timestamp::from_millis(i64::try_from(created).unwrap() + 1);
+        assert_eq!(remove(&released).unwrap(), 0);
+        assert!(older.exists() && folder.exists());
+        released.since = Timestamp::from_millis(0);
+        assert_eq!(remove(&released).unwrap(), 2);
     }
 }

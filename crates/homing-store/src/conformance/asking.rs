@@ -111,20 +111,24 @@ pub async fn a_session_goes_on_in_one_task_at_a_time(store: Ledger) {
 
 /// The last of them takes the session along; a tombstone says where it was.
 pub async fn a_session_is_kept_while_a_task_of_it_is(store: Ledger) {
-    let kept = || store.session_kept("s-1".into());
-    assert_eq!(kept().await, Ok(false));
+    let released = |n| store.released_session(id(n));
+    assert_eq!(released(1).await, Ok(None), "no such task");
     create(&store, asking(1, None), 0).await;
-    assert_eq!(kept().await, Ok(false), "nobody has named it yet");
+    assert_eq!(released(1).await, Ok(None), "no task has reported it yet");
     answered(&store, 1, "s-1").await;
     create(&store, asking(2, Some((1, "s-1"))), 6).await;
     let tombstone = done(store.forget(id(1), at(7)).await.expect("forgotten"));
     let agent = tombstone.agent.expect("a tombstone knows its agent");
     assert_eq!((agent.heard.session_id.as_deref(), agent.name.as_str()), (Some("s-1"), "claude"));
     assert_eq!((tombstone.answer, tombstone.spec.prompt), (None, None));
-    assert_eq!(kept().await, Ok(true), "a live one needs it");
+    assert_eq!(released(1).await, Ok(None), "a live task has it");
     answered(&store, 2, "s-2").await;
-    assert_eq!(kept().await, Ok(false), "it went on in another");
-    assert_eq!(store.session_kept("s-2".into()).await, Ok(true));
-    done(store.forget(id(2), at(8)).await.expect("forgotten"));
-    assert_eq!(store.session_kept("s-2".into()).await, Ok(false));
+    assert_eq!(released(1).await, Ok(Some(at(0))), "the second task reported another session");
+    assert_eq!(released(2).await, Ok(None));
+    create(&store, asking(3, Some((2, "s-2"))), 9).await;
+    answered(&store, 3, "s-2").await;
+    done(store.forget(id(2), at(10)).await.expect("forgotten"));
+    assert_eq!(released(2).await, Ok(None), "the third task has it");
+    done(store.forget(id(3), at(11)).await.expect("forgotten"));
+    assert_eq!(released(3).await, Ok(Some(at(6))), "the time of the session's first task");
 }

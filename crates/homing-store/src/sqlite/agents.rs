@@ -1,7 +1,7 @@
 //! Sessions of agents: who goes on with which, and whether anybody still may.
 
-use homing_model::{SubAgent, TaskId};
-use rusqlite::{Connection, OptionalExtension, params};
+use homing_model::{SubAgent, TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row;
 use crate::record::NewTask;
@@ -28,10 +28,31 @@ fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
     agent.continues.as_ref().zip(agent.heard.session_id.as_deref())
 }
 
-/// Whether a task that is not forgotten has this session.
-pub(super) fn session_kept(conn: &Connection, session: &str) -> Result<bool, Error> {
-    let mut query = conn.prepare_cached(
+/// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it.
+///
+/// Follows `continues` from task to task, so that no index over tombstones is needed. Where an earlier tombstone is gone
+/// already, the time of the first one that is left counts.
+pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<Timestamp>, Error> {
+    let mut read = conn.prepare_cached("SELECT agent, agent_session, created_at FROM tasks WHERE id = ?1")?;
+    let mut kept = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_agent_session WHERE agent_session = ?1 AND forgotten_at IS NULL)",
     )?;
-    Ok(query.query_row([session], |row| row.get(0))?)
+    let mut since = None;
+    let mut released: Option<String> = None;
+    let mut next = Some(id.clone());
+    while let Some(id) = next.take() {
+        let columns = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let found: Option<(Option<String>, Option<String>, i64)> =
+            read.query_row([id.as_str()], columns).optional()?;
+        let Some((Some(agent), Some(session), created_at)) = found else { break };
+        match &released {
+            Some(released) if *released != session => break,
+            Some(_) => {}
+            None if kept.query_row([&session], |row| row.get(0))? => break,
+            None => released = Some(session),
+        }
+        since = Some(Timestamp::from_millis(created_at));
+        next = serde_json::from_str::<SubAgent>(&agent).ok().and_then(|agent| agent.continues);
+    }
+    Ok(since)
 }

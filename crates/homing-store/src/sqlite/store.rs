@@ -377,8 +377,8 @@ impl Store for SqliteStore {
         self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
-    fn session_kept(&self, session: String) -> Op<bool> {
-        self.reader.run(move |conn| agents::session_kept(conn, &session))
+    fn released_session(&self, id: TaskId) -> Op<Option<Timestamp>> {
+        self.reader.run(move |conn| agents::released_session(conn, &id))
     }
 
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {

@@ -158,6 +158,20 @@ fn what_an_agent_kept_of_a_session_goes_with_its_last_task() {
 }
 
 #[test]
+fn p11_forget_keeps_a_transcript_the_task_did_not_create() {
+    let home = super::home();
+    let kept = keeps_a_transcript(&home);
+    fake(&home, "claude", &format!("{kept}; {}", result("Because.")));
+    let path = transcript(&home);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "a session of the user's own\n").unwrap();
+    let id = ask(&home, &["why?"]).ok().text();
+    assert_eq!(home.ended(&id)["agent"]["session_id"], SESSION);
+    let _ = home.cli(["forget", &id]).ok();
+    assert!(path.exists(), "it was there before the task");
+}
+
+#[test]
 fn a_session_that_could_not_be_removed_yet_goes_with_the_folder_later() {
     let home = super::home();
     let path = transcript(&home);
