@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
-use crate::step;
+use crate::{deny, step, verifiers};
 use material::Material;
 use options::Options;
 use release::Release;
@@ -47,6 +47,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let (binary, folder) = if let Some(given) = &options.binary {
         (given.clone(), root.join("target/dist/given"))
     } else {
+        if options.without_advisories {
+            println!("   advisories were not checked: do not release what this makes");
+        } else {
+            step::timed("tools", || verifiers::provide(&[verifiers::CARGO_DENY]))?;
+            step::timed("advisories", deny::check_advisories)?;
+        }
         let mut built = PathBuf::new();
         step::timed("release build", || {
             built = build::build(&root, &release)?;

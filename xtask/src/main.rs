@@ -55,7 +55,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "deny",
-        about: "licences, bans and sources of all dependencies, by deny.toml",
+        about: "licences, bans and sources of all dependencies, by deny.toml; `--advisories` checks those instead",
         run: deny::run,
     },
     Task {

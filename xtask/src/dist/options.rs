@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 
 /// How it is called.
-pub(crate) const USAGE: &str = "cargo xtask dist [--binary PATH | --check-reproducible [--in FOLDER]]";
+pub(crate) const USAGE: &str =
+    "cargo xtask dist [--binary PATH | [--without-advisories] [--check-reproducible [--in FOLDER]]]";
 
 /// The options.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(crate) struct Options {
     pub(crate) check_reproducible: bool,
     /// Do so in this folder, and leave there what was built.
     pub(crate) second: Option<PathBuf>,
+    /// Do not check the advisories: for a build that is not released.
+    pub(crate) without_advisories: bool,
 }
 
 impl Options {
@@ -29,6 +32,7 @@ impl Options {
                     options.binary = Some(arguments.next().context("--binary needs a path")?.into());
                 }
                 "--in" => options.second = Some(arguments.next().context("--in needs a folder")?.into()),
+                "--without-advisories" => options.without_advisories = true,
                 "--check-reproducible" => options.check_reproducible = true,
                 _ => bail!("`{argument}` is not understood\nUsage: {USAGE}"),
             }
@@ -56,6 +60,8 @@ mod tests {
         assert_eq!(read(&[]).unwrap(), Options::default());
         assert_eq!(read(&["--binary", "a"]).unwrap().binary, Some("a".into()));
         assert!(read(&["--check-reproducible"]).unwrap().check_reproducible);
+        assert!(!read(&[]).unwrap().without_advisories, "a release is checked unless the caller declines");
+        assert!(read(&["--without-advisories"]).unwrap().without_advisories);
         assert!(read(&["--binary"]).is_err() && read(&["--fast"]).is_err());
         assert!(read(&["--binary", "a", "--check-reproducible"]).is_err());
         assert_eq!(read(&["--check-reproducible", "--in", "b"]).unwrap().second, Some("b".into()));
