@@ -67,6 +67,15 @@ fn parse_stat(pid: u32, text: &str) -> Option<Process> {
     })
 }
 
+/// Whether a process has begun to exit, by the kernel's flags of its first thread (`PF_EXITING`), or is gone.
+pub(crate) fn is_exiting(pid: u32) -> bool {
+    const PF_EXITING: u64 = 4;
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace());
+    let flags = fields.and_then(|mut fields| fields.nth(6)?.parse::<u64>().ok());
+    flags.is_none_or(|flags| flags & PF_EXITING != 0)
+}
+
 /// Every process that can be seen.
 #[must_use]
 pub fn all() -> Vec<Process> {

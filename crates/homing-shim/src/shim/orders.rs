@@ -1,6 +1,7 @@
 //! What the daemon asks for, and what it is told.
 
 use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::channel::Channel;
 use super::ending::{Phase, Safety};
 use super::launch;
 use super::service::Service;
-use super::stop::{Cause, Stop};
+use super::stop::{Cause, MainProcess, Stop};
 use crate::wire::{FromShim, PauseAnswer, Standing, ToShim};
 use crate::{clock, confine};
 
@@ -21,6 +22,12 @@ use crate::{clock, confine};
 const SHORTAGE_MS: i64 = 50;
 /// Between two tries at what the disk or the system would not give: a socket, a record.
 const RETRY_MS: i64 = 2_000;
+
+/// The main process for a stop, if there is one that is not waited for.
+pub(super) fn main_process(pid: Option<u32>, signals: &OwnedFd, held: bool) -> Option<MainProcess<'_>> {
+    let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)?;
+    Some(MainProcess { pid, signals: signals.as_fd(), held })
+}
 
 impl Service {
     pub(super) fn accept(&mut self) {
@@ -147,15 +154,19 @@ impl Service {
             return;
         }
         let now = clock::monotonic();
+        let main = self.pid.filter(|_| self.ended.is_none() && self.status.is_none());
+        let main = main_process(main, &self.signals, self.pause.is_some());
         match &mut self.stop {
-            Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), now),
-            None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), now)),
+            Some(stop) => stop.hasten(signal, grace_ms, self.group.as_ref(), main, now),
+            None => self.stop = Some(Stop::begin(cause, signal, grace_ms, self.group.as_ref(), main, now)),
         }
         // The signal, be it the last one, is sent before the next end is seen, and before a tree that stands still goes on.
         if let Some(stop) = &mut self.stop {
             stop.advance(self.group.as_ref(), now);
         }
         self.let_go(&PauseAnswer::Stopping);
+        // The stop takes news of children off the descriptor while it waits for the main process.
+        self.reap();
     }
 
     /// Signals the main process's group. Its leader is ours and not yet waited for, so the number is still its own.

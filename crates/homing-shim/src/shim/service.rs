@@ -15,6 +15,7 @@ use super::child::{self, Child, StartFailure};
 use super::ending::{DRAIN_MS, Ended, Phase, QUIET_MS, Safety};
 use super::input::Input;
 use super::launch;
+use super::orders::main_process;
 use super::pause::Pause;
 use super::stop::Stop;
 use super::vigil::Vigil;
@@ -332,9 +333,11 @@ impl Service {
             }
         }
         self.status = None;
-        if let Some(stop) = &self.stop {
+        let main = self.pid.filter(|_| self.ended.is_none() && self.failure.is_none());
+        if let Some(stop) = &mut self.stop {
             // Until its exec the child ignored what we ignore, so a polite signal that came so early was not heard.
-            stop.repeat(self.group.as_ref(), clock::monotonic());
+            let main = main_process(main, &self.signals, self.pause.is_some());
+            stop.repeat(self.group.as_ref(), main, clock::monotonic());
         }
     }
 
@@ -350,9 +353,7 @@ impl Service {
             match sys::wait() {
                 sys::Wait::Ended(reaped) => {
                     if Some(reaped.pid) == self.pid && self.ended.is_none() {
-                        // Whether it was executed is known before its end is told.
-                        self.read_status();
-                        let cause = self.stop.as_ref().map(|stop| stop.cause);
+                        let cause = self.stop.as_ref().and_then(|stop| stop.cause_of(reaped.end));
                         let now = clock::monotonic();
                         self.ended = Some(Ended {
                             end: reaped.end,
@@ -362,6 +363,8 @@ impl Service {
                             wall: self.wall.now(),
                             cause,
                         });
+                        // Whether it was executed is known before its end is told; its pid is no longer its own.
+                        self.read_status();
                         self.sources.iter_mut().for_each(Source::let_go);
                     }
                 }
