@@ -68,7 +68,7 @@ fn oldest(all: &[Process], own: u32) -> u64 {
     all.iter().filter(counts).map(|one| one.start).min().unwrap_or(0)
 }
 
-fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
+pub(crate) fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
     let oldest = inner.oldest_shim.start();
     let shims = (0..LOOKS).find_map(|_| match climb(pid, oldest, process::stat) {
         Climb::Top(shims) => Some(Some(shims)),

@@ -220,6 +220,7 @@ pub(crate) mod tests {
             parent: None,
             depth: 0,
             network: false,
+            nested_session: None,
             status,
             attempt: 1,
             node: "here".into(),

@@ -1,20 +1,23 @@
 //! Callers inside tasks: where they stand, and what they may do there. Keeps P11.
 //!
 //! The table is the model's (`homing_model::nesting`); here it is applied to what the ledger says of the tasks. Nothing is decided by what
-//! a process says of itself, but for one thing: which session an agent speaks for. That is never the owner of the task that it runs
-//! in, so an agent that was started by another does not get at the inbox of the other.
+//! a process says of itself. The session of an agent inside a task is recorded with the task, once, and only if it belongs to nobody
+//! else: it owns no task from elsewhere, no process outside of the task is in it, and it is not the owner of the task itself. The record
+//! follows the agent into its next conversation (`/clear`) under the same conditions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use homing_model::environment::is_agent_session;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
-use homing_model::{TaskId, Timestamp, nesting};
+use homing_model::{Session, TaskId, Timestamp, nesting};
+use homing_shim::process::Process;
+use homing_store::SessionClaim;
 
-use crate::ancestry::Ancestry;
+use crate::ancestry::{self, Ancestry};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::inbox::LEASE_MS;
+use crate::session;
 
 /// Families are as deep as the configuration lets them be; a longer chain is a damaged ledger.
 const GENERATIONS: usize = 1_000;
@@ -31,6 +34,8 @@ pub(crate) struct Inside {
     owner: String,
     pub(crate) depth: u32,
     pub(crate) place: Place,
+    /// The session of the agent inside that task, once it is recorded.
+    session: Option<String>,
 }
 
 impl Standing {
@@ -80,9 +85,9 @@ impl Inside {
         Error::Nested { rule, what, task: self.task.clone() }
     }
 
-    /// Whether an owner can be the agent's own session.
+    /// Whether an owner is the agent's own session.
     pub(crate) fn is_session(&self, owner: &str) -> bool {
-        self.place == Place::Agent && is_agent_session(owner) && owner != self.owner
+        self.place == Place::Agent && self.session.as_deref() == Some(owner)
     }
 }
 
@@ -94,6 +99,14 @@ impl Engine {
     /// If the ledger cannot be read.
     pub async fn standing(&self, ancestry: &Ancestry) -> Result<Standing, Error> {
         standing(&self.inner, ancestry).await
+    }
+
+    /// Records `owner` as the session of the caller's task if that is an agent's, has none yet, and nobody else has this one.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read or written.
+    pub async fn claim_session(&self, standing: Standing, owner: &str) -> Result<Standing, Error> {
+        claim_session(&self.inner, standing, owner, None).await
     }
 
     /// Whether a caller that speaks for `owner` may do this with a task.
@@ -193,11 +206,56 @@ pub(crate) async fn standing(inner: &Inner, ancestry: &Ancestry) -> Result<Stand
         let Some(record) = inner.store.get(id.clone()).await? else { continue };
         let place = Place::inside(record.kind, &record.spec);
         if place != Place::Outside {
-            let inside = Inside { task: record.id, owner: record.owner, depth: record.depth, place };
+            let inside = Inside {
+                task: record.id,
+                owner: record.owner,
+                depth: record.depth,
+                place,
+                session: record.nested_session,
+            };
             return Ok(Standing(Some(inside)));
         }
     }
     Ok(Standing::default())
+}
+
+/// See [`Engine::claim_session`]. `agent` is the process whose hook names the session: it may leave the recorded session for this one, unless
+/// another process is still in the recorded one.
+pub(crate) async fn claim_session(
+    inner: &Inner,
+    mut standing: Standing,
+    owner: &str,
+    agent: Option<&Process>,
+) -> Result<Standing, Error> {
+    let Some(inside) = standing.0.as_mut().filter(|inside| inside.place == Place::Agent) else {
+        return Ok(standing);
+    };
+    let Some(named) = Session::of_owner(owner).filter(|_| owner != inside.owner && !inside.is_session(owner))
+    else {
+        return Ok(standing);
+    };
+    let recorded = inside.session.as_deref().and_then(Session::of_owner);
+    let replaces = match (recorded, agent) {
+        (None, _) => None,
+        (Some(_), None) => return Ok(standing),
+        (Some(recorded), Some(agent)) => {
+            let is_agent = |process: &Process| process.pid == agent.pid && process.start == agent.start;
+            if session::process_in(inner, &recorded).await?.is_some_and(|process| !is_agent(&process)) {
+                return Ok(standing);
+            }
+            Some(recorded.owner())
+        }
+    };
+    if let Some(process) = session::process_in(inner, &named).await? {
+        let within =
+            ancestry::of(inner, process.pid).is_some_and(|above| above.tasks().contains(&inside.task));
+        if !within {
+            return Ok(standing);
+        }
+    }
+    let claim = SessionClaim { task: inside.task.clone(), session: owner.to_owned(), replaces };
+    inside.session = inner.store.claim_session(claim).await?;
+    Ok(standing)
 }
 
 /// What a task is to somebody inside another.

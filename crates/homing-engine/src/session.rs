@@ -15,6 +15,7 @@ use homing_store::{Bind, Binding, Hearer};
 use crate::ancestry;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
+use crate::nesting::{self, Standing};
 
 /// A binding that holds is written again after this long, so that it is not taken for an old one.
 const REFRESH_MS: i64 = 24 * 3_600 * 1_000;
@@ -22,6 +23,25 @@ const REFRESH_MS: i64 = 24 * 3_600 * 1_000;
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
 
 impl Engine {
+    /// Records the session that a hook names as that of the task which the hook runs in; see [`claim_session`](Self::claim_session). Here the
+    /// task may have had another one, which its agent has left.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read or written.
+    pub async fn claim_bound_session(
+        &self,
+        standing: Standing,
+        caller: u32,
+        request: &BindRequest,
+    ) -> Result<Standing, Error> {
+        if standing.limited_to().is_none() {
+            return Ok(standing);
+        }
+        let Ok(agent) = agent_process(caller, request.pid) else { return Ok(standing) };
+        let owner = format!("{}:{}", request.agent, request.session);
+        nesting::claim_session(&self.inner, standing, &owner, Some(&agent)).await
+    }
+
     /// The process with this pid has a hook of an agent run, which says what session it is in.
     ///
     /// # Errors
@@ -187,6 +207,12 @@ fn agent_process(caller: u32, named: Option<u32>) -> Result<Process, Error> {
         None => above.find(|process| !SHELLS.contains(&process.name.as_str())),
     };
     found.ok_or(Error::NoAncestor { caller, named })
+}
+
+/// The live process that a session is in, if a hook has named one.
+pub(crate) async fn process_in(inner: &Inner, session: &Session) -> Result<Option<Process>, Error> {
+    let bound = inner.store.binding(session.agent, session.id.clone()).await?;
+    Ok(bound.filter(|bound| lives(inner, bound)).and_then(|bound| process::stat(bound.pid)))
 }
 
 /// Whether the process of a binding is still that process.

@@ -119,6 +119,7 @@ async fn submit(
     };
     let owner = named.clone().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
     let standing = nesting::standing(inner, &caller.ancestry).await?;
+    let standing = nesting::claim_session(inner, standing, &owner, None).await?;
     let nest = Nest::new(inner, &standing);
     let refusal = match spec {
         Ok(spec) => {

@@ -93,7 +93,10 @@ async fn read(
     let (mut head, body) = request.into_parts();
     let (upgrade, handover) = (head.extensions.remove(), head.extensions.remove());
     let ancestry: Ancestry = head.extensions.remove().unwrap_or_default();
-    let standing = app.engine.standing(&ancestry).await?;
+    let mut standing = app.engine.standing(&ancestry).await?;
+    if let Some(owner) = head.headers.get(OWNER.name).and_then(|owner| owner.to_str().ok()) {
+        standing = app.engine.claim_session(standing, owner).await?;
+    }
     let query = Query::parse(&head.uri, route.query)?;
     let body = match &route.takes {
         Some(taken) => {

@@ -19,6 +19,6 @@ pub use census::{Census, Work};
 pub use ground::{Ground, Making};
 pub use question::{Hearer, Question};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
-pub use session::{Bind, Binding};
+pub use session::{Bind, Binding, SessionClaim};
 pub use sqlite::SqliteStore;
 pub use store::{Error, Store};

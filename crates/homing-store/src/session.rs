@@ -1,6 +1,6 @@
 //! Which process a session of an agent is in.
 
-use homing_model::{Agent, Timestamp};
+use homing_model::{Agent, TaskId, Timestamp};
 
 /// A session and the process that it is in, or was in last. A process is its pid, start time and boot: no other can be all of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,4 +44,15 @@ pub struct Bind {
     pub gives_back: bool,
     /// The agent polls for ends that it was promised, also in its new process: those are then held for it for a while.
     pub polls: bool,
+}
+
+/// An agent inside a task names its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionClaim {
+    /// The task that the agent runs in.
+    pub task: TaskId,
+    /// The session, as an owner.
+    pub session: String,
+    /// The session that the task may have had so far.
+    pub replaces: Option<String>,
 }

@@ -22,7 +22,7 @@ use crate::outbox::{
 };
 use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
-use crate::session::{Bind, Binding};
+use crate::session::{Bind, Binding, SessionClaim};
 
 /// The future of an operation.
 pub type Op<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
@@ -365,6 +365,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// A session is in this process no more; false where it is in another by now, and stays there.
     fn unbind(&self, binding: Binding) -> Op<bool>;
+
+    /// Records the session of the agent inside a task, and returns the one that is recorded then. The claim is refused, and the record stays as
+    /// it was, if the task has another session than `replaces`, or if the session belongs to somebody else: it owns tasks that were not
+    /// submitted from inside this task, or is recorded for another task that runs or has another owner.
+    fn claim_session(&self, claim: SessionClaim) -> Op<Option<String>>;
 
     /// Where a session is, or was last.
     fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>>;

@@ -20,10 +20,15 @@ pub(crate) async fn own(call: Call) -> Answer {
 }
 
 /// `POST /v1/sessions`.
-pub(crate) async fn bind(call: Call) -> Answer {
+pub(crate) async fn bind(mut call: Call) -> Answer {
     let request = call.json::<BindRequest>()?;
+    let caller = local(&call);
+    if let Ok(pid) = caller {
+        let standing = call.standing.clone();
+        call.standing = call.app.engine.claim_bound_session(standing, pid, &request).await?;
+    }
     call.standing.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
-    answer(&call.app.engine.bind_session(local(&call)?, &request).await?)
+    answer(&call.app.engine.bind_session(caller?, &request).await?)
 }
 
 /// `GET /v1/sessions/{owner}`.

@@ -4,6 +4,7 @@ use homing_model::notify::When;
 use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, submit, telling};
+use crate::session::SessionClaim;
 use crate::store::{Filter, Submit, Submitted};
 
 /// A submit of the `n`th task from inside another, which may have at most so many live ones.
@@ -99,4 +100,43 @@ pub async fn p11_whether_its_caller_was_on_the_network_stays_with_a_delivery(sto
         let networks: Vec<bool> = claimed.iter().map(|claim| claim.network).collect();
         assert_eq!(networks, [network]);
     }
+}
+
+/// Only a session without tasks elsewhere can be claimed, and the first claim stays.
+pub async fn p11_a_nested_session_is_recorded_once_and_never_anothers(store: Ledger) {
+    let owned = |n: u64, owner: &str, parent: Option<u64>| {
+        let mut submit = parent.map_or_else(|| submit(n), |parent| child(n, parent, 9));
+        submit.task.owner = owner.to_owned();
+        submit
+    };
+    let claim = async |task: u64, session: &str, replaces: Option<&str>| {
+        let replaces = replaces.map(str::to_owned);
+        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces };
+        store.claim_session(claim).await.expect("the claim is answered")
+    };
+    for n in [1, 2, 3] {
+        create(&store, owned(n, "claude:outer", None), 0).await;
+    }
+    create(&store, owned(4, "claude:live", None), 0).await;
+    create(&store, owned(5, "claude:ended", None), 0).await;
+    finish(&store, 5, 1, 0).await;
+    for foreign in ["claude:outer", "claude:live", "claude:ended"] {
+        assert_eq!(claim(1, foreign, None).await, None, "{foreign}");
+    }
+    // A task that was submitted from inside does not make its owner foreign.
+    create(&store, owned(6, "claude:own", Some(1)), 2).await;
+    assert_eq!(claim(1, "claude:own", None).await.as_deref(), Some("claude:own"));
+    assert_eq!(get(&store, 1).await.nested_session.as_deref(), Some("claude:own"));
+    assert_eq!(claim(1, "claude:own", None).await.as_deref(), Some("claude:own"));
+    assert_eq!(claim(1, "claude:other", None).await.as_deref(), Some("claude:own"), "the first stays");
+    assert_eq!(claim(2, "claude:own", None).await, None, "its task still runs");
+    // The agent's own next conversation replaces it, another session's does not.
+    assert_eq!(claim(1, "claude:live", Some("claude:own")).await.as_deref(), Some("claude:own"));
+    assert_eq!(claim(1, "claude:next", Some("claude:own")).await.as_deref(), Some("claude:next"));
+    finish(&store, 1, 3, 0).await;
+    assert_eq!(claim(2, "claude:next", None).await.as_deref(), Some("claude:next"), "it is continued");
+    create(&store, owned(7, "claude:another", None), 4).await;
+    finish(&store, 2, 5, 0).await;
+    assert_eq!(claim(7, "claude:next", None).await, None, "another owner's");
+    assert_eq!(claim(99, "claude:x", None).await, None);
 }

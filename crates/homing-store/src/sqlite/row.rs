@@ -17,7 +17,7 @@ macro_rules! select_task {
         concat!(
             "SELECT seq, id, spec, owner, command, env_names, volatile_secrets, parent, depth, status, attempt, node, boot_id, pid, ",
             "created_at, started_at, ended_at, duration_ms, outcome, stop_requested_by, output_bytes, output_dropped, ",
-            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch, agent, network FROM tasks ",
+            "forgotten_at IS NOT NULL, progress, kind, stop_signal, stop_grace_ms, lease_ms, heard_at, process_start, answer, answer_state, masks, watch, agent, network, nested_session FROM tasks ",
             $rest
         )
     };
@@ -57,6 +57,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
         parent: cells.get::<Option<String>>(7)?.map(|id| cells.parse(&id)).transpose()?,
         depth: cells.get(8)?,
         network: cells.get(35)?,
+        nested_session: cells.get(36)?,
         status: cells.parsed(9)?,
         attempt: cells.get(10)?,
         node: cells.get(11)?,

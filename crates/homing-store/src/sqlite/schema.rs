@@ -15,7 +15,7 @@ use crate::store::Error;
 pub(super) const APPLICATION_ID: i32 = 0x686f_6d69;
 
 /// Step `n` leads from version `n` to `n + 1`.
-const MIGRATIONS: [&str; 4] = [V1, V2, V3, V4];
+const MIGRATIONS: [&str; 5] = [V1, V2, V3, V4, V5];
 
 /// The version that this release writes.
 pub(super) const VERSION: u32 = MIGRATIONS.len() as u32;
@@ -234,6 +234,12 @@ CREATE INDEX questions_age ON questions (until);
 const V4: &str = "
 ALTER TABLE idempotency ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE boot (id TEXT NOT NULL) STRICT;
+";
+
+/// The session, as an owner, of the agent that runs inside a task. Only its tasks and its inbox belong to callers in there.
+const V5: &str = "
+ALTER TABLE tasks ADD COLUMN nested_session TEXT;
+CREATE INDEX tasks_nested_session ON tasks (nested_session) WHERE nested_session IS NOT NULL;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

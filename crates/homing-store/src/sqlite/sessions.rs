@@ -4,11 +4,11 @@
 //! are bounded in age and number, in the transaction that adds one.
 
 use homing_model::binding::POLLED_MS;
-use homing_model::{Agent, Timestamp};
+use homing_model::{Agent, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row;
-use crate::session::{Bind, Binding};
+use crate::session::{Bind, Binding, SessionClaim};
 use crate::store::Error;
 
 /// So many are kept, and so long.
@@ -135,4 +135,41 @@ fn read(found: &Row<'_>) -> rusqlite::Result<Option<Binding>> {
         streak: found.get(6)?,
         bound_at: Timestamp::from_millis(found.get(7)?),
     }))
+}
+
+/// The session of the agent inside a task: recorded if it belongs to nobody else.
+pub(super) fn claim(conn: &Connection, claim: &SessionClaim) -> Result<Option<String>, Error> {
+    let SessionClaim { task, session, replaces } = claim;
+    let mut read = conn.prepare_cached("SELECT owner, nested_session FROM tasks WHERE id = ?1")?;
+    let found = read.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((owner, recorded)) = found else { return Ok(None) };
+    let (owner, recorded): (String, Option<String>) = (owner, recorded);
+    let open = recorded.is_none() || recorded == *replaces;
+    if !open || owner == *session || is_foreign(conn, task, &owner, session)? {
+        return Ok(recorded);
+    }
+    conn.prepare_cached("UPDATE tasks SET nested_session = ?2 WHERE id = ?1")?
+        .execute(params![task.as_str(), session])?;
+    Ok(Some(session.clone()))
+}
+
+fn is_foreign(conn: &Connection, task: &TaskId, owner: &str, session: &str) -> Result<bool, Error> {
+    // The next task of the same owner may continue the session of an earlier one.
+    let mut earlier = conn.prepare_cached(
+        "SELECT ended_at IS NOT NULL AND owner = ?3 FROM tasks INDEXED BY tasks_nested_session \
+         WHERE nested_session = ?1 AND id <> ?2 ORDER BY seq DESC",
+    )?;
+    let continued: Vec<bool> = earlier
+        .query_map(params![session, task.as_str(), owner], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    if !continued.is_empty() {
+        return Ok(continued.contains(&false));
+    }
+    let mut owned = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_live \
+           WHERE ended_at IS NULL AND owner = ?1 AND parent IS NOT ?2) \
+         OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_finished_owner \
+           WHERE owner = ?1 AND ended_at IS NOT NULL AND forgotten_at IS NULL AND parent IS NOT ?2)",
+    )?;
+    Ok(owned.query_row(params![session, task.as_str()], |row| row.get(0))?)
 }

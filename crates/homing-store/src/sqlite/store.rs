@@ -31,7 +31,7 @@ use crate::outbox::{
 };
 use crate::question::{Hearer, Question};
 use crate::record::{NewTask, Record, Started, Stop};
-use crate::session::{Bind, Binding};
+use crate::session::{Bind, Binding, SessionClaim};
 use crate::store::{
     Answered, Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store,
     Submit, Submitted, Trimmed,
@@ -220,6 +220,10 @@ impl Store for SqliteStore {
 
     fn unbind(&self, binding: Binding) -> Op<bool> {
         self.writer.run(Relaxed, move |conn| sessions::unbind(conn, &binding))
+    }
+
+    fn claim_session(&self, claim: SessionClaim) -> Op<Option<String>> {
+        self.writer.run(Relaxed, move |conn| sessions::claim(conn, &claim))
     }
 
     fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {

@@ -177,6 +177,7 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
         parent: task.parent,
         depth: task.depth,
         network: task.network,
+        nested_session: None,
         status,
         attempt: 1,
         node: task.node,

@@ -1,13 +1,14 @@
 //! Databases of released versions open for ever.
 //!
-//! `tests/golden/v1.db` was made by `make_the_golden_database` below and is not made again: it stands for files that people have.
+//! `tests/golden/v1.db` was made by `make_the_golden_database` below and is not made again: it stands for files that people have. `v4.db` is
+//! the same database after the migrations of version 4.
 
-use homing_model::{EventKind, OnDuplicate, Status};
-use homing_store::Store;
+use homing_model::{Agent, EventKind, OnDuplicate, Status};
 use homing_store::conformance::fixture::{
     at, create, done, finish, finished, get, id, keyed, named, requested, start, submit,
 };
 use homing_store::store::{EventFilter, Filter, Submitted};
+use homing_store::{SessionClaim, Store};
 
 use crate::home::{Home, ledger};
 
@@ -73,5 +74,20 @@ async fn a_database_of_version_1_is_read_and_carried_on() {
     assert_eq!(store.peek(owner, 10, at(101)).await, Ok((Vec::new(), None)));
     assert_eq!(store.due(at(101)).await, Ok((Vec::new(), None)));
     create(&ledger, keyed(10, "build", OnDuplicate::Refuse), 101).await;
+    assert_eq!(store.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_database_of_version_4_is_read_and_carried_on() {
+    let home = Home::new();
+    std::fs::copy(golden(4), home.database()).unwrap();
+    let store = home.open();
+    let ledger = ledger(&store);
+    assert_eq!(store.check().await, Ok(()));
+    assert!(store.binding(Agent::Claude, "earlier".into()).await.unwrap().is_some());
+    assert_eq!(get(&ledger, 3).await.nested_session, None);
+    let claim = SessionClaim { task: id(3), session: "claude:own".into(), replaces: None };
+    assert_eq!(store.claim_session(claim).await, Ok(Some("claude:own".into())));
+    assert_eq!(get(&ledger, 3).await.nested_session.as_deref(), Some("claude:own"));
     assert_eq!(store.check().await, Ok(()));
 }

@@ -148,6 +148,61 @@ fn p11_an_agent_inside_a_task_has_the_inbox_of_its_own_session_and_no_other() {
     assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
 }
 
+/// Claims the session of another task by its owner's name, by a variable, and by a hook of its own.
+const CLAIMS: &str = r#"
+inside list --owner claude:foreign > /dev/null 2>&1
+printf '{"session_id":"foreign","hook_event_name":"SessionStart","source":"startup"}' |
+    env -i PATH="$PATH" CLAUDE_PID=$$ "$HOMING" --home "$HERE" hook claude SessionStart > hooked 2>&1
+forge() { name=$1; shift; said=$(env HOMING_OWNER=claude:foreign "$HOMING" --home "$HERE" "$@" 2>&1 < /dev/null); code=$?
+    echo "$name $code $(printf '%s' "$said" | grep -o 'HM[0-9]*' | head -n 1)" >> tried; }
+forge inbox inbox; forge take inbox --ack; forge output output $E; forge show show $F; forge ack ack $E; forge input input $F hello
+forge stop stop $F; forge wake run --owner claude:foreign --notify wake -- true
+"#;
+
+#[test]
+fn p11_a_sub_agent_cannot_claim_the_session_of_another() {
+    let home = super::home();
+    let live = home.submit(&["--owner", "claude:foreign", "--stdin", "pipe"], "exec cat");
+    let ended = home.submit(&["--owner", "claude:foreign"], "echo secret");
+    let _ = home.ended(&ended);
+    let script = format!("F={live} E={ended}\n{CLAIMS}");
+    let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], &script);
+    let tried = tried(&home);
+    assert_eq!(tried.len(), 8, "{tried:?}");
+    for (name, code, problem) in tried {
+        let expected = if name == "wake" { "HM0038" } else { "HM0053" };
+        assert_eq!((code.as_str(), problem.as_str()), ("1", expected), "{name}");
+    }
+    assert_eq!(home.truth("hooked"), "", "the hook was told nothing");
+    assert_eq!(home.task(&live)["status"], "running");
+    assert_eq!(home.task(&ended)["notices"][0]["inbox"], "waiting");
+}
+
+#[test]
+fn p11_the_first_session_of_a_sub_agent_stays_its_session() {
+    let home = super::home();
+    let hook = |id: &str, event: &str| {
+        format!(
+            "printf '{{\"session_id\":\"{id}\",\"hook_event_name\":\"x\",\"source\":\"startup\"}}' |
+            CLAUDE_PID=$$ inside_as_agent hook claude {event}\n"
+        )
+    };
+    let script = [
+        "inside_as_agent() { env -i PATH=\"$PATH\" CLAUDE_PID=\"$CLAUDE_PID\" \"$HOMING\" --home \"$HERE\" \"$@\"; }\n",
+        &hook("own", "SessionStart"),
+        "try own inbox --owner claude:own; try second inbox --owner claude:second\n",
+        // The same process begins another conversation.
+        &hook("own", "SessionEnd"),
+        &hook("next", "SessionStart"),
+        "try next inbox --owner claude:next; try left inbox --owner claude:own\n",
+    ]
+    .concat();
+    let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], &script);
+    let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
+    let expected = [("own", ""), ("second", "HM0053"), ("next", ""), ("left", "HM0053")];
+    assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
+}
+
 #[test]
 fn p11_a_script_that_leaves_its_session_its_group_and_its_parents_is_still_inside() {
     let home = super::home();
