@@ -12,12 +12,11 @@ use std::time::Duration;
 use homing_model::Ending;
 use homing_shim::folder;
 use homing_shim::record::{self, ExitRecord};
-use homing_shim::wire::{self, Frames, ToShim};
+use homing_shim::wire::ToShim;
 use homing_store::Record;
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-use crate::attend::Link;
+use crate::attend::{self, Link};
 use crate::engine::Inner;
 use crate::{ending, orphans};
 
@@ -138,8 +137,8 @@ pub(crate) async fn connect(attempt: &OwnedFd) -> io::Result<UnixStream> {
 }
 
 async fn greet(mut stream: UnixStream) -> Judged {
-    match stream.write_all(&wire::frame(&ToShim::Hello)).await {
-        Ok(()) => Judged::Alive(Link { stream, frames: Frames::default() }),
+    match attend::send(&mut stream, &ToShim::Hello).await {
+        Ok(()) => Judged::Alive(Link::new(stream)),
         Err(error) => Judged::Unclear(error.to_string()),
     }
 }

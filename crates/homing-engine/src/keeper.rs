@@ -19,6 +19,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::aside;
+use crate::attend::is_shortage;
 use crate::shutdown::Shutdown;
 
 /// Between two tries to get a keeper.
@@ -28,6 +29,9 @@ const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// How long the keeper may take to hear why a daemon cannot start.
 const HEARING: Duration = Duration::from_secs(2);
+/// How often a packet that could not be sent for want of kernel memory is sent again, and the pause before each repetition.
+const SHORTAGE_RETRIES: u32 = 50;
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(10);
 /// Launches that wait for the keeper at most; beyond it submitters wait.
 const QUEUE: usize = 1024;
 /// Failed launches remembered at most.
@@ -102,6 +106,7 @@ pub(crate) async fn start(options: Options, shutdown: Shutdown) -> Result<Handle
 impl Service {
     async fn run(mut self, connection: UnixStream, mut shutdown: Shutdown) {
         let mut connection = Some(connection);
+        let mut unsent = None;
         loop {
             let Some(current) = &connection else {
                 tokio::select! {
@@ -120,9 +125,10 @@ impl Service {
             tokio::select! {
                 biased;
                 () = shutdown.over() => return,
-                request = self.requests.recv() => {
+                request = next(&mut unsent, &mut self.requests) => {
                     let Some(request) = request else { return };
-                    if !self.send(current, request).await {
+                    if let Err(request) = self.send(current, request).await {
+                        unsent = request;
                         connection = None;
                     }
                 }
@@ -146,18 +152,27 @@ impl Service {
         }
     }
 
-    async fn send(&self, connection: &UnixStream, request: Request) -> bool {
+    /// Sends a request; on failure answers what is to be sent to the next keeper.
+    async fn send(&self, connection: &UnixStream, request: Request) -> Result<(), Option<Request>> {
         match request {
             Request::Launch { nonce, socket, folder } => {
                 let fds = [socket.as_fd(), folder.as_fd()];
                 // A launch that cannot be handed over drops its socket, and its attendant sees that.
-                write(connection, &ToKeeper::Launch(nonce), &fds).await.is_ok()
+                write(connection, &ToKeeper::Launch(nonce), &fds).await.map_err(|error| {
+                    if let Some(code) = error.raw_os_error() {
+                        self.remember_failure(nonce, code);
+                    }
+                    None
+                })
             }
-            Request::Say(message, done) => {
-                let sent = write(connection, &message, &[]).await.is_ok();
-                let _ = done.send(());
-                sent
-            }
+            // Nobody else says it again: clients wait for the daemon until the keeper has heard that it is ready.
+            Request::Say(message, done) => match write(connection, &message, &[]).await {
+                Ok(()) => {
+                    let _ = done.send(());
+                    Ok(())
+                }
+                Err(_) => Err(Some(Request::Say(message, done))),
+            },
         }
     }
 
@@ -202,15 +217,28 @@ fn open(options: &Options) -> Result<std::os::unix::net::UnixStream, StartError>
     Ok(connect(&options.home)?)
 }
 
+/// The request that could not be sent, else the next one.
+async fn next(unsent: &mut Option<Request>, requests: &mut mpsc::Receiver<Request>) -> Option<Request> {
+    match unsent.take() {
+        Some(request) => Some(request),
+        None => requests.recv().await,
+    }
+}
+
 async fn write(
     connection: &UnixStream,
     message: &ToKeeper,
     fds: &[std::os::fd::BorrowedFd<'_>],
 ) -> io::Result<()> {
+    let mut retries = 0;
     loop {
         connection.writable().await?;
         match connection.try_io(Interest::WRITABLE, || keeper::send(connection, message, fds)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if is_shortage(&error) && retries < SHORTAGE_RETRIES => {
+                retries += 1;
+                tokio::time::sleep(SHORTAGE_PAUSE).await;
+            }
             sent => return sent,
         }
     }

@@ -163,6 +163,11 @@ impl Live {
         }
     }
 
+    /// A copy of one record.
+    pub(crate) fn record(&self, id: &TaskId) -> Option<Record> {
+        self.lock().get(id).map(|entry| entry.record.clone())
+    }
+
     /// How to reach a task's attendant.
     pub(crate) fn commands(&self, id: &TaskId) -> Option<mpsc::Sender<Command>> {
         self.lock().get(id).map(|entry| entry.commands.clone())

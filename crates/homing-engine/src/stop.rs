@@ -10,13 +10,13 @@ use homing_shim::wire::{self, ToShim};
 use homing_shim::{folder, process};
 use homing_store::store::Applied;
 use homing_store::{Record, Stop};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::live::Command;
-use crate::{adopt, entropy, judge, orphans, thaw, view, wait};
+use crate::{adopt, attend, entropy, judge, orphans, thaw, view, wait};
 
 /// Beyond the grace, for the last signal and a look at who is left.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -135,11 +135,11 @@ async fn end_leftovers(inner: &Arc<Inner>, record: &Record, stop: wire::Stop, wa
     if let Some(shim) = shim.and_then(process::stat) {
         thaw::thaw_process(&shim);
     }
-    if stream.write_all(&wire::frame(&ToShim::Stop(stop))).await.is_err() {
+    if attend::send(&mut stream, &ToShim::Stop(stop)).await.is_err() {
         return;
     }
     // Its end was recorded long ago; a shim that did not hear so leaves when the tree is gone.
-    if stream.write_all(&wire::frame(&ToShim::Recorded)).await.is_err() || !wait {
+    if attend::send(&mut stream, &ToShim::Recorded).await.is_err() || !wait {
         return;
     }
     let mut buffer = [0; 256];

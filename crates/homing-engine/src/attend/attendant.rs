@@ -1,7 +1,6 @@
 //! The attendant: from a launch or an adoption to the end, in whatever turns.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,8 @@ use homing_store::Record;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::conversation::{Link, Parted};
+use super::conversation::Parted;
+use super::link::Link;
 use crate::engine::Inner;
 use crate::judge::{self, Judged};
 use crate::launch::Values;
@@ -41,8 +41,8 @@ pub(super) struct Attendant {
     pub(super) values: Option<Values>,
     pub(super) nonce: u64,
     pub(super) launches: usize,
-    /// Why the last launch that the keeper could not carry out failed.
-    pub(super) launch_failure: Option<io::Error>,
+    /// Why the last launch that failed did, where that is known.
+    pub(super) launch_failure: Option<String>,
     /// Before the next look at an attempt that cannot be launched now.
     pause: Duration,
     pub(super) input_waiting: HashMap<u64, oneshot::Sender<(u64, bool)>>,

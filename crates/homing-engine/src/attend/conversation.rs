@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use homing_model::Status;
-use homing_shim::wire::{self, Frames, FromShim, ToShim};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use homing_shim::wire::{self, FromShim, ToShim};
+use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
+use super::link::{Link, is_hangup, send};
 use crate::ancestry;
 use crate::live::Command;
 use crate::pause::Stilled;
@@ -19,12 +20,6 @@ const UNANSWERED: usize = 16;
 
 /// Before the ledger is asked again to take what it could not.
 const RECORD_AGAIN: Duration = Duration::from_secs(1);
-
-/// A connection to a shim.
-pub(crate) struct Link {
-    pub(crate) stream: UnixStream,
-    pub(crate) frames: Frames,
-}
 
 /// How a conversation ended.
 pub(super) enum Parted {
@@ -65,9 +60,14 @@ impl Attendant {
                     Ok(count) => link.frames.push(buffer.get(..count).unwrap_or_default()),
                 },
                 command = self.attendance.commands.recv() => {
-                    if let Some(message) = command.and_then(|command| self.translate(command)) {
-                        // A shim that is gone is noticed by the next read.
-                        let _ = link.stream.write_all(&wire::frame(&message)).await;
+                    if let Some(message) = command.and_then(|command| self.translate(command))
+                        && let Err(error) = send(&mut link.stream, &message).await
+                        // A shim that is gone is noticed by the next read, after what it sent before.
+                        && !is_hangup(&error)
+                    {
+                        tracing::warn!(task = %self.record.id, %error, "an order did not reach the shim; connecting again");
+                        self.drop_waiting();
+                        return if recorded { Parted::Done } else { Parted::Gone };
                     }
                 }
                 () = tokio::time::sleep(RECORD_AGAIN), if self.unrecorded.is_some() => self.record_stillness().await,
@@ -160,12 +160,15 @@ impl Attendant {
                 if let Some(stillness) = standing.stillness {
                     self.heard_stillness(stillness).await;
                 }
-                if self.record.status == Status::Stopping && standing.stopping != Some(true) {
+                // The stop may have been recorded since this attendant read the record.
+                let known = self.inner.live.record(&self.record.id);
+                let known = known.as_ref().unwrap_or(&self.record);
+                if known.status == Status::Stopping && standing.stopping != Some(true) {
                     // The stop was recorded and never sent. (A shim of the first release does not say; a second one does not slow the first.)
-                    let asked = self.record.stop.clone().unwrap_or_default();
+                    let asked = known.stop.clone().unwrap_or_default();
                     let stop =
                         wire::Stop { grace_ms: asked.grace_ms, signal: asked.signal, by: Some(asked.by) };
-                    stream.write_all(&wire::frame(&ToShim::Stop(stop))).await?;
+                    send(stream, &ToShim::Stop(stop)).await?;
                 }
                 self.settle();
                 Ok(false)

@@ -5,13 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use homing_model::{Ending, Status, Verdict};
-use homing_shim::wire::{self, Frames, ToShim};
+use homing_shim::wire::ToShim;
 use homing_shim::{folder, record};
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
-use super::conversation::Link;
+use super::link::{Link, is_hangup, send};
 use crate::ending::never_started;
 use crate::entropy;
 use crate::judge::Judged;
@@ -60,15 +59,26 @@ impl Attendant {
             Ok(spec) => spec,
             Err(error) => {
                 tracing::error!(task = %self.record.id, error, "a task cannot be launched as it was asked for");
+                self.launch_failure = Some(error);
                 return None;
             }
         };
         let message = launch::message(&self.record, &spec, self.nonce, values, &around);
         self.inner.keeper.launch(self.nonce, theirs, folder).await;
-        let mut link = Link { stream, frames: Frames::default() };
-        // A shim that is not there is noticed by the conversation, which reads the end of the file.
-        let _ = link.stream.write_all(&wire::frame(&ToShim::Launch(Box::new(message)))).await;
-        Some(link)
+        let mut link = Link::new(stream);
+        match send(&mut link.stream, &ToShim::Launch(Box::new(message))).await {
+            Ok(()) => Some(link),
+            // A shim that is not there is noticed by the conversation, which reads the end of the file.
+            Err(error) if is_hangup(&error) => Some(link),
+            // The shim waits for a message that will not come. It leaves when the connection is dropped, which is
+            // here, and the attempt is launched again.
+            Err(error) => {
+                tracing::warn!(task = %self.record.id, %error, "the launch could not be sent to the shim");
+                self.launch_failure =
+                    Some(format!("the launch could not be sent to the supervisor: {error}"));
+                None
+            }
+        }
     }
 
     /// The attempt was never started: launch it again, unless it may not or cannot be; then it is declared ended, marker first.
@@ -113,7 +123,7 @@ impl Attendant {
         }
         self.note_launch_failure();
         if self.launches > RELAUNCH.len() {
-            let why = self.launch_failure.as_ref().map(|error| format!("no process could be made: {error}"));
+            let why = self.launch_failure.clone();
             return Some((
                 Verdict::StartFailed,
                 why.unwrap_or_else(|| "no supervisor could be started".into()),
@@ -136,7 +146,7 @@ impl Attendant {
     /// of an earlier try is as good.
     pub(super) fn note_launch_failure(&mut self) {
         if let Some(error) = self.inner.keeper.take_failure(self.nonce) {
-            self.launch_failure = Some(error);
+            self.launch_failure = Some(format!("no process could be made: {error}"));
         }
     }
 }

@@ -7,8 +7,9 @@
 mod attendant;
 mod conversation;
 mod launching;
+mod link;
 mod recording;
 mod stillness;
 
 pub(crate) use attendant::{Begin, attend};
-pub(crate) use conversation::Link;
+pub(crate) use link::{Link, is_shortage, send};

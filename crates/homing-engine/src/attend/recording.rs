@@ -6,13 +6,13 @@ use std::sync::Arc;
 use homing_model::{Ending, Kind, Timestamp};
 use homing_shim::folder;
 use homing_shim::record::ExitRecord;
-use homing_shim::wire::{self, ToShim};
+use homing_shim::wire::ToShim;
 use homing_store::store::Applied;
 use homing_store::{Started, store};
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
+use super::link::send;
 use crate::insist::Insist;
 use crate::{agent, ending, report, watch};
 
@@ -105,7 +105,7 @@ impl Attendant {
         if !self.finish(ending).await {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
-        stream.write_all(&wire::frame(&ToShim::Recorded)).await
+        send(stream, &ToShim::Recorded).await
     }
 
     /// Records the end, however long that takes: the shim waits, so nothing is lost while the ledger cannot be written. False if the

@@ -68,14 +68,24 @@ impl Keeper {
         match message {
             ToKeeper::Engine => {
                 peer.role = Role::Engine;
-                let _ = peer.connection.send(&FromKeeper::Welcome(std::process::id()), &[]);
+                // An engine waits for its welcome, and one that is not known is not restarted: where either fails
+                // the engine is hung up on, and connects again.
+                let welcomed = peer.connection.send(&FromKeeper::Welcome(std::process::id()), &[]).is_ok();
                 let pid = peer.pid;
-                self.meet_engine(pid);
+                if !welcomed || !self.meet_engine(pid) {
+                    self.peers.swap_remove(number);
+                }
             }
             ToKeeper::Launch(nonce) => {
-                if peer.role == Role::Engine
-                    && let Ok([socket, folder]) = <[OwnedFd; 2]>::try_from(descriptors)
-                    && let Err(error) = self.fork_shim(socket, folder)
+                if peer.role != Role::Engine {
+                    return;
+                }
+                let forked = match <[OwnedFd; 2]>::try_from(descriptors) {
+                    Ok([socket, folder]) => self.fork_shim(socket, folder),
+                    // The kernel drops descriptors for which this process has no room.
+                    Err(_) => Err(io::Error::from_raw_os_error(libc::EMFILE)),
+                };
+                if let Err(error) = forked
                     && let Some(peer) = self.peers.get(number)
                 {
                     let code = error.raw_os_error().unwrap_or(libc::EAGAIN);
@@ -107,20 +117,20 @@ impl Keeper {
         }
     }
 
-    /// An engine said who it is: our child, or one that was there before us.
-    pub(super) fn meet_engine(&mut self, pid: u32) {
+    /// An engine said who it is: our child, or one that was there before us. False if its end cannot be watched.
+    pub(super) fn meet_engine(&mut self, pid: u32) -> bool {
         if self.mode == Mode::Embedded || self.daemon.as_ref().is_some_and(|daemon| daemon.pid == pid) {
-            return;
+            return true;
         }
-        let pidfd = i32::try_from(pid)
-            .ok()
-            .and_then(Pid::from_raw)
-            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        if pidfd.is_some() {
-            self.restart_at = None;
-            let since = clock::monotonic();
-            self.daemon = Some(Daemon { pid, pidfd, since, ready: true, leaving: false, complaint: None });
-        }
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let Some(pidfd) = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+            return false;
+        };
+        self.restart_at = None;
+        let since = clock::monotonic();
+        let pidfd = Some(pidfd);
+        self.daemon = Some(Daemon { pid, pidfd, since, ready: true, leaving: false, complaint: None });
+        true
     }
 
     pub(super) fn answer_waiting(&mut self, answer: &FromKeeper) {

@@ -6,7 +6,12 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use crate::clock;
 use crate::wire::{self, Frames, FromShim, ToShim};
+
+/// How often a send that failed for want of kernel memory is repeated, and the pause before each repetition.
+const SHORTAGE_RETRIES: u32 = 10;
+const SHORTAGE_PAUSE_MS: i64 = 5;
 
 /// The other side is gone, or talks nonsense.
 #[derive(Debug)]
@@ -40,13 +45,18 @@ impl Channel {
         self.flush()
     }
 
-    /// Sends what the socket takes.
+    /// Sends what the socket takes. A shortage of kernel memory is waited out for a moment.
     pub(super) fn flush(&mut self) -> Result<(), Closed> {
+        let mut shortages = 0;
         while !self.out.is_empty() {
             match send(&self.socket, &self.out, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(count) => drop(self.out.drain(..count.min(self.out.len()))),
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS | Errno::NOMEM) if shortages < SHORTAGE_RETRIES => {
+                    shortages += 1;
+                    clock::pause(SHORTAGE_PAUSE_MS);
+                }
                 Err(_) => return Err(Closed),
             }
         }
@@ -61,7 +71,8 @@ impl Channel {
         loop {
             match recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) if messages.is_empty() => return Err(Closed),
-                Ok((0, _)) | Err(Errno::AGAIN) => return Ok(messages),
+                // What a shortage of kernel memory left in the socket is announced again.
+                Ok((0, _)) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(messages),
                 Ok((count, _)) => {
                     self.frames.push(buffer.get(..count).unwrap_or_default());
                     while let Some(message) = self.frames.pop().map_err(|_| Closed)? {

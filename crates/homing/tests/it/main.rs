@@ -81,6 +81,7 @@ mod seat;
 mod secrets;
 mod security;
 mod service;
+mod shortages;
 mod show;
 mod silent;
 mod spinner;
