@@ -14,7 +14,7 @@ use homing_model::{
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::{events, hooks, notices, row, schema};
+use super::{events, heirs, hooks, notices, row, schema};
 use crate::outbox::Report;
 use crate::record::{Record, Started, Stop};
 use crate::store::{Applied, Error};
@@ -288,6 +288,7 @@ fn end(
             record.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
         ])?;
     expect_one(changed, &record)?;
+    heirs::inherit(conn, &record, ending.ended_at)?;
     match record.kind {
         Kind::Hook => schema::count_hooks(conn, 1)?,
         Kind::Command | Kind::Agent | Kind::External => schema::count_finished(conn, 1, kept(&record))?,

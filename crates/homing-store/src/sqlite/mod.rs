@@ -20,6 +20,7 @@ mod events;
 mod failure;
 pub mod filesystem;
 mod find;
+mod heirs;
 mod hooks;
 mod inbox;
 mod inspect;

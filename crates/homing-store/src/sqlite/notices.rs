@@ -9,7 +9,7 @@ use homing_model::{
 };
 use rusqlite::{Connection, params};
 
-use super::{events, row, schema};
+use super::{events, heirs, row, schema};
 use crate::record::Record;
 use crate::store::Error;
 
@@ -31,6 +31,10 @@ pub(super) fn publish(
     let id: NoticeId =
         id.parse().map_err(|error: homing_model::id::Malformed| Error::Io(error.to_string()))?;
     let notice = Notice { id, seq: row::unsigned(seq), at, task: about(task), body };
+    let heir = match notify {
+        Some(_) => heirs::of(conn, task)?,
+        None => None,
+    };
     let inboxed = notify.is_some_and(|notify| notify.targets.contains(&Target::Inbox));
     conn.prepare_cached("INSERT INTO notices (seq, id, task, inboxed, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![
@@ -43,21 +47,30 @@ pub(super) fn publish(
     for target in notify.iter().flat_map(|notify| &notify.targets) {
         if *target == Target::Inbox {
             // Whoever polls for the end gets it first.
-            let polled = task.spec.polled && matches!(notice.body, Body::Completed(_));
+            let polled = task.spec.polled && heir.is_none() && matches!(notice.body, Body::Completed(_));
+            let owner = heir.as_ref().map_or(&task.owner, |heir| &heir.owner);
             let held_until = polled.then(|| at.plus_millis(POLLED_MS).as_millis());
             conn.prepare_cached(
                 "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id, held_until, polled) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
-            .execute(params![task.owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
+            .execute(params![owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
             continue;
         }
+        // The session that a wake would reach has ended; the heir is woken if its own task asked for that.
+        let (target, told) = match (target, &heir) {
+            (Target::Wake(_), Some(heir)) => match heir.wake() {
+                Some(wake) => (wake, heir),
+                None => continue,
+            },
+            (target, _) => (target, task),
+        };
         let delivery =
             draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
                 DeliveryId::from_entropy(bits).to_string()
             })?;
         // The way of a wake was found when the task was submitted; who is woken is said outright.
         let route =
-            Route::of(target, task.spec.session.as_ref(), task.spec.pane.as_ref()).unwrap_or_default();
+            Route::of(target, told.spec.session.as_ref(), told.spec.pane.as_ref()).unwrap_or_default();
         let target = &route.as_ref().map_or_else(|| target.clone(), Route::target);
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
@@ -70,8 +83,8 @@ pub(super) fn publish(
             seq,
             notice.id.as_str(),
             task.id.as_str(),
-            task.owner,
-            channel(target, &task.owner, task.spec.cwd.as_ref()),
+            told.owner,
+            channel(target, &told.owner, told.spec.cwd.as_ref()),
             target.to_string(),
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),

@@ -6,7 +6,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use homing_testkit::{Home, gate};
+use homing_testkit::{Home, gate, wait_for};
 use serde_json::Value;
 
 /// Words for scripts. `inside` calls the command line with nothing left in the environment; `try NAME …` writes down what came of a call.
@@ -17,12 +17,17 @@ try() { name=$1; shift; said=$(inside "$@" 2>&1 < /dev/null); code=$?; echo "$na
 
 /// Runs a script inside a task to its end.
 fn run(home: &Home, options: &[&str], script: &str) -> Value {
+    home.ended(&begin(home, options, script))
+}
+
+/// Starts a script inside a task; its id.
+fn begin(home: &Home, options: &[&str], script: &str) -> String {
     let mut command = home.command();
     command.env("HOMING", home.program()).env("HERE", home.path()).args(["run", "--json"]).args(options);
     let output = command.args(["-c", &format!("{WORDS}\n{script}")]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let task: Value = serde_json::from_slice(&output.stdout).unwrap();
-    home.ended(task["id"].as_str().unwrap())
+    task["id"].as_str().unwrap().to_owned()
 }
 
 /// What was tried, in order: name, exit code, problem.
@@ -201,6 +206,42 @@ fn p11_the_first_session_of_a_sub_agent_stays_its_session() {
     let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
     let expected = [("own", ""), ("second", "HM0053"), ("next", ""), ("left", "HM0053")];
     assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
+}
+
+/// The tasks that an owner's inbox has entries of.
+fn inbox(home: &Home, owner: &str) -> Vec<String> {
+    let inbox = home.cli(["inbox", "--owner", owner, "--json"]).ok().json();
+    let task = |entry: &Value| entry["task"]["id"].as_str().unwrap().to_owned();
+    inbox["items"].as_array().unwrap().iter().map(task).collect()
+}
+
+#[test]
+fn p5_jobs_of_a_sub_agent_report_to_its_outer_session() {
+    let home = super::home();
+    let script = format!(
+        "inside run --owner claude:own -- true > early; inside run --owner claude:own -- sh -c '{}' > late; : > begun; {}",
+        gate("go"),
+        gate("finish")
+    );
+    let outer = begin(&home, &["--agent-session", "--owner", "claude:outer"], &script);
+    let _ = home.told("early");
+    wait_for("both jobs", || home.scratch().join("begun").exists().then_some(()));
+    let (early, late) = (home.truth("early").trim().to_owned(), home.truth("late").trim().to_owned());
+    let _ = home.ended(&early);
+    assert_eq!(inbox(&home, "claude:own"), [early.as_str()], "the sub-agent can still read it");
+    assert!(inbox(&home, "claude:outer").is_empty());
+    home.open("finish");
+    let _ = home.ended(&outer);
+    assert!(inbox(&home, "claude:own").is_empty());
+    let mut reported = inbox(&home, "claude:outer");
+    reported.sort();
+    let mut expected = [early.clone(), outer.clone()];
+    expected.sort();
+    assert_eq!(reported, expected);
+    home.open("go");
+    let _ = home.ended(&late);
+    assert!(inbox(&home, "claude:own").is_empty());
+    assert!(inbox(&home, "claude:outer").contains(&late));
 }
 
 #[test]
