@@ -55,6 +55,10 @@ impl Engine {
             )));
         }
         let agent = agent_process(caller, request.pid)?;
+        if request.continued.is_some() {
+            // A turn ends: what hooks printed before was in the context of its model.
+            self.confirm(&format!("{}:{}", request.agent, request.session)).await?;
+        }
         let before = inner.store.binding(request.agent, request.session.clone()).await?;
         let now = inner.now();
         let mut binding = Binding {
@@ -145,9 +149,9 @@ impl Engine {
         if !lives(&self.inner, &bound) || !chain(caller).iter().any(here) {
             return Ok(());
         }
-        // Whoever takes its leave has heard what it was told; what a crash in between leaves unconfirmed is told again.
+        // The end of a session is no proof that its model read what a hook printed: without the end of a turn in between, it is told again.
         if self.inner.store.unbind(bound).await? {
-            self.confirm(owner).await?;
+            self.inner.bump();
         }
         Ok(())
     }

@@ -363,7 +363,8 @@ pub trait Store: Send + Sync + 'static {
     /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
     fn bind(&self, bind: Bind) -> Op<()>;
 
-    /// A session is in this process no more; false where it is in another by now, and stays there.
+    /// A session is in this process no more; false where it is in another by now, and stays there. What that process was told, and nothing
+    /// confirmed, is open again.
     fn unbind(&self, binding: Binding) -> Op<bool>;
 
     /// Records the session of the agent inside a task, and returns the one that is recorded then. The claim is refused, and the record stays as

@@ -99,6 +99,10 @@ pub(super) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
             seen.boot_id,
             seen.node
         ])?;
+    if deleted > 0 {
+        conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
+            .execute([format!("{}:{}", seen.agent, seen.session)])?;
+    }
     Ok(deleted > 0)
 }
 

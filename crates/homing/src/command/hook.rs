@@ -141,7 +141,7 @@ impl Hook<'_> {
         if self.bind(None).await.is_none() || leads_nowhere(std::io::stdout()) {
             return Ok(exit_code::DONE);
         }
-        let mut telling = self.take().await;
+        let mut telling = if event.reaches_model(self.agent, &self.input) { self.take().await } else { None };
         if event == Event::SessionStart && self.input.after_a_break() {
             let live = ListQuery { limit: Some(running::MOST + 1), ..self.live() };
             let live = timeout(self.patience, self.client.list(&live)).await;

@@ -132,6 +132,34 @@ fn a_session_that_goes_on_after_a_break_hears_what_ended_and_what_still_runs() {
 }
 
 #[test]
+fn p5_a_resumed_gemini_session_is_told_with_its_next_prompt() {
+    let home = super::home();
+    let ended = done(&home, "gemini:s", "true");
+    // Gemini CLI drops what SessionStart prints when it is resumed in a terminal.
+    silent(&hook(&home, &["gemini", "SessionStart"], &with("s", "source", "resume")));
+    assert_eq!(open_entries(&home, "gemini:s"), 1);
+    let told = hook(&home, &["gemini", "BeforeAgent"], &session("s"));
+    assert_eq!(told.json()["hookSpecificOutput"]["hookEventName"], "BeforeAgent");
+    assert!(context(&told).contains(&ended));
+}
+
+#[test]
+fn p5_only_the_end_of_a_turn_proves_that_a_hook_was_read() {
+    let home = super::home();
+    let ended = done(&home, "claude:s", "true");
+    assert!(
+        context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "startup"))).contains(&ended)
+    );
+    // The session ends before its model was asked anything.
+    silent(&hook(&home, &["claude", "SessionEnd"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 1, "nothing shows that a model read it");
+    let text = context(&hook(&home, &["claude", "SessionStart"], &with("s", "source", "resume")));
+    assert!(text.contains(&ended), "{text}");
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 0, "the turn that had it in its context has ended");
+}
+
+#[test]
 fn the_plugin_in_opencode_is_given_what_waits_for_the_session_of_the_prompt() {
     let home = super::home();
     let (own, other) = (done(&home, "opencode:ses_1", "true"), done(&home, "opencode:ses_2", "true"));

@@ -3,6 +3,8 @@
 use homing_model::Agent;
 use serde_json::{Value, json};
 
+use super::input::Input;
+
 /// A turn in the life of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
@@ -45,6 +47,16 @@ impl Event {
             (Self::Prompt, _) => "UserPromptSubmit",
             (Self::SessionStart, _) => "SessionStart",
             (Self::SessionEnd, _) => "SessionEnd",
+        }
+    }
+
+    /// Whether the agent puts what this hook prints into the model's context. Gemini CLI drops what `SessionStart` prints when a session is resumed
+    /// in a terminal; what waits is then delivered by `BeforeAgent`, with the next prompt.
+    pub(super) fn reaches_model(self, agent: Agent, input: &Input) -> bool {
+        match (self, agent) {
+            (Self::SessionStart, Agent::Gemini) => !input.after_a_break(),
+            (Self::SessionEnd, _) => false,
+            (Self::Stop | Self::SessionStart | Self::Prompt | Self::Rewake, _) => true,
         }
     }
 
