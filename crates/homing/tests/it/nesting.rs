@@ -235,7 +235,7 @@ fn p5_jobs_of_a_sub_agent_report_to_its_outer_session() {
     assert!(inbox(&home, "claude:own").is_empty());
     let mut reported = inbox(&home, "claude:outer");
     reported.sort();
-    let mut expected = [early.clone(), outer.clone()];
+    let mut expected = [early, outer];
     expected.sort();
     assert_eq!(reported, expected);
     home.open("go");
