@@ -298,6 +298,7 @@ def a_session_that_a_person_closed_is_run_only_where_that_is_allowed():
 @check
 def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
     with Claude(install=False) as claude:
+        claude.configure("[wake]\ntmux = true\n")
         conversation = claude.open(tells_pane=True)
         job, request = common.typed_into_its_pane(claude, conversation, lambda job: job.task()["owner"])
         assert request.session == conversation.session

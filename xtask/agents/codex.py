@@ -209,6 +209,7 @@ def a_command_in_codexs_sandbox_is_refused_with_the_reason():
 @check
 def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
     with Codex(install=False) as codex:
+        codex.configure("[wake]\ntmux = true\n")
         conversation = codex.open(tells_pane=True)
         common.typed_into_its_pane(codex, conversation, lambda job: job.task()["owner"])
         conversation.idle()

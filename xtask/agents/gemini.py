@@ -88,6 +88,7 @@ def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
 @check
 def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
     with Gemini(install=False) as gemini:
+        gemini.configure("[wake]\ntmux = true\n")
         conversation = gemini.open(tells_pane=True)
         common.typed_into_its_pane(gemini, conversation, lambda job: job.task()["owner"])
         record("gemini-tmux", gemini.lab, conversation.seen())

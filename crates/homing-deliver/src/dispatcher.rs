@@ -242,6 +242,9 @@ impl Dispatcher {
             let runs = matches!(&route, Route::Session(session) if settings.runs(session.headless));
             let readiness = match self.engine.is_awaited(owner) {
                 true => Readiness::Busy(AWAITED.to_owned()),
+                false if matches!(route, Route::Pane(_)) && !settings.tmux => {
+                    Readiness::Closed(homing_model::wake::NO_TMUX.to_owned())
+                }
                 false => wake::readiness(&route, runs, surroundings).await,
             };
             match &readiness {

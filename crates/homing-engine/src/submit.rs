@@ -12,7 +12,7 @@ use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::{
-    Kind, Masks, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
+    Kind, Masks, NoRoute, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
 use homing_store::store::{self, Answered, Idempotency, Submit, Submitted};
 use homing_store::{Ground, NewTask, Record};
@@ -171,6 +171,11 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
             policy.check(target.into()).map_err(Error::Forbidden)?;
             // The way of a wake is found now or never.
             let route = Route::of(target, session.as_ref(), pane.as_ref())?;
+            if let Some(Route::Pane(pane)) = &route
+                && !inner.config().wake.tmux
+            {
+                return Err(NoRoute::TmuxOff(pane.id.clone()).into());
+            }
             let named = route.map_or_else(|| target.clone(), |route| route.target());
             inner.routes.check(&named, notify, !network).map_err(Error::Target)?;
         }

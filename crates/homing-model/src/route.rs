@@ -99,6 +99,12 @@ pub enum NoRoute {
          tmux, and check that `tmux list-panes -a` has the pane"
     )]
     NoPane(String),
+    /// Nothing is typed into terminals.
+    #[error(
+        "`wake:tmux:{0}` is off: homing types into a terminal only if `tmux = true` stands under [wake] in config.toml. A dialog that opens \
+         in that moment would get the text; docs/wakes.md says more. Use `inbox`"
+    )]
+    TmuxOff(String),
     /// A shell would run what is typed.
     #[error(
         "`wake:tmux:{pane}` is refused: `{program}` runs there, and a shell would run what is typed into it"

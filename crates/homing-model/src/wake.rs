@@ -26,6 +26,9 @@ pub const EXPIRED: &str = "expired: notices older than 48 h wake nobody; `homing
 pub const TURNED_OFF: &str =
     "wakes are turned off (wake.per_hour is 0); `homing redeliver` sends it once they are on";
 
+/// Why a delivery waits: nothing is typed into terminals.
+pub const NO_TMUX: &str = "nothing is typed into panes of tmux (wake.tmux is false); it waits in the inbox";
+
 /// `[wake]` of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -36,11 +39,13 @@ pub struct Settings {
     /// is, since that is how it works; one that a person had open and closed is not, since nobody expects it to go on by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headless: Option<bool>,
+    /// Whether notices are typed into panes of tmux (`wake:tmux:%PANE`).
+    pub tmux: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { per_hour: PER_HOUR, headless: None }
+        Self { per_hour: PER_HOUR, headless: None, tmux: false }
     }
 }
 

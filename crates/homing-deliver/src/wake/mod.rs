@@ -16,6 +16,7 @@ mod codex;
 mod desktop;
 mod opencode;
 mod program;
+mod prompt;
 mod rollout;
 mod socket;
 mod survey;

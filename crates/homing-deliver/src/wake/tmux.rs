@@ -1,37 +1,46 @@
-//! tmux: what was in the foreground of a pane gets a line typed, and then Enter. The last resort: it answers nothing.
+//! tmux: pastes one line into the empty prompt of an agent, and sends it with Enter. The last resort, and off unless `wake.tmux` is set.
 //!
-//! The program in the foreground is a process, by its pid and start time, and it must be the one that was there when the task was submitted.
-//! Whatever took its place (a shell, an editor) would take the line for something else. That is looked at before the line and again before Enter. A
-//! line that was typed and not sent stays where it is, if its program does: the next attempt finds it there, and types only Enter. One that
-//! somebody has written on meanwhile is theirs: it is neither sent nor added to, and the pane is left alone until it is gone.
+//! Keys that reach anything but an empty prompt do harm: they answer a permission dialog, send the user's draft, or run in a shell. So the
+//! process in the foreground must be the one that was there when the task was submitted, it must be an agent whose prompt
+//! [`super::prompt`] can read, and the prompt must be empty: before the text is prepared, and again right before it is pasted. The text
+//! goes as a bracketed paste, which the agents never take for single keys. Enter follows only if the prompt holds exactly that text, and the
+//! delivery counts only once the prompt no longer holds it and the screen shows the notice elsewhere. In any other case nothing more
+//! is typed, the notice stays in the inbox, and the reason is the delivery's.
+//!
+//! What remains is the moment between the last look and the paste: a dialog that opens within it gets the paste.
 
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::session::{Foreground, Pane};
-use homing_model::turn;
+use homing_model::session::{Agent, Foreground, Pane};
+use homing_model::{Notice, turn};
 use homing_shim::process;
 use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};
+use super::prompt::{self, PromptState, Screen, prompt_state, squeezed};
 use super::{Order, Surroundings, Verdict};
 
 const LIMIT: Duration = Duration::from_secs(10);
-/// What shows nothing of what is typed is not waited for longer; a program that is at work may take a while.
-const SHOWN: Duration = Duration::from_secs(5);
+/// How long the program may take to show a paste in its prompt, or to take it after Enter.
+const SHOWN: Duration = Duration::from_secs(10);
 /// Between two looks at the pane.
 const LOOK: Duration = Duration::from_millis(50);
-/// Programs take keys that come faster than a hand types for a paste, and an Enter right behind them for a part of it (Codex for 120 ms): the
-/// line would be there, and no turn begin.
+/// Programs may take an Enter right behind a paste for a part of it (Codex for 120 ms): the line would be there, and no turn begin.
 const PASTE: Duration = Duration::from_millis(500);
-
-/// `Task t-…`, without the space.
-const TASK: usize = 16;
+/// Rows above the screen in which the notice is looked for after Enter.
+const HISTORY: &str = "-500";
+/// A longer paste is folded by some agents (Gemini CLI from 500 characters on), so that the prompt would not show it.
+const LONGEST: usize = 400;
 
 fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
+    tmux_with(pane, path, words, b"")
+}
+
+fn tmux_with(pane: &Pane, path: &str, words: &[&str], input: &[u8]) -> Option<Ran> {
     let mut command = Command::new(program::find("tmux", path)?);
     command.args(["-S", &pane.server]).args(words).env("PATH", path).env_remove("TMUX");
-    program::run(command, b"", LIMIT).ok()
+    program::run(command, input, LIMIT).ok()
 }
 
 /// What tmux says of the pane: its process, and whether keys go to that and not to a mode of tmux. `None` if there is no such pane.
@@ -58,77 +67,74 @@ fn leader(pid: u32) -> Option<Foreground> {
     Some(Foreground { pid: found.pid, start: found.start, name: found.name })
 }
 
-/// What is on the screen.
-fn screen(pane: &Pane, path: &str) -> String {
-    let shown = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]);
-    shown.map(|shown| shown.stdout).unwrap_or_default()
+/// The visible part of the pane, and the cursor in it.
+fn screen(pane: &Pane, path: &str) -> Option<Screen> {
+    let words = ["display-message", "-p", "-t", &pane.id, "#{cursor_x} #{cursor_y}"];
+    let at = tmux(pane, path, &words).filter(Ran::succeeded)?.stdout;
+    let (x, y) = at.trim().split_once(' ')?;
+    let cursor = (x.parse().ok()?, y.parse().ok()?);
+    let text = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]).filter(Ran::succeeded)?.stdout;
+    Some(Screen { text, cursor })
 }
 
-fn squeezed(text: &str) -> String {
-    text.split_whitespace().collect()
+fn state(pane: &Pane, path: &str, agent: Agent) -> PromptState {
+    screen(pane, path).map_or(PromptState::Unknown, |screen| prompt_state(&screen, agent))
 }
 
-/// Whether the line is on the screen, in whatever pieces.
-fn shows(pane: &Pane, path: &str, line: &str) -> bool {
-    squeezed(&screen(pane, path)).contains(&squeezed(line))
+/// The agent that a process is, by its command line: `claude`, or `node /usr/bin/gemini`.
+fn agent_of(program: &Foreground) -> Option<Agent> {
+    let line = std::fs::read(format!("/proc/{}/cmdline", program.pid)).ok()?;
+    let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    agent_in(&words)
 }
 
-/// What an attempt before this one has left on the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    /// Nothing that can be seen.
-    Nothing,
-    /// The line, as it was typed.
-    Line,
-    /// The line, and somebody has written on it.
-    Changed,
-}
-
-/// Looks for the last time that the line, or a beginning that no other has, is on a screen, and at what stands behind it there.
-fn left_on(screen: &str, line: &str) -> Left {
-    let left = left_in(screen.lines(), line);
-    if left == Left::Line {
-        return left;
-    }
-    // A box around a line that is too long for it has sides between the pieces.
-    match left_in(screen.lines().map(|row| row.trim_matches(is_side)), line) {
-        Left::Nothing => left,
-        within => within,
-    }
-}
-
-fn is_side(drawn: char) -> bool {
-    drawn.is_whitespace() || drawn == '|' || ('\u{2500}'..='\u{259f}').contains(&drawn)
-}
-
-fn left_in<'a>(rows: impl Iterator<Item = &'a str>, line: &str) -> Left {
-    let line = squeezed(line);
-    let (mut shown, mut ends) = (String::new(), Vec::new());
-    for row in rows {
-        shown.push_str(&squeezed(row));
-        ends.push(shown.len());
-    }
-    // The mark and the name of the task, and half of what is said of it.
-    let least = squeezed(turn::MARK).chars().count() + TASK;
-    let beginning: String = line.chars().take(least.max(line.chars().count() / 2)).collect();
-    let Some(at) = shown.rfind(&beginning) else { return Left::Nothing };
-    let Some(behind) = shown.get(at..).and_then(|last| last.strip_prefix(line.as_str())) else {
-        return Left::Changed;
+fn agent_in(words: &[impl AsRef<str>]) -> Option<Agent> {
+    let stem = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        name.split('.').next().unwrap_or(name).to_owned()
     };
-    // To the end of the row: what a program draws around it has neither letters nor digits.
-    let end = shown.len() - behind.len();
-    let row = ends.into_iter().find(|row| *row >= end).unwrap_or(end);
-    let behind = behind.get(..row - end).unwrap_or(behind);
-    if behind.chars().any(char::is_alphanumeric) { Left::Changed } else { Left::Line }
+    let mut words = words.iter().map(AsRef::as_ref);
+    let first = stem(words.next()?);
+    let name = match first.as_str() {
+        "node" | "bun" => stem(words.find(|word| !word.starts_with('-'))?),
+        _ => first,
+    };
+    name.parse().ok().filter(|agent| prompt::is_known(*agent))
 }
 
-/// Waits until the program has read what was typed, as far as it shows it, and the paste is over.
-async fn settle(pane: &Pane, path: &str, line: &str) {
+/// Why nothing is typed, for a state that is not empty.
+fn refusal(state: &PromptState, pane: &Pane, agent: Agent) -> String {
+    let title = agent.title();
+    match state {
+        PromptState::Dialog => {
+            format!("a dialog of {title} is open in pane {}; nothing is typed into it", pane.id)
+        }
+        PromptState::Draft(_) => {
+            format!("the prompt of {title} in pane {} has a draft; nothing is typed into it", pane.id)
+        }
+        PromptState::Busy => format!("{title} in pane {} is in the middle of a turn", pane.id),
+        PromptState::Unknown | PromptState::Empty => {
+            format!("pane {} shows no prompt of {title} that is known; nothing is typed into it", pane.id)
+        }
+    }
+}
+
+/// Waits until the condition holds, or for [`SHOWN`].
+async fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + SHOWN;
-    while Instant::now() < end && !shows(pane, path, line) {
+    while !holds() {
+        if Instant::now() >= end {
+            return false;
+        }
         sleep(LOOK).await;
     }
-    sleep(PASTE).await;
+    true
+}
+
+/// Whether the notice is in the pane outside the prompt: the agent has it in its conversation.
+fn has_notice(pane: &Pane, path: &str, mark: &str) -> bool {
+    let words = ["capture-pane", "-p", "-J", "-S", HISTORY, "-t", &pane.id];
+    tmux(pane, path, &words).is_some_and(|shown| squeezed(&shown.stdout).contains(mark))
 }
 
 /// Whether the program that submitted is in the foreground and gets what is typed; if not, why.
@@ -149,10 +155,21 @@ fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String>
     if takes_keys { Ok(()) } else { Err(format!("somebody scrolls in pane {}", pane.id)) }
 }
 
-/// What an attempt before this one, if there was one, has left.
-fn left(pane: &Pane, path: &str, order: &Order, line: &str) -> Left {
-    let tried = order.notices.first().is_some_and(|notice| order.tried.contains(&notice.id));
-    if tried { left_on(&screen(pane, path), line) } else { Left::Nothing }
+/// The line that is pasted for a notice.
+fn line_for(notices: &[Notice]) -> String {
+    let line = harmless(&turn::line(notices));
+    match notices.first() {
+        Some(first) if line.chars().count() > LONGEST || !line.contains(first.id.as_str()) => {
+            harmless(&format!(
+                "{} {} has news [notice {}], see: homing show {}",
+                turn::MARK,
+                first.task.id,
+                first.id,
+                first.task.id
+            ))
+        }
+        Some(_) | None => line,
+    }
 }
 
 pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings) -> Verdict {
@@ -163,37 +180,93 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
     if let Err(why) = listens(pane, expected, path) {
         return Verdict::NotNow(why);
     }
-    let line = harmless(&turn::line(&order.notices));
-    match left(pane, path, order, &line) {
-        Left::Line => {}
-        Left::Changed => {
-            return Verdict::NotNow(format!(
-                "somebody has written on the line that was typed into pane {}",
-                pane.id
-            ));
-        }
-        Left::Nothing => {
-            let typed =
-                tmux(pane, path, &["send-keys", "-t", &pane.id, "-l", "--", &line]).filter(Ran::succeeded);
-            let Some(_) = typed else { return Verdict::Failed("tmux did not take the keys".to_owned()) };
-            settle(pane, path, &line).await;
-        }
+    let Some(agent) = agent_of(expected) else {
+        return Verdict::NotNow(format!(
+            "`{}` in pane {} is no agent whose prompt is known; nothing is typed into it",
+            expected.name, pane.id
+        ));
+    };
+    let Some(notice) = order.notices.first() else {
+        return Verdict::Failed("there is nothing to say".to_owned());
+    };
+    let (line, mark) = (line_for(&order.notices), squeezed(notice.id.as_str()));
+    let held = PromptState::Draft(squeezed(&line));
+    let tried = order.tried.contains(&notice.id);
+    let now = state(pane, path, agent);
+    if tried && now != held && has_notice(pane, path, &mark) {
+        return Verdict::Delivered(format!(
+            "pane {} has shown the notice since an attempt before this one",
+            pane.id
+        ));
     }
-    // Meanwhile it may have gone, or somebody has begun to scroll: then Enter would go to somebody else.
+    if !(tried && now == held)
+        && let Err(verdict) = paste(pane, expected, agent, path, &line).await
+    {
+        return verdict;
+    }
+    // Enter goes only to a prompt that holds the line and nothing else.
+    sleep(PASTE).await;
     if let Err(why) = listens(pane, expected, path) {
         return Verdict::NotNow(format!("{why}, since the line was typed"));
     }
-    // By itself, so that what reads a paste as one thing sees the end of it first.
+    let now = state(pane, path, agent);
+    if now != held {
+        return Verdict::NotNow(format!("{}, since the line was typed", refusal(&now, pane, agent)));
+    }
     match tmux(pane, path, &["send-keys", "-t", &pane.id, "Enter"]) {
         Some(ran) if ran.succeeded() => {}
         Some(_) | None => return Verdict::Failed("tmux did not take the Enter key".to_owned()),
     }
-    match foreground(pane, path) {
-        Some(found) if found.pid == expected.pid && found.start == expected.start => {
-            Verdict::Delivered(format!("typed into pane {}, where `{}` still runs", pane.id, expected.name))
-        }
-        Some(_) | None => Verdict::NotNow(format!("`{}` left pane {} just then", expected.name, pane.id)),
+    let taken = || {
+        let now = state(pane, path, agent);
+        now != held && now != PromptState::Unknown && has_notice(pane, path, &mark)
+    };
+    if wait_until(taken).await {
+        return Verdict::Delivered(format!(
+            "typed into pane {}: {} took it, its prompt is free again and the notice is in the conversation",
+            pane.id,
+            agent.title()
+        ));
     }
+    if state(pane, path, agent) == held {
+        return Verdict::NotNow(format!("{} in pane {} did not take the Enter key", agent.title(), pane.id));
+    }
+    Verdict::Failed(format!("pane {} does not show that {} took the notice", pane.id, agent.title()))
+}
+
+/// Pastes the line into the prompt, if that is empty, and waits until the prompt shows it.
+async fn paste(
+    pane: &Pane,
+    expected: &Foreground,
+    agent: Agent,
+    path: &str,
+    line: &str,
+) -> Result<(), Verdict> {
+    let check = || match state(pane, path, agent) {
+        PromptState::Empty => Ok(()),
+        other => Err(Verdict::NotNow(refusal(&other, pane, agent))),
+    };
+    check()?;
+    let buffer = format!("homing-{}", std::process::id());
+    let load = ["load-buffer", "-b", &buffer, "-"];
+    if !tmux_with(pane, path, &load, line.as_bytes()).is_some_and(|ran| ran.succeeded()) {
+        return Err(Verdict::Failed("tmux did not take the text".to_owned()));
+    }
+    // The last look: what happened since the first one counts.
+    let ready = listens(pane, expected, path).map_err(Verdict::NotNow).and_then(|()| check());
+    if let Err(verdict) = ready {
+        let _ = tmux(pane, path, &["delete-buffer", "-b", &buffer]);
+        return Err(verdict);
+    }
+    if !tmux(pane, path, &["paste-buffer", "-p", "-d", "-b", &buffer, "-t", &pane.id])
+        .is_some_and(|ran| ran.succeeded())
+    {
+        return Err(Verdict::Failed("tmux did not paste the text".to_owned()));
+    }
+    let held = PromptState::Draft(squeezed(line));
+    // If it never shows, the caller finds that out and types nothing more.
+    let _ = wait_until(|| state(pane, path, agent) == held || listens(pane, expected, path).is_err()).await;
+    Ok(())
 }
 
 /// The line without anything that means something to a shell: should one take it after all, it finds no command of that name.
@@ -214,27 +287,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_somebody_has_written_on_is_told_from_one_that_stands_as_it_was_typed() {
-        let line = format!(
-            "{} Task t-2p7kzjnb98 'check' succeeded after 3.1s, see: homing show t-2p7kzjnb98",
-            turn::MARK
-        );
-        let (first, last) = line.split_at(50);
-        for (screen, left) in [
-            ("> \n".to_owned(), Left::Nothing),
-            (format!("> {line}\n  ? for help\n"), Left::Line),
-            (format!("╭───╮\n│ > {line} │\n╰───╯\n 3 tasks\n"), Left::Line),
-            (format!("> {first}\n  {last}\n\n  ? for help\n"), Left::Line),
-            (format!("│ > {first} │\n│   {last}   │\n╰──────╯\n"), Left::Line),
-            (format!("│ > {first} │\n│   {last}! and │\n╰──────╯\n"), Left::Changed),
-            (format!("> {line} and then?\n"), Left::Changed),
-            (format!("> {first}\n  {last}x\n"), Left::Changed),
-            (format!("> {}\n", line.replace("see:", "look at:")), Left::Changed),
-            (format!("> {}\n", line.trim_end_matches("b98")), Left::Changed),
-            (format!("you: {line} and then?\nok\n> {line}\n"), Left::Line),
-            (format!("> {} Task t-2p7kzjnb98 runs on\n", turn::MARK), Left::Nothing),
+    fn an_agent_is_known_by_its_command_line() {
+        for (words, agent) in [
+            (&["claude"][..], Some(Agent::Claude)),
+            (&["/usr/lib/claude-code/bin/claude.exe", "--resume"], Some(Agent::Claude)),
+            (&["node", "/usr/bin/codex"], Some(Agent::Codex)),
+            (&["/usr/bin/node", "--no-warnings", "/opt/gemini-cli/bundle/gemini.js"], Some(Agent::Gemini)),
+            (&["opencode"], None),
+            (&["vim", "claude"], None),
+            (&["node"], None),
+            (&[], None),
         ] {
-            assert_eq!(left_on(&screen, &line), left, "{screen}");
+            assert_eq!(agent_in(words), agent, "{words:?}");
         }
     }
 

@@ -136,6 +136,10 @@ pub const SECTIONS: &[Section] = &[
                 "true",
                 "Whether a session in which nobody sits is woken by running its agent for one more turn. Absent: only one that was without a person when it submitted.",
             ),
+            key(
+                "tmux",
+                "Whether a notice may be typed into a pane of tmux (`wake:tmux:%PANE`). It goes only into an empty prompt of an agent; docs/wakes.md names the risk that is left.",
+            ),
         ],
     },
     Section {

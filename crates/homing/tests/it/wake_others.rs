@@ -1,6 +1,7 @@
 //! Codex by its queue, opencode by its server, a pane of tmux by its keys; and where nobody can be woken, that is said at once.
 
 use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -164,129 +165,195 @@ fn a_session_that_opencode_does_not_know_is_never_spoken_to_and_a_password_comes
     assert_eq!(inbox(&home, "user"), [other]);
 }
 
-#[test]
-fn a_pane_is_typed_into_while_the_same_program_runs_there_and_never_else() {
+/// A program that draws its screen as an agent does, and behaves so in a pane: a simulation. It takes a bracketed paste into its draft, sends
+/// that on Enter, and keeps every byte that it gets in the file `typed`. While its dialog is open, a digit or a letter answers it:
+/// `approved` is then written, except for `n`. Ctrl-U empties the draft. What stands in the file `first` runs at the first key.
+const SIMULATION: &str = r##"cd "$(dirname "$0")"
+agent=$1; dialog=$2; draft=$3; sent=
+stty raw -echo; printf '\033[?2004h'
+rule='────────────────────────────────────────'
+draw() {
+    printf '\033[2J\033[H%s\r\n\r\n' "$sent"
+    case $agent$dialog in
+    claudeyes) printf '%s\r\n Bash command\r\n\r\n Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. Yes, and always allow\r\n   3. No\r\n\r\n Esc to cancel\r\n' "$rule";;
+    codexyes) printf '  Would you like to run the following command?\r\n\r\n› 1. Yes, proceed (y)\r\n  2. No (esc)\r\n\r\n  Press enter to confirm or esc to cancel\r\n';;
+    geminiyes) printf '│ Allow execution of [Shell]?\r\n│ ● 1. Allow once\r\n│   2. Allow for this session\r\n│   3. No (esc)\r\n';;
+    claude*) printf '%s\r\n❯ %s\0337\r\n%s\r\n  ? for shortcuts\0338' "$rule" "$draft" "$rule";;
+    codex*) hint=; [ "$draft" ] || hint='Ask Codex to do anything'; printf '› %s\0337%s\r\n\r\n  ? for shortcuts\0338' "$draft" "$hint";;
+    gemini*) hint=; [ "$draft" ] || hint='  Type your message or @path/to/file'; printf ' > %s\0337%s\r\n\r\n workspace\0338' "$draft" "$hint";;
+    esac
+}
+draw; touch there
+cr=$(printf '\r'); clear=$(printf '\025'); escape=$(printf '\033')
+while chunk=$(dd bs=4096 count=1 2>/dev/null) && [ "$chunk" ]; do
+    printf %s "$chunk" >> typed
+    if [ -e first ]; then mv first ran; sh ran; fi
+    if [ "$dialog" = yes ]; then
+        case $chunk in n) ;; *) touch approved;; esac
+        dialog=no
+    else
+        case $chunk in
+        "$clear") draft=;;
+        "$cr") sent="$sent$draft"; draft=;;
+        *) draft="$draft$(printf %s "$chunk" | sed "s/$escape\[20[01]~//g")";;
+        esac
+    fi
+    draw
+done
+"##;
+
+/// A simulated agent in a pane: with its dialog open or not, and with a draft in its prompt or none.
+fn simulate(home: &Home, tmux: &Tmux, agent: &str, dialog: bool, draft: &str) -> String {
+    let script = home.scratch().join("simulation");
+    fs::write(&script, SIMULATION).expect("the ground of the test");
+    // An agent is known by the name of its program.
+    let program = home.scratch().join(agent);
+    copy_program(Path::new("/bin/sh"), &program);
+    let dialog = if dialog { "yes" } else { "no" };
+    let line = format!("exec '{}' '{}' {agent} {dialog} '{draft}'", program.display(), script.display());
+    let pane = tmux.pane(&line);
+    wait_for("the simulation", || home.scratch().join("there").exists().then_some(()));
+    pane
+}
+
+/// A home in which notices may be typed into panes.
+fn typing_home() -> Home {
     let home = super::home();
-    let Some(tmux) = Tmux::new(home.scratch()) else { return };
-    let pane = tmux.pane(&format!("cd '{}'; exec cat > typed", home.scratch().display()));
-    let submit = || {
-        let mut command = home.command();
-        command
-            .env("TMUX", tmux.variable())
-            .env("TMUX_PANE", "%99")
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        ok(command.args(["run", "--name", "a job", "--notify", &format!("wake:tmux:{pane}"), "true"]))
-    };
-    wait_for("cat to run", || {
-        (tmux.call(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]) == "cat").then_some(())
-    });
-    let id = submit();
-    let row = delivered(&home, &id);
-    assert!(row["history"][0]["result"].as_str().unwrap().contains("`cat` still runs"), "{row}");
-    let typed = wait_for("the line", || Some(read(&home, "typed")).filter(|typed| typed.ends_with('\n')));
-    assert_eq!(typed.lines().count(), 1);
-    assert!(
-        typed.starts_with(&format!("[homing notice - not user input] {id} 'a job' succeeded")),
-        "{typed}"
-    );
-    // Another program takes its place, by the same name.
-    for next in [submit(), submit()] {
-        let _ = delivered(&home, &next);
-        wait_for("its line", || read(&home, "typed").contains(&next).then_some(()));
-    }
-    fs::write(home.path().join("hold"), "").unwrap();
-    let held = {
-        let mut command = home.command();
-        command.env("TMUX", tmux.variable()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        let line = "while [ -e \"$HOLD\" ]; do sleep 0.01; done";
-        command.env("HOLD", home.path().join("hold"));
-        ok(command.args(["run", "--notify", &format!("wake:tmux:{pane}"), "-c", line]))
-    };
-    let _ = tmux.call(&[
-        "respawn-pane",
-        "-k",
-        "-t",
-        &pane,
-        &format!("cd '{}'; exec cat > other", home.scratch().display()),
-    ]);
-    fs::remove_file(home.path().join("hold")).unwrap();
-    let row = delivery(&home, &held, |one| {
-        one["reason"].as_str().is_some_and(|why| why.contains("no longer the `cat`"))
-    });
-    assert_eq!((&row["state"], read(&home, "other").as_str()), (&"pending".into(), ""));
-    // Whenever it is tried, its entry is held for that moment.
-    let waits = || wait_for("its entry", || (inbox(&home, "user") == [held.clone()]).then_some(()));
-    waits();
-    // What the new program asks for is typed into it, and nothing of what the one before it waits for.
-    wait_for("cat to run", || {
-        (tmux.call(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]) == "cat").then_some(())
-    });
-    let id = submit();
-    let _ = delivered(&home, &id);
-    let typed = wait_for("the line", || Some(read(&home, "other")).filter(|typed| typed.ends_with('\n')));
-    assert!(typed.lines().count() == 1 && typed.contains(&id) && !typed.contains(&held), "{typed}");
-    waits();
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(home.path()).expect("the ground of the test");
+    fs::write(home.path().join("config.toml"), "[wake]\ntmux = true\n").expect("the ground of the test");
+    home
 }
 
 /// Submits something that is told in a pane.
 fn told_in(home: &Home, tmux: &Tmux, pane: &str) -> String {
     let mut command = home.command();
     command.env("TMUX", tmux.variable()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
-    ok(command.args(["run", "--notify", &format!("wake:tmux:{pane}"), "true"]))
+    ok(command.args(["run", "--name", "job 1 yes", "--notify", &format!("wake:tmux:{pane}"), "true"]))
 }
 
-/// A program that does this as soon as it gets the first key of a line, and only then shows and keeps what is typed. It says when it is there.
-fn at_first_key(home: &Home, tmux: &Tmux, does: &str) -> String {
-    let script = format!(
-        "cd '{}'; stty -icanon -icrnl -echo min 1; touch there; first=$(head -c 1)\n\
-         tmux -S tmux {does}\n\
-         printf %s \"$first\" | tee typed; exec tee -a typed",
-        home.scratch().display()
-    );
-    fs::write(home.scratch().join("program"), script).expect("the ground of the test");
-    // Into what is called a shell nothing is typed.
-    let own = home.scratch().join("own");
-    copy_program(Path::new("/bin/sh"), &own);
-    let pane = tmux.pane(&format!("exec '{}' '{}'", own.display(), home.scratch().join("program").display()));
-    wait_for("the program", || home.scratch().join("there").exists().then_some(()));
-    pane
+/// Waits until the delivery says why it waits.
+fn put_off(home: &Home, id: &str, why: &str) {
+    let says = |one: &Value| one["reason"].as_str().is_some_and(|reason| reason.contains(why));
+    let row = delivery(home, id, says);
+    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    // Whenever it is tried, its entry is held for that moment.
+    wait_for("its entry", || (inbox(home, "user") == [id.to_owned()]).then_some(()));
+}
+
+/// Waits until the notice is delivered, and was pasted once and sent by one Enter.
+fn typed_once(home: &Home, id: &str) {
+    let row = delivered(home, id);
+    let said = row["history"][0]["result"].as_str().expect("its result");
+    assert!(said.contains("typed into pane") && said.contains("in the conversation"), "{row}");
+    let typed = read(home, "typed");
+    let paste = format!("\u{1b}[200~[homing notice - not user input] {id} ");
+    assert_eq!((typed.matches(&paste).count(), typed.matches('\r').count()), (1, 1), "{typed:?}");
+    assert!(typed.ends_with("\u{1b}[201~\r"), "{typed:?}");
+}
+
+fn dialog_is_never_answered(agent: &str) {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = simulate(&home, &tmux, agent, true, "");
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "a dialog of");
+    assert_eq!((read(&home, "typed").as_str(), home.scratch().join("approved").exists()), ("", false));
+    // The user says no: the prompt is there again, and empty.
+    let _ = tmux.call(&["send-keys", "-t", &pane, "-l", "n"]);
+    typed_once(&home, &id);
+    assert!(!home.scratch().join("approved").exists());
+}
+
+fn draft_is_never_sent(agent: &str) {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = simulate(&home, &tmux, agent, false, "please delete everything except");
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "has a draft");
+    assert_eq!(read(&home, "typed"), "");
+    let _ = tmux.call(&["send-keys", "-t", &pane, "C-u"]);
+    typed_once(&home, &id);
 }
 
 #[test]
-fn p5_enter_is_not_typed_where_the_program_has_gone_since_the_line() {
+fn p11_tmux_wake_leaves_a_dialog_of_claude_alone() {
+    dialog_is_never_answered("claude");
+}
+
+#[test]
+fn p11_tmux_wake_leaves_a_dialog_of_codex_alone() {
+    dialog_is_never_answered("codex");
+}
+
+#[test]
+fn p11_tmux_wake_leaves_a_dialog_of_gemini_alone() {
+    dialog_is_never_answered("gemini");
+}
+
+#[test]
+fn tmux_wake_does_not_send_a_draft_in_claude() {
+    draft_is_never_sent("claude");
+}
+
+#[test]
+fn tmux_wake_does_not_send_a_draft_in_codex() {
+    draft_is_never_sent("codex");
+}
+
+#[test]
+fn tmux_wake_does_not_send_a_draft_in_gemini() {
+    draft_is_never_sent("gemini");
+}
+
+#[test]
+fn tmux_wake_is_refused_unless_it_is_turned_on() {
     let home = super::home();
     let Some(tmux) = Tmux::new(home.scratch()) else { return };
-    let pane = at_first_key(&home, &tmux, "respawn-pane -k -c \"$PWD\" 'cat > other'");
+    let pane = simulate(&home, &tmux, "claude", false, "");
+    let mut command = home.command();
+    command.env("TMUX", tmux.variable()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let output = command.args(["run", "--notify", &format!("wake:tmux:{pane}"), "true"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("HM0060") && said.contains("tmux = true"), "{said}");
+    assert_eq!(read(&home, "typed"), "");
+}
+
+#[test]
+fn tmux_wake_types_nothing_into_an_unknown_program() {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = tmux.pane(&format!("cd '{}'; touch there; exec cat > typed", home.scratch().display()));
+    wait_for("cat to run", || {
+        (tmux.call(&["display-message", "-p", "-t", &pane, "#{pane_current_command}"]) == "cat").then_some(())
+    });
     let id = told_in(&home, &tmux, &pane);
-    let since = |one: &Value| {
-        one["reason"]
-            .as_str()
-            .is_some_and(|why| why.contains("no longer") && why.contains("since the line was typed"))
-    };
-    let row = delivery(&home, &id, since);
-    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    put_off(&home, &id, "no agent whose prompt is known");
+    assert_eq!(read(&home, "typed"), "");
+}
+
+#[test]
+fn p5_enter_is_not_typed_where_the_program_has_gone_since() {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    fs::write(home.scratch().join("first"), "tmux -S tmux respawn-pane -k -c \"$PWD\" 'cat > other'")
+        .unwrap();
+    let pane = simulate(&home, &tmux, "claude", false, "");
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "since the line was typed");
     assert_eq!(read(&home, "other"), "", "the one that came after it got nothing");
-    wait_for("its entry", || (inbox(&home, "user") == [id.clone()]).then_some(()));
 }
 
 #[test]
 fn p6_a_line_that_waits_for_its_enter_is_not_typed_again() {
-    let home = super::home();
+    let home = typing_home();
     let Some(tmux) = Tmux::new(home.scratch()) else { return };
     // Somebody begins to scroll: from then on keys are no longer the program's.
-    let pane = at_first_key(&home, &tmux, "copy-mode");
+    fs::write(home.scratch().join("first"), "tmux -S tmux copy-mode").unwrap();
+    let pane = simulate(&home, &tmux, "claude", false, "");
     let id = told_in(&home, &tmux, &pane);
-    let scrolls = |one: &Value| {
-        one["reason"]
-            .as_str()
-            .is_some_and(|why| why.contains("scrolls") && why.contains("since the line was typed"))
-    };
-    let row = delivery(&home, &id, scrolls);
-    assert_eq!((&row["state"], &row["attempts"]), (&"pending".into(), &0.into()), "{row}");
+    put_off(&home, &id, "scrolls");
     let _ = tmux.call(&["send-keys", "-t", &pane, "-X", "cancel"]);
-    let _ = delivered(&home, &id);
-    let typed = wait_for("Enter", || Some(read(&home, "typed")).filter(|typed| typed.ends_with('\r')));
-    assert_eq!(typed.matches(&format!("] {id} ")).count(), 1, "{typed:?}");
+    typed_once(&home, &id);
 }
 
 #[test]

@@ -1,0 +1,227 @@
+//! Reads the state of an agent's prompt from its screen. Pure: the screen is what `tmux capture-pane -p` prints.
+//!
+//! A key that is meant for the prompt answers a permission dialog if one is open, and Enter sends a draft of the user. So only
+//! [`PromptState::Empty`] permits typing, and it needs positive evidence: the frame of the prompt, nothing in it but the agent's own
+//! placeholder, and the cursor at its beginning. The layouts are those of Claude Code 2.1, Codex 0.166 and Gemini CLI 0.61. A screen that
+//! looks different is [`PromptState::Unknown`].
+
+use homing_model::session::Agent;
+
+/// The visible part of a pane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Screen {
+    pub(super) text: String,
+    /// Column and row of the cursor, from 0.
+    pub(super) cursor: (usize, usize),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PromptState {
+    /// The prompt has the focus and nothing was typed.
+    Empty,
+    /// The prompt has the focus and this text, without its spaces.
+    Draft(String),
+    /// A choice is open: keys would answer it.
+    Dialog,
+    /// A turn is under way, and may open a dialog at any moment.
+    Busy,
+    Unknown,
+}
+
+/// The prompt as it is drawn: its first row, the row after its last, its text, and the column where the text begins.
+struct Prompt {
+    first: usize,
+    end: usize,
+    text: String,
+    column: usize,
+}
+
+/// What the empty prompt of an agent shows.
+const fn placeholder(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Codex => "Ask Codex to do anything",
+        Agent::Gemini => "Type your message or @path/to/file",
+        Agent::Claude | Agent::Opencode => "",
+    }
+}
+
+/// Whether the prompt of this agent is known, so that its state can be read at all.
+pub(super) const fn is_known(agent: Agent) -> bool {
+    matches!(agent, Agent::Claude | Agent::Codex | Agent::Gemini)
+}
+
+pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
+    let rows: Vec<&str> = screen.text.lines().collect();
+    if rows.iter().any(|row| is_choice(row, agent)) {
+        return PromptState::Dialog;
+    }
+    let found = match agent {
+        Agent::Claude => between_rules(&rows),
+        Agent::Codex => after_mark(&rows, &["› "], "  "),
+        // `*` stands there where no call is asked about (--yolo); `!` would run what is typed.
+        Agent::Gemini => after_mark(&rows, &[" > ", " * "], "   "),
+        Agent::Opencode => None,
+    };
+    let Some(prompt) = found.filter(|prompt| (prompt.first..prompt.end).contains(&screen.cursor.1)) else {
+        return if works(&rows) { PromptState::Busy } else { PromptState::Unknown };
+    };
+    let at_begin = screen.cursor == (prompt.column, prompt.first);
+    if prompt.text != squeezed(placeholder(agent)) || !at_begin {
+        return PromptState::Draft(prompt.text);
+    }
+    if works(&rows) { PromptState::Busy } else { PromptState::Empty }
+}
+
+/// A row of a numbered choice that is selected: `❯ 1. Yes`.
+fn is_choice(row: &str, agent: Agent) -> bool {
+    let mark = match agent {
+        Agent::Claude | Agent::Opencode => '❯',
+        Agent::Codex => '›',
+        Agent::Gemini => '●',
+    };
+    let row = row.trim_start_matches(|drawn: char| drawn.is_whitespace() || drawn == '│');
+    let Some(option) = row.strip_prefix(mark) else { return false };
+    let option = option.trim_start();
+    let digits = option.chars().take_while(char::is_ascii_digit).count();
+    digits > 0 && option.get(digits..).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Whether the screen says that a turn is under way and can be interrupted.
+fn works(rows: &[&str]) -> bool {
+    rows.iter().any(|row| {
+        let row = row.to_lowercase();
+        row.contains("esc to interrupt") || row.contains("esc to cancel")
+    })
+}
+
+/// Claude Code: the rows between the last two rules, of which the first begins with the mark.
+fn between_rules(rows: &[&str]) -> Option<Prompt> {
+    let is_rule = |row: &&str| row.starts_with("──────────");
+    let last = rows.iter().rposition(is_rule)?;
+    let before = rows.get(..last)?.iter().rposition(is_rule)?;
+    let inside = rows.get(before + 1..last)?;
+    let head = inside.first()?.strip_prefix('❯')?;
+    let text = std::iter::once(head).chain(inside.iter().skip(1).copied()).map(squeezed).collect();
+    Some(Prompt { first: before + 1, end: last, text, column: 2 })
+}
+
+/// Codex and Gemini CLI: the last row that begins with a mark, and the rows below it that are indented as its text is.
+fn after_mark(rows: &[&str], marks: &[&str], indent: &str) -> Option<Prompt> {
+    let strip = |row: &&str| {
+        // The spaces at the end of a row are not always drawn.
+        marks.iter().find_map(|mark| {
+            row.strip_prefix(mark)
+                .or_else(|| (row.trim_end() == mark.trim_end()).then_some(""))
+                .map(str::to_owned)
+        })
+    };
+    let first = rows.iter().rposition(|row| strip(row).is_some())?;
+    let head = strip(rows.get(first)?)?;
+    let below = rows.get(first + 1..)?.iter();
+    let more = below.take_while(|row| row.starts_with(indent) && !row.trim().is_empty()).count();
+    let end = first + 1 + more;
+    let rest = rows.get(first + 1..end)?.iter().copied();
+    let text = std::iter::once(head.as_str()).chain(rest).map(squeezed).collect();
+    Some(Prompt { first, end, text, column: indent.chars().count() })
+}
+
+/// A text without its spaces: programs wrap and indent what is typed.
+pub(super) fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A screen of the real program, recorded in tmux; the first line is the place of the cursor.
+    fn recorded(text: &str) -> Screen {
+        let (cursor, text) = text.split_once('\n').unwrap();
+        let (x, y) = cursor.split_once(' ').unwrap();
+        Screen { text: text.to_owned(), cursor: (x.parse().unwrap(), y.parse().unwrap()) }
+    }
+
+    macro_rules! screen {
+        ($name:literal) => {
+            recorded(include_str!(concat!("screens/", $name, ".txt")))
+        };
+    }
+
+    const NOTICE: &str = "[homing notice - not user input] t-q72wfmq36k 'build' succeeded, exit code 0, after 2.7s \
+        [notice n-5srmnbxzrp], see: homing show t-q72wfmq36k";
+
+    #[test]
+    fn recorded_prompt_states_are_recognised() {
+        let draft = || PromptState::Draft(squeezed("please delete everything except"));
+        let pasted = || PromptState::Draft(squeezed(NOTICE));
+        for (name, agent, screen, expected) in [
+            ("claude-empty", Agent::Claude, screen!("claude-empty"), PromptState::Empty),
+            ("claude-draft", Agent::Claude, screen!("claude-draft"), draft()),
+            ("claude-dialog", Agent::Claude, screen!("claude-dialog"), PromptState::Dialog),
+            ("claude-pasted", Agent::Claude, screen!("claude-pasted"), pasted()),
+            ("claude-sent", Agent::Claude, screen!("claude-sent"), PromptState::Empty),
+            ("codex-empty", Agent::Codex, screen!("codex-empty"), PromptState::Empty),
+            ("codex-draft", Agent::Codex, screen!("codex-draft"), draft()),
+            ("codex-dialog", Agent::Codex, screen!("codex-dialog"), PromptState::Dialog),
+            ("codex-pasted", Agent::Codex, screen!("codex-pasted"), pasted()),
+            ("codex-sent", Agent::Codex, screen!("codex-sent"), PromptState::Empty),
+            ("gemini-empty", Agent::Gemini, screen!("gemini-empty"), PromptState::Empty),
+            ("gemini-draft", Agent::Gemini, screen!("gemini-draft"), draft()),
+            ("gemini-dialog", Agent::Gemini, screen!("gemini-dialog"), PromptState::Dialog),
+            ("gemini-pasted", Agent::Gemini, screen!("gemini-pasted"), pasted()),
+            ("gemini-sent", Agent::Gemini, screen!("gemini-sent"), PromptState::Empty),
+        ] {
+            assert_eq!(prompt_state(&screen, agent), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_screen_of_another_program_is_unknown() {
+        for screen in [screen!("claude-empty"), screen!("codex-empty"), screen!("gemini-empty")] {
+            let empty = [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Opencode]
+                .into_iter()
+                .filter(|agent| prompt_state(&screen, *agent) == PromptState::Empty);
+            assert_eq!(empty.count(), 1, "{screen:?}");
+        }
+        for text in ["", "$ ", "> ", "❯ \n", "~\n~\n-- INSERT --"] {
+            let screen = Screen { text: text.to_owned(), cursor: (2, 0) };
+            for agent in [Agent::Claude, Agent::Gemini, Agent::Codex] {
+                assert_eq!(prompt_state(&screen, agent), PromptState::Unknown, "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_prompt_without_the_cursor_or_with_spaces_is_not_empty() {
+        for (agent, screen) in [
+            (Agent::Claude, screen!("claude-empty")),
+            (Agent::Codex, screen!("codex-empty")),
+            (Agent::Gemini, screen!("gemini-empty")),
+        ] {
+            let (x, y) = screen.cursor;
+            let spaces = Screen { cursor: (x + 3, y), ..screen.clone() };
+            assert!(matches!(prompt_state(&spaces, agent), PromptState::Draft(_)), "{agent:?}");
+            let elsewhere = Screen { cursor: (x, y - 3), ..screen.clone() };
+            assert_eq!(prompt_state(&elsewhere, agent), PromptState::Unknown, "{agent:?}");
+            let busy =
+                Screen { text: format!("{}\n * Thinking… (esc to interrupt)\n", screen.text), ..screen };
+            assert_eq!(prompt_state(&busy, agent), PromptState::Busy, "{agent:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_mode_and_a_draft_of_several_rows_are_not_empty() {
+        let shell = screen!("claude-empty");
+        let shell = Screen { text: shell.text.replace('❯', "!"), ..shell };
+        assert_eq!(prompt_state(&shell, Agent::Claude), PromptState::Unknown);
+        let shell = screen!("gemini-empty");
+        let shell = Screen {
+            text: shell.text.replace(" >   Type your message", " !   Type your shell command"),
+            ..shell
+        };
+        assert_ne!(prompt_state(&shell, Agent::Gemini), PromptState::Empty);
+        let wrapped = "────────────\n❯ first line\n  second\n────────────\n  ? for shortcuts\n";
+        let wrapped = Screen { text: wrapped.to_owned(), cursor: (8, 2) };
+        assert_eq!(prompt_state(&wrapped, Agent::Claude), PromptState::Draft("firstlinesecond".to_owned()));
+    }
+}
