@@ -181,7 +181,12 @@ impl<'a> Life<'a> {
         let line = format!(
             "( HOMING_HOOK_DIARY={file}.diary {homing} hook {agent} {event} > {file} <<< '{input}'; echo $? $(date +%s%N) > {file}.end )"
         );
-        self.calls(&line, is_killed);
+        // The end of a session confirms nothing, so it is not recorded as a call.
+        if event == "SessionEnd" {
+            self.has(&line);
+        } else {
+            self.calls(&line, is_killed);
+        }
     }
 
     /// In the background, as the agent does at the end of a turn.
