@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
 use homing_model::{Session, TaskId, Timestamp, nesting};
-use homing_shim::process::Process;
+use homing_shim::process::{self, Process};
 use homing_store::SessionClaim;
 
 use crate::ancestry::{self, Ancestry};
@@ -247,8 +247,10 @@ pub(crate) async fn claim_session(
         }
     };
     if let Some(process) = session::process_in(inner, &named).await? {
-        let within =
-            ancestry::of(inner, process.pid).is_some_and(|above| above.tasks().contains(&inside.task));
+        let above = ancestry::of(inner, process.pid);
+        // Looked at by number: it was about this process only if that still has it.
+        let same = process::stat(process.pid).is_some_and(|now| now.id() == process.id());
+        let within = same && above.is_some_and(|above| above.tasks().contains(&inside.task));
         if !within {
             return Ok(standing);
         }

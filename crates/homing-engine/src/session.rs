@@ -9,7 +9,7 @@
 
 use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::{Agent, Session, session};
-use homing_shim::process::{self, Process};
+use homing_shim::process::{self, Process, ProcessId};
 use homing_store::{Bind, Binding, Hearer};
 
 use crate::ancestry;
@@ -31,7 +31,7 @@ impl Engine {
     pub async fn claim_bound_session(
         &self,
         standing: Standing,
-        caller: u32,
+        caller: ProcessId,
         request: &BindRequest,
     ) -> Result<Standing, Error> {
         if standing.limited_to().is_none() {
@@ -46,7 +46,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the agent's process is no ancestor of the caller's, or the ledger cannot be written.
-    pub async fn bind_session(&self, caller: u32, request: &BindRequest) -> Result<SessionInfo, Error> {
+    pub async fn bind_session(&self, caller: ProcessId, request: &BindRequest) -> Result<SessionInfo, Error> {
         let inner = &self.inner;
         if !session::is_id(&request.session) {
             return Err(Error::BadParameter(format!(
@@ -98,8 +98,8 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn session_of_process(&self, pid: u32) -> Result<Option<SessionInfo>, Error> {
-        let chain = chain(pid);
+    pub async fn session_of_process(&self, caller: ProcessId) -> Result<Option<SessionInfo>, Error> {
+        let chain = chain(caller);
         let bound = self.inner.store.bindings(chain.iter().map(|process| process.pid).collect()).await?;
         for process in &chain {
             let mut here = bound.iter().filter(|bound| {
@@ -140,7 +140,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the owner is no session, or the ledger cannot be written.
-    pub async fn unbind_session(&self, caller: u32, owner: &str) -> Result<(), Error> {
+    pub async fn unbind_session(&self, caller: ProcessId, owner: &str) -> Result<(), Error> {
         let named = named(owner)?;
         let Some(bound) = self.inner.store.binding(named.agent, named.id.clone()).await? else {
             return Ok(());
@@ -196,21 +196,22 @@ fn named(owner: &str) -> Result<Session, Error> {
 }
 
 /// A process and its ancestors, nearest first, up to the shim of a task: what is beyond it belongs to homing.
-fn chain(pid: u32) -> Vec<Process> {
+fn chain(caller: ProcessId) -> Vec<Process> {
     let above = |process: &Process| process::stat(process.parent);
     let own = |process: &Process| process.pid > 1 && process.name != ancestry::SHIM;
-    std::iter::successors(process::stat(pid), above).take_while(own).take(ancestry::ANCESTORS).collect()
+    let first = process::stat(caller.pid).filter(|process| process.id() == caller);
+    std::iter::successors(first, above).take_while(own).take(ancestry::ANCESTORS).collect()
 }
 
 /// The agent among the ancestors of its hook.
-fn agent_process(caller: u32, named: Option<u32>) -> Result<Process, Error> {
+fn agent_process(caller: ProcessId, named: Option<u32>) -> Result<Process, Error> {
     let chain = chain(caller);
     let mut above = chain.into_iter().skip(1);
     let found = match named {
         Some(pid) => above.find(|process| process.pid == pid),
         None => above.find(|process| !SHELLS.contains(&process.name.as_str())),
     };
-    found.ok_or(Error::NoAncestor { caller, named })
+    found.ok_or(Error::NoAncestor { caller: caller.pid, named })
 }
 
 /// The live process that a session is in, if a hook has named one.
@@ -232,7 +233,8 @@ mod tests {
 
     #[test]
     fn the_ancestors_of_a_process_begin_with_itself_and_end_before_the_first_of_all() {
-        let chain = chain(std::process::id());
+        let me = process::stat(std::process::id()).unwrap();
+        let chain = chain(me.id());
         assert_eq!(chain.first().map(|process| process.pid), Some(std::process::id()));
         assert!(chain.windows(2).all(|pair| pair[0].parent == pair[1].pid));
         assert!(chain.iter().all(|process| process.pid > 1));
@@ -240,12 +242,14 @@ mod tests {
 
     #[test]
     fn an_agent_is_an_ancestor_and_no_stranger() {
-        let me = std::process::id();
-        let parent = process::stat(me).map(|me| me.parent).filter(|parent| *parent > 1);
-        if let Some(parent) = parent {
-            assert_eq!(agent_process(me, Some(parent)).ok().map(|found| found.pid), Some(parent));
+        let me = process::stat(std::process::id()).unwrap();
+        if me.parent > 1 {
+            let found = agent_process(me.id(), Some(me.parent));
+            assert_eq!(found.ok().map(|found| found.pid), Some(me.parent));
         }
-        assert!(agent_process(me, Some(me)).is_err(), "nobody is its own ancestor");
-        assert!(agent_process(me, Some(1)).is_err());
+        assert!(agent_process(me.id(), Some(me.pid)).is_err(), "nobody is its own ancestor");
+        assert!(agent_process(me.id(), Some(1)).is_err());
+        let later = ProcessId { start: me.start + 1, ..me.id() };
+        assert!(chain(later).is_empty(), "another process that has the number of one that called");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Kind, Task, TaskId};
+use homing_shim::peer::PeerProcess;
 use homing_shim::wire::{self, ToShim};
 use homing_shim::{folder, process};
 use homing_store::store::Applied;
@@ -131,8 +132,11 @@ async fn end_leftovers(inner: &Arc<Inner>, record: &Record, stop: wire::Stop, wa
         }
         return;
     };
-    let shim = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
-    if let Some(shim) = shim.and_then(process::stat) {
+    // Its number is looked up before it is seen to live: it is then the shim's, and no other process is signalled.
+    if let Ok(peer) = PeerProcess::of(&stream)
+        && let Some(shim) = peer.pid().and_then(process::stat)
+        && peer.is_alive()
+    {
         thaw::thaw_process(&shim);
     }
     if attend::send(&mut stream, &ToShim::Stop(stop)).await.is_err() {

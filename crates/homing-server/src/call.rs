@@ -6,6 +6,7 @@ use homing_engine::{Ancestry, Caller, Standing};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::Act;
 use homing_model::{Code, TaskId};
+use homing_shim::process::ProcessId;
 use hyper::upgrade::OnUpgrade;
 use serde::de::DeserializeOwned;
 
@@ -22,7 +23,7 @@ pub(crate) enum Peer {
     /// On the Unix socket: a process of the same user.
     Local {
         /// Which; none that means anything here if it is in another pid namespace.
-        pid: Option<u32>,
+        process: Option<ProcessId>,
     },
     /// Somebody with the token, on the loopback listener: which process that is cannot be seen.
     Network,

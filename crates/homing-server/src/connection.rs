@@ -31,6 +31,8 @@ use crate::page;
 use crate::refusal::Refusal;
 use crate::unread::{Patience, Unread};
 use homing_shim::confine::Confinement;
+use homing_shim::peer::PeerProcess;
+use homing_shim::process;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -63,51 +65,60 @@ pub(crate) enum Admission {
     Refused(Problem),
 }
 
-/// Looks at who connected: the same user, and no more confined than we are (P11).
+/// Looks at who connected: the same user, alive, and no more confined than we are (P11).
 pub(crate) fn admit(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Admission {
-    let refused = |code, detail: String| Admission::Refused(Problem::new(code, detail));
-    let peer = match stream.peer_cred() {
-        Ok(peer) => peer,
-        Err(error) => return refused(Code::Forbidden, format!("the caller cannot be told: {error}")),
-    };
+    judge(stream, own, engine).unwrap_or_else(|problem| Admission::Refused(*problem))
+}
+
+fn judge(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Result<Admission, Box<Problem>> {
+    let refused = |code, detail: String| Box::new(Problem::new(code, detail));
+    // Our own want, not the caller's doing.
+    let short = |detail: String| refused(Code::SystemLimit, detail);
+    let peer = PeerProcess::of(stream).map_err(|error| match is_shortage(&error) {
+        true => short(format!("which process calls cannot be seen now: {error}")),
+        false => refused(Code::Forbidden, format!("the caller cannot be told: {error}")),
+    })?;
     if peer.uid() != rustix::process::geteuid().as_raw() {
-        return refused(Code::Forbidden, format!("user {} may not use the daemon of another", peer.uid()));
+        let detail = format!("user {} may not use the daemon of another", peer.uid());
+        return Err(refused(Code::Forbidden, detail));
     }
-    // A pid that means nothing here is that of a process in another pid namespace.
-    let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0);
-    // Looked at now: by the first request the process may be gone, and its pid another's.
-    let welcome = |pid: u32| match engine.ancestry(pid) {
-        Some(ancestry) => Admission::Welcome(Peer::Local { pid: Some(pid) }, ancestry),
-        None => refused(Code::Forbidden, format!("the caller (pid {pid}) is gone")),
-    };
     let allow_confined = engine.config().confined.allow;
-    let Some(known) = pid else {
+    let Some(pid) = peer.pid() else {
         if allow_confined {
-            return Admission::Welcome(Peer::Local { pid: None }, Ancestry::default());
+            return Ok(Admission::Welcome(Peer::Local { process: None }, Ancestry::default()));
         }
-        return refused(
+        return Err(refused(
             Code::Confined,
             "the caller is refused: it is in another pid namespace than the daemon".into(),
-        );
+        ));
     };
-    if allow_confined {
-        return welcome(known);
+    let confinement = (!allow_confined).then(|| Confinement::of(pid)).transpose();
+    let (process, ancestry) = (process::stat(pid), engine.ancestry(pid));
+    // Whatever was read above was read of its number: only if the process has not ended was all of it about this process.
+    if !peer.is_alive() {
+        return Err(refused(Code::Forbidden, format!("the caller (pid {pid}) has ended")));
     }
-    match Confinement::of(known) {
-        Ok(theirs) => match theirs.beyond(own) {
-            Some(reason) => refused(Code::Confined, format!("the caller (pid {known}) is refused: {reason}")),
-            None => welcome(known),
-        },
-        // Our own want, not the caller's doing.
-        Err(error) if is_shortage(&error) => refused(
-            Code::SystemLimit,
-            format!("whether the caller (pid {known}) is confined cannot be seen now: {error}"),
-        ),
-        Err(error) => refused(
-            Code::Confined,
-            format!("the caller (pid {known}) is refused: whether it is confined cannot be seen: {error}"),
-        ),
+    match confinement {
+        Ok(theirs) => {
+            if let Some(reason) = theirs.and_then(|theirs| theirs.beyond(own)) {
+                return Err(refused(Code::Confined, format!("the caller (pid {pid}) is refused: {reason}")));
+            }
+        }
+        Err(error) if is_shortage(&error) => {
+            return Err(short(format!(
+                "whether the caller (pid {pid}) is confined cannot be seen now: {error}"
+            )));
+        }
+        Err(error) => {
+            let detail =
+                format!("the caller (pid {pid}) is refused: whether it is confined cannot be seen: {error}");
+            return Err(refused(Code::Confined, detail));
+        }
     }
+    let (Some(process), Some(ancestry)) = (process, ancestry) else {
+        return Err(short(format!("what started the caller (pid {pid}) cannot be seen now")));
+    };
+    Ok(Admission::Welcome(Peer::Local { process: Some(process.id()) }, ancestry))
 }
 
 /// The daemon leaves: whoever only waits is cut off, and asks the next daemon.
@@ -260,7 +271,7 @@ mod tests {
             .route("/wait", get(std::future::pending::<()>))
             .route("/change", post(|| async { tokio::task::yield_now().await }));
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-        let peer = (Peer::Local { pid: None }, Ancestry::default());
+        let peer = (Peer::Local { process: None }, Ancestry::default());
         answer(TowerToHyperService::new(router), peer, request, Handover::default(), leaving).await
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Keeps P11: a task runs with the daemon's freedom, so whoever has less of it must not submit one, nor read what others' tasks
 //! print. The facts are the kernel's, looked up once per connection by the pid that it recorded when the connection was made, and
-//! compared with our own, looked up in the same way. What cannot be looked up is refused: a process that is gone, or that hides.
+//! compared with our own, looked up in the same way. What cannot be looked up is refused: a process that hides, or that is gone. That
+//! the pid was still that process's is for the caller to make sure of, afterwards ([`crate::peer`]).
 //!
 //! All reads go through one open `/proc/PID`, which stays with that process: if it ends halfway and its pid is used again, the
 //! rest of the reads fail. Landlock shows nowhere, but needs no_new_privs, which does.
@@ -14,7 +15,7 @@ use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, statat};
 
-use crate::sys;
+use crate::peer::PeerProcess;
 
 /// More than the status of a process in all groups that there can be.
 const LONGEST_STATUS: u64 = 1 << 20;
@@ -129,14 +130,16 @@ impl Confinement {
     }
 }
 
-/// The process at the other end of a local connection, if it may talk to keeper or shim, which would run anything for it: the same
-/// user, and no more confined than we are. There is no setting for this: who is let in by configuration is let in by the daemon.
-pub(crate) fn trusted_peer(socket: impl AsFd) -> Option<u32> {
-    let (pid, uid) = sys::peer(socket.as_fd())?;
-    let theirs = Confinement::of(pid).ok()?;
-    let ours = Confinement::own().ok()?;
-    let trusted = uid == rustix::process::geteuid().as_raw() && theirs.beyond(&ours).is_none();
-    trusted.then_some(pid)
+/// Whether the process at the other end of a local connection may talk to keeper or shim, which would run anything for it: the same
+/// user, alive, and no more confined than we are. There is no setting for this: who is let in by configuration is let in by the daemon.
+pub(crate) fn is_trusted_peer(socket: impl AsFd) -> bool {
+    let Ok(peer) = PeerProcess::of(socket) else { return false };
+    let confined = || -> Option<bool> {
+        let (theirs, ours) = (Confinement::of(peer.pid()?).ok()?, Confinement::own().ok()?);
+        Some(theirs.beyond(&ours).is_some())
+    };
+    // Alive comes last: only then was all of this read of the process that connected.
+    peer.uid() == rustix::process::geteuid().as_raw() && confined() == Some(false) && peer.is_alive()
 }
 
 /// Why this process is more confined than the system's first process, or than one of its own ancestors, if it is: such a process never

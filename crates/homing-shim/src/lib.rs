@@ -17,6 +17,7 @@ mod freeze;
 pub mod home;
 pub mod keeper;
 pub mod output;
+pub mod peer;
 pub mod plain;
 pub mod presence;
 pub mod process;

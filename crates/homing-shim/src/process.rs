@@ -26,6 +26,23 @@ pub struct Process {
     pub frozen: bool,
 }
 
+/// What tells a process from every other of this boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProcessId {
+    /// Its number, which may be another's later.
+    pub pid: u32,
+    /// When it was started, in the kernel's ticks since boot.
+    pub start: u64,
+}
+
+impl Process {
+    /// Which process this is.
+    #[must_use]
+    pub const fn id(&self) -> ProcessId {
+        ProcessId { pid: self.pid, start: self.start }
+    }
+}
+
 /// Reads one process; none if it is gone, or cannot be looked at.
 #[must_use]
 pub fn stat(pid: u32) -> Option<Process> {

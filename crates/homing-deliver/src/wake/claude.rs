@@ -9,12 +9,12 @@
 //! transcript is no evidence, since one more turn that failed leaves it there as well; what the session said after it is.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use homing_model::{Notice, Session, turn, wake};
+use homing_shim::peer::PeerProcess;
 use homing_shim::{plain, process};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -247,12 +247,12 @@ fn unreadable(error: &io::Error) -> Verdict {
 fn speak(socket: &Path, pid: u32, message: &Value, still: impl Fn() -> bool) -> io::Result<bool> {
     let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(WRITE))?;
-    let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
+    let peer = PeerProcess::of(&stream)?;
     let other = |what: &str| io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} is behind it"));
-    if peer.uid != rustix::process::getuid() {
+    if peer.uid() != rustix::process::getuid().as_raw() {
         return Err(other("another user"));
     }
-    if u32::try_from(peer.pid.as_raw_nonzero().get()).ok() != Some(pid) {
+    if peer.pid() != Some(pid) || !peer.is_alive() {
         return Err(other("another process"));
     }
     // What was begun may have been said; only a connect that had no place has said nothing.

@@ -4,6 +4,7 @@
 
 use homing_model::Code;
 use homing_model::binding::{BindRequest, SessionInfo};
+use homing_shim::process::ProcessId;
 use serde_json::json;
 
 use crate::answer::{Answer, json as answer};
@@ -13,8 +14,8 @@ use crate::refusal::Refusal;
 /// `GET /v1/session`.
 pub(crate) async fn own(call: Call) -> Answer {
     let session: Option<SessionInfo> = match call.peer {
-        Peer::Local { pid: Some(pid) } => call.app.engine.session_of_process(pid).await?,
-        Peer::Local { pid: None } | Peer::Network => None,
+        Peer::Local { process: Some(process) } => call.app.engine.session_of_process(process).await?,
+        Peer::Local { process: None } | Peer::Network => None,
     };
     answer(&session)
 }
@@ -23,9 +24,9 @@ pub(crate) async fn own(call: Call) -> Answer {
 pub(crate) async fn bind(mut call: Call) -> Answer {
     let request = call.json::<BindRequest>()?;
     let caller = local(&call);
-    if let Ok(pid) = caller {
+    if let Ok(process) = caller {
         let standing = call.standing.clone();
-        call.standing = call.app.engine.claim_bound_session(standing, pid, &request).await?;
+        call.standing = call.app.engine.claim_bound_session(standing, process, &request).await?;
     }
     call.standing.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
     answer(&call.app.engine.bind_session(caller?, &request).await?)
@@ -46,10 +47,10 @@ pub(crate) async fn unbind(call: Call) -> Answer {
     answer(&json!({}))
 }
 
-fn local(call: &Call) -> Result<u32, Refusal> {
+fn local(call: &Call) -> Result<ProcessId, Refusal> {
     match call.peer {
-        Peer::Local { pid: Some(pid) } => Ok(pid),
-        Peer::Local { pid: None } | Peer::Network => Err(Refusal::new(
+        Peer::Local { process: Some(process) } => Ok(process),
+        Peer::Local { process: None } | Peer::Network => Err(Refusal::new(
             Code::NoAncestor,
             "which process calls cannot be seen, so it can speak for no session",
         )),

@@ -5,12 +5,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::client::Mode;
 use super::connection::Connection;
 use super::daemon::Daemon;
 use super::service::Keeper;
+use crate::peer::PeerProcess;
 use crate::wire::{FromKeeper, ToKeeper};
 use crate::{clock, confine};
 
@@ -20,7 +20,6 @@ const SHORTAGE_MS: i64 = 50;
 /// Somebody connected.
 pub(super) struct Peer {
     pub(super) connection: Connection,
-    pub(super) pid: u32,
     pub(super) role: Role,
 }
 
@@ -42,8 +41,8 @@ impl Keeper {
             // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
-        if let Some(pid) = confine::trusted_peer(&socket) {
-            self.peers.push(Peer { connection: Connection::new(socket), pid, role: Role::Unknown });
+        if confine::is_trusted_peer(&socket) {
+            self.peers.push(Peer { connection: Connection::new(socket), role: Role::Unknown });
         }
     }
 
@@ -71,8 +70,9 @@ impl Keeper {
                 // An engine waits for its welcome, and one that is not known is not restarted: where either fails
                 // the engine is hung up on, and connects again.
                 let welcomed = peer.connection.send(&FromKeeper::Welcome(std::process::id()), &[]).is_ok();
-                let pid = peer.pid;
-                if !welcomed || !self.meet_engine(pid) {
+                // Made now, of the process that connected: the number that was seen at the accept may be another's by now.
+                let process = PeerProcess::of(&peer.connection).ok();
+                if !welcomed || !process.is_some_and(|process| self.meet_engine(process)) {
                     self.peers.swap_remove(number);
                 }
             }
@@ -117,15 +117,13 @@ impl Keeper {
         }
     }
 
-    /// An engine said who it is: our child, or one that was there before us. False if its end cannot be watched.
-    pub(super) fn meet_engine(&mut self, pid: u32) -> bool {
+    /// An engine said who it is: our child, or one that was there before us. False if it has ended, or its end cannot be watched.
+    pub(super) fn meet_engine(&mut self, process: PeerProcess) -> bool {
+        let Some(pid) = process.pid().filter(|_| process.is_alive()) else { return false };
         if self.mode == Mode::Embedded || self.daemon.as_ref().is_some_and(|daemon| daemon.pid == pid) {
             return true;
         }
-        let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let Some(pidfd) = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
-            return false;
-        };
+        let Some(pidfd) = process.into_pidfd() else { return false };
         self.restart_at = None;
         let since = clock::monotonic();
         let pidfd = Some(pidfd);

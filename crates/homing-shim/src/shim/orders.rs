@@ -38,7 +38,7 @@ impl Service {
             // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
-        if confine::trusted_peer(&socket).is_some() {
+        if confine::is_trusted_peer(&socket) {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
             self.forget_askers();

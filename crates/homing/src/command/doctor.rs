@@ -71,6 +71,7 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::configuration(context, in_force.as_ref()));
     list.push(daemon);
     list.push(listener(context)?);
+    list.extend(checks::callers(homing_shim::peer::is_exact()));
     list.push(checks::reserve(&context.home));
     list.push(ledger(context)?);
     list.push(checks::cgroup(&context.home));

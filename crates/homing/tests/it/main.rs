@@ -13,6 +13,7 @@ mod attach_viewers;
 mod audience;
 mod beyond;
 mod book;
+mod callers;
 mod certainty;
 mod cgroups;
 mod completions;

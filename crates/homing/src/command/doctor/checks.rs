@@ -119,6 +119,19 @@ pub(super) fn socket(home: &Path) -> Check {
     Check::ok("socket", path.display().to_string())
 }
 
+/// Whether the daemon notices that the pid of a caller was used again before it looked.
+pub(super) fn callers(exact: bool) -> Option<Check> {
+    let check = || {
+        Check::warn(
+            "callers",
+            "this kernel does not hold the process that connects (SO_PEERPIDFD): a program in a sandbox may pass for one outside of it by \
+             having its pid used again",
+            "Linux 6.5 or later closes this; SECURITY.md has the conditions.",
+        )
+    };
+    (!exact).then(check)
+}
+
 /// How far each agent is set up.
 pub(super) fn agents(context: &Context) -> Vec<Check> {
     const NAME: &str = "install";
@@ -388,6 +401,12 @@ mod tests {
         assert!(check.state == State::Warn && check.detail.contains("not mounted"), "{check:?}");
         let here = homing_shim::cgroup::base(Path::new("/h")).is_some();
         assert_eq!(cgroup(Path::new("/h")).state == State::Ok, here);
+    }
+
+    #[test]
+    fn an_old_kernel_is_worth_a_word() {
+        assert!(callers(true).is_none());
+        assert_eq!(callers(false).map(|check| check.state), Some(State::Warn));
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! Who calls: the process that made the connection, whatever its pid means by the time the daemon looks.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use homing_testkit::{freeze, left_out, thaw};
+
+/// A confined process connects, asks and ends; an unconfined one gets its pid; then the answer is printed.
+const REUSE: &str = r#"
+import ctypes, os, signal, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+ours, theirs = socket.socketpair()
+caller = os.fork()
+if caller == 0:
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(b"GET /v1/tasks HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n")
+    socket.send_fds(theirs, [b"x"], [s.fileno()])
+    os._exit(0)
+_, [connection], _, _ = socket.recv_fds(ours, 1, 1)
+os.waitpid(caller, 0)
+number = (ctypes.c_int * 1)(caller)
+# clone_args: exit_signal is the fifth, set_tid and its length are the ninth and tenth.
+args = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1, 0)
+stranger = libc.syscall(435, ctypes.byref(args), ctypes.sizeof(args))
+if stranger == 0:
+    while True:
+        libc.pause()
+if stranger != caller:
+    print("not reused", ctypes.get_errno(), flush=True)
+    sys.exit(0)
+print("reused", flush=True)
+answer = b""
+while piece := os.read(connection, 65536):
+    answer += piece
+os.kill(stranger, signal.SIGKILL)
+os.waitpid(stranger, 0)
+sys.stdout.write(answer.decode())
+"#;
+
+#[test]
+fn p11_a_caller_that_ended_is_refused_though_its_pid_lives() {
+    if !rustix::process::geteuid().is_root() {
+        left_out("only root can choose the pid of a process");
+        return;
+    }
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    // Another process may take the pid first; it does not every time.
+    for _ in 0..20 {
+        freeze(daemon);
+        let mut python = Command::new("python3");
+        python.args(["-c", REUSE]).arg(home.path().join("homing.sock")).stdout(Stdio::piped());
+        let mut python = python.spawn().unwrap();
+        let mut said = BufReader::new(python.stdout.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        thaw(daemon);
+        let mut answer = String::new();
+        said.read_to_string(&mut answer).unwrap();
+        assert!(python.wait().unwrap().success());
+        if line == "reused\n" {
+            assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+            assert!(answer.contains("HM0017") && answer.contains("has ended"), "{answer}");
+            return;
+        }
+    }
+    panic!("no pid could be used again");
+}
