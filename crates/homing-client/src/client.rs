@@ -428,15 +428,17 @@ mod tests {
     #[tokio::test]
     async fn nobody_there_calls_the_hook_which_may_start_one() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().to_owned();
+        let path = home.path().join("home");
+        let absent = path.clone();
         let started = Arc::new(Mutex::new(Vec::new()));
         let fakes = Arc::clone(&started);
         let revive: Revive = Arc::new(move |absence| {
             assert_eq!(absence, Absence::NeverThere);
+            std::fs::create_dir(&path).unwrap();
             fakes.lock().unwrap().push(Fake::serve(&path, |_| Reply::json(200, "{}")));
             Box::pin(async { Ok(()) })
         });
-        let client = Client::with_revive(home.path(), "u", revive);
+        let client = Client::with_revive(absent, "u", revive);
         client.send(&Call::post(Target::new("/v1/gc"))).await.unwrap();
         assert_eq!(started.lock().unwrap().len(), 1);
     }
@@ -446,7 +448,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let revive: Revive =
             Arc::new(|_| Box::pin(async { Err(Problem::new(Code::NestedStart, "inside a task")) }));
-        let client = Client::with_revive(home.path(), "u", revive);
+        let client = Client::with_revive(home.path().join("absent"), "u", revive);
         let error = client.persist(&Call::get(Target::new("/x"))).await.unwrap_err();
         assert_eq!(error.code(), Some(Code::NestedStart));
     }

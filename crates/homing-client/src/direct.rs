@@ -4,12 +4,12 @@
 //! than that, the loop does. What is asked here can be repeated, so it can begin again there.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use homing_shim::private::PrivateHome;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -36,7 +36,7 @@ impl Client {
         if !call.is_safe() {
             return Ok(None);
         }
-        let Some(mut stream) = reach(&home.join(SOCKET)) else { return Ok(None) };
+        let Some(mut stream) = reach(home) else { return Ok(None) };
         self.inner.connected_before.store(true, Ordering::Relaxed);
         if stream.write_all(&call.message(self.owner.as_ref())).is_err() {
             return Ok(None);
@@ -51,14 +51,15 @@ impl Client {
     }
 }
 
-/// A connection, if it can be had without waiting for anything.
-fn reach(socket: &Path) -> Option<UnixStream> {
-    // Longer ones have no address.
-    let address = SocketAddrUnix::new(socket.as_os_str().as_bytes()).ok()?;
+/// A connection to a daemon of ours, if it can be had without waiting for anything.
+fn reach(home: &Path) -> Option<UnixStream> {
+    let home = PrivateHome::open(home).ok()?;
+    let address = SocketAddrUnix::new(home.socket(SOCKET)).ok()?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
     // A full queue is an error here.
     connect(&stream, &address).ok()?;
+    home.check_listener(&stream).ok()?;
     let stream = UnixStream::from(stream);
     stream.set_nonblocking(false).ok()?;
     Some(stream)
@@ -118,6 +119,8 @@ fn understand(heard: &[u8]) -> Option<Option<Head>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use homing_model::{Code, Problem, Spec};
 
     use super::*;
@@ -194,12 +197,11 @@ mod tests {
         let spec = Spec { argv: vec!["true".into()], ..Spec::default() };
         assert!(matches!(unheard.submit_directly(&spec, "no\nheader", || unreachable!()), Ok(None)));
         let folder = tempfile::tempdir().unwrap();
-        let deep = folder.path().join("x".repeat(100)).join("y".repeat(100));
-        std::fs::create_dir_all(&deep).unwrap();
-        for (home, listens) in [(folder.path(), false), (&deep, true)] {
-            let _fake = listens.then(|| Fake::serve(home, |_| Reply::json(201, "{}")));
-            assert!(matches!(submit(home).await, (Ok(None), false)), "{}", home.display());
-        }
+        assert!(matches!(submit(folder.path()).await, (Ok(None), false)), "nobody listens");
+        let fake = Fake::serve(folder.path(), |_| Reply::json(201, "{}"));
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        assert!(matches!(submit(folder.path()).await, (Ok(None), false)), "others could be behind it");
+        assert_eq!(fake.connections(), 0);
     }
 
     #[test]

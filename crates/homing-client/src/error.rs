@@ -2,9 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use homing_model::shell::quote;
 use homing_model::{Code, Problem};
+use homing_shim::private::{self, Fault};
+
+use crate::socket::SOCKET;
 
 /// Why a request has no answer, or none that can be used.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +20,14 @@ pub enum Error {
         socket: PathBuf,
         /// What the kernel said.
         source: io::Error,
+    },
+    /// Another user could be behind the socket of this home. Nothing was sent.
+    #[error("the home {} {fault}", home.display())]
+    Untrusted {
+        /// Which home.
+        home: PathBuf,
+        /// What is wrong with it.
+        fault: Fault,
     },
     /// Nobody listens at the address of a loopback listener. Nothing was sent.
     #[error("cannot connect to {address}")]
@@ -59,7 +71,32 @@ pub enum Error {
 const IN_A_SANDBOX: &str = "A sandbox around this command forbids it, and starting a daemon here would not help: have the agent run homing outside of its sandbox, or use homing's MCP \
      tools, which it runs itself. If there is no sandbox: the home must be yours (`homing doctor`).";
 
+/// The way out of a home that cannot be used.
+const ANOTHER_HOME: &str = "HOMING_HOME or `--home DIR` chooses another.";
+
+fn advice_on(home: &Path, fault: Fault) -> String {
+    let shown = |path: &Path| quote(&path.display().to_string()).into_owned();
+    match fault {
+        Fault::Link => {
+            let target = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+            format!("Name the folder itself: `export HOMING_HOME={}`.", shown(&target))
+        }
+        Fault::Open(_) => {
+            format!("`chmod 700 {}` closes it, if it is meant to be the home. {ANOTHER_HOME}", shown(home))
+        }
+        Fault::NotAFolder | Fault::ForeignOwner(_) | Fault::ForeignListener(_) => ANOTHER_HOME.to_owned(),
+    }
+}
+
 impl Error {
+    /// Why the socket of a home cannot be connected to.
+    pub(crate) fn connecting(home: &Path, error: private::Error) -> Self {
+        match error {
+            private::Error::Untrusted { home, fault } => Self::Untrusted { home, fault },
+            private::Error::Io(source) => Self::Unreachable { socket: home.join(SOCKET), source },
+        }
+    }
+
     /// Whether the daemon is an older one, which this client may meet until it is restarted, and does not know a parameter.
     pub(crate) fn is_about(&self, parameter: &str) -> bool {
         let unknown = format!("`{parameter}` is not a parameter");
@@ -100,6 +137,11 @@ impl Error {
         };
         match self {
             Self::Problem(problem) => *problem,
+            Self::Untrusted { ref home, fault } => {
+                let mut problem = Problem::new(Code::HostileHome, self.to_string());
+                problem.advice = advice_on(home, fault);
+                problem
+            }
             // The home is ours, so that it is no file mode that keeps us out.
             Self::Unreachable { ref source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 let mut problem = Problem::new(Code::DaemonUnreachable, chain(&self));

@@ -1,6 +1,7 @@
 //! An in-process server on a home's socket that answers as a test scripts it, and can break off in the middle.
 
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -133,13 +134,15 @@ struct Log {
 }
 
 impl Fake {
-    /// Serves `home`, taking the place of a socket that is there.
+    /// Serves `home`, which is closed to others, taking the place of a socket that is there.
     ///
     /// # Panics
     /// If the socket cannot be bound.
     #[expect(clippy::expect_used, reason = "a test without its server has failed")]
     pub fn serve(home: &Path, answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let folder = std::fs::File::open(home).expect("the home opens");
+        // Clients refuse an open one, and test folders may be made open.
+        folder.set_permissions(PermissionsExt::from_mode(0o700)).expect("the home is ours");
         let path = format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd());
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).expect("the socket binds");

@@ -1,38 +1,31 @@
-//! Connecting to the socket of a home, however long its path and however busy its daemon.
+//! Connecting to the socket of a home that nobody else could tamper with, however long its path and however busy its daemon.
+//!
+//! Keeps P11: before one byte is sent, the home is known to be a real folder, ours and closed to others, and our own user to be
+//! the one who listens in it.
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use homing_shim::private::PrivateHome;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 
 /// The socket's name in the home.
-pub const SOCKET: &str = "homing.sock";
-
-/// What a socket address holds, its closing NUL not counted.
-const LONGEST_PATH: usize = 107;
+pub const SOCKET: &str = homing_shim::home::SOCKET;
 
 /// How long a full queue of the daemon is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connects; a socket that nobody listens on is [`Error::Unreachable`].
 pub(crate) async fn connect(home: &Path) -> Result<UnixStream, Error> {
-    let socket = home.join(SOCKET);
-    attempt(home, &socket).await.map_err(|source| Error::Unreachable { socket, source })
-}
-
-async fn attempt(home: &Path, socket: &Path) -> io::Result<UnixStream> {
-    if socket.as_os_str().as_bytes().len() <= LONGEST_PATH {
-        return patiently(socket).await;
-    }
-    let folder = rustix::fs::open(home, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    patiently(Path::new(&format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()))).await
+    let failed = |error| Error::connecting(home, error);
+    let checked = PrivateHome::open(home).map_err(failed)?;
+    let stream = patiently(&checked.socket(SOCKET)).await.map_err(|error| failed(error.into()))?;
+    checked.check_listener(&stream).map_err(failed)?;
+    Ok(stream)
 }
 
 /// A Unix socket with a full queue says "try again" and offers nothing to wait on, so this one wait is a poll.
@@ -52,7 +45,12 @@ async fn patiently(path: &Path) -> io::Result<UnixStream> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use homing_model::Code;
+
     use super::*;
+    use crate::client::Client;
     use crate::fake::{Fake, Reply};
 
     #[tokio::test]
@@ -67,8 +65,36 @@ mod tests {
     #[tokio::test]
     async fn a_missing_socket_and_a_stale_one_are_nobody_there() {
         let folder = tempfile::tempdir().unwrap();
+        assert!(connect(&folder.path().join("home")).await.unwrap_err().is_nobody_there());
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
         assert!(connect(folder.path()).await.unwrap_err().is_nobody_there());
         drop(std::os::unix::net::UnixListener::bind(folder.path().join(SOCKET)).unwrap());
         assert!(connect(folder.path()).await.unwrap_err().is_nobody_there());
+    }
+
+    #[tokio::test]
+    async fn p11_nothing_is_sent_into_a_home_that_others_could_tamper_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let [real, link] = ["real", "link"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&real).unwrap();
+        let fake = Fake::serve(&real, |_| Reply::json(200, "{}"));
+        symlink(&real, &link).unwrap();
+        let refused = async |home: &Path, says: &str| {
+            let problem = Client::new(home, "me").healthy().await.unwrap_err().into_problem();
+            assert_eq!(problem.known(), Some(Code::HostileHome), "{problem}");
+            assert!(problem.detail.contains(says), "{problem}");
+        };
+        refused(&link, "is a link").await;
+        refused(&link.join(""), "is a link").await;
+        std::fs::set_permissions(&real, PermissionsExt::from_mode(0o711)).unwrap();
+        refused(&real, "mode 0711").await;
+        std::fs::set_permissions(&real, PermissionsExt::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&real, Some(65534), None).unwrap();
+            refused(&real, "uid 65534").await;
+            std::os::unix::fs::chown(&real, Some(0), None).unwrap();
+        }
+        assert_eq!(fake.connections(), 0);
+        Client::new(&real, "me").healthy().await.unwrap();
     }
 }

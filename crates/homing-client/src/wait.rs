@@ -312,7 +312,7 @@ mod tests {
     async fn a_daemon_that_was_stopped_does_not_lengthen_a_limited_wait() {
         let home = tempfile::tempdir().unwrap();
         let revive: crate::Revive = Arc::new(|_| Box::pin(std::future::pending()));
-        let client = Client::with_revive(home.path(), "u", revive);
+        let client = Client::with_revive(home.path().join("absent"), "u", revive);
         let (ids, began) = ([TaskId::from_entropy(1)], Instant::now());
         let wait = client.wait(&ids, Mode::Any, Some(Duration::from_secs(5)));
         assert!(matches!(wait.await, Err(Error::NoAnswer)));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homing_model::{Attempt, TaskId};
+use homing_shim::private::{self, PrivateHome};
 use homing_shim::{folder, home};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -21,7 +22,7 @@ pub enum HomeError {
         /// Which folder.
         path: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// It cannot be made or read.
     #[error("{}: {source}", path.display())]
@@ -44,8 +45,11 @@ pub enum HomeError {
 /// # Errors
 /// If it is not.
 pub fn prepare(path: &Path) -> Result<(), HomeError> {
+    make(path).map(drop)
+}
+
+fn make(path: &Path) -> Result<PrivateHome, HomeError> {
     let io = |source| HomeError::Io { path: path.to_owned(), source };
-    let hostile = |why| HomeError::Hostile { path: path.to_owned(), why };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(io)?;
     }
@@ -54,17 +58,12 @@ pub fn prepare(path: &Path) -> Result<(), HomeError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(source) => return Err(io(source)),
     }
-    let found = std::fs::symlink_metadata(path).map_err(io)?;
-    if !found.is_dir() {
-        return Err(hostile("is not a real folder"));
-    }
-    if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(hostile("belongs to another user"));
-    }
-    if found.mode() & 0o077 != 0 {
-        return Err(hostile("is open to other users"));
-    }
-    Ok(())
+    PrivateHome::open(path).map_err(|error| match error {
+        private::Error::Untrusted { home, fault } => {
+            HomeError::Hostile { path: home, why: fault.to_string() }
+        }
+        private::Error::Io(source) => io(source),
+    })
 }
 
 /// A home that this engine holds.
@@ -88,9 +87,8 @@ impl Drop for Home {
 impl Home {
     /// Prepares and locks it.
     pub(crate) fn open(path: &Path) -> Result<Self, HomeError> {
-        prepare(path)?;
+        let held = make(path)?.into_folder();
         let io = |source: Errno| HomeError::Io { path: path.to_owned(), source: source.into() };
-        let held = folder::open(path).map_err(|source| HomeError::Io { path: path.to_owned(), source })?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock =
             rustix::fs::openat(&held, home::DAEMON_LOCK, flags, Mode::RUSR | Mode::WUSR).map_err(io)?;
@@ -105,7 +103,9 @@ impl Home {
         let tasks = make_tasks(&held).map_err(|source| {
             let path = path.join(home::TASKS);
             match Errno::from_io_error(&source) {
-                Some(Errno::NOTDIR | Errno::LOOP) => HomeError::Hostile { path, why: "is not a real folder" },
+                Some(Errno::NOTDIR | Errno::LOOP) => {
+                    HomeError::Hostile { path, why: "is not a real folder".to_owned() }
+                }
                 _ => HomeError::Io { path, source },
             }
         })?;
@@ -211,7 +211,9 @@ mod tests {
         assert!(matches!(prepare(&open), Err(HomeError::Hostile { .. })));
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/tmp", &link).unwrap();
-        assert!(matches!(prepare(&link), Err(HomeError::Hostile { .. })));
+        for path in [link.clone(), link.join("")] {
+            assert!(matches!(prepare(&path), Err(HomeError::Hostile { .. })), "{}", path.display());
+        }
         assert!(prepare(&dir.path().join("a/b")).is_ok());
     }
 

@@ -12,6 +12,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use homing_model::{Code, Problem};
+use homing_shim::private::{Error as PrivateError, PrivateHome};
 use homing_shim::{folder, home};
 use rustix::fs::{AtFlags, Mode};
 
@@ -24,7 +25,7 @@ pub enum BindError {
         /// Which folder.
         home: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: String,
     },
     /// The system said no.
     #[error("the socket in {} cannot be made: {source}", home.display())]
@@ -46,33 +47,16 @@ impl From<BindError> for Problem {
     }
 }
 
-/// Opens a home that is a real folder, ours, and closed to others.
-fn open(path: &Path) -> Result<OwnedFd, BindError> {
-    let hostile = |why| BindError::Hostile { home: path.to_owned(), why };
-    let failed = |source| BindError::Io { home: path.to_owned(), source };
-    // A slash at the end would follow a link.
-    let opened = folder::open(path.components().as_path()).map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => hostile("is a link"),
-        Some(code) if code == rustix::io::Errno::NOTDIR.raw_os_error() => hostile("is not a real folder"),
-        _ => failed(error),
-    })?;
-    let found = rustix::fs::fstat(&opened).map_err(|error| failed(error.into()))?;
-    if found.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(hostile("belongs to another user"));
-    }
-    if found.st_mode & 0o077 != 0 {
-        return Err(hostile("is open to other users"));
-    }
-    Ok(opened)
-}
-
 /// Listens in a home. Only who holds the home's lock may call this.
 ///
 /// # Errors
 /// If the folder is not safe, or the system refuses.
 pub fn bind(path: &Path) -> Result<UnixListener, BindError> {
-    let opened = open(path)?;
-    bind_in(&opened).map_err(|source| BindError::Io { home: path.to_owned(), source })
+    let opened = PrivateHome::open(path).map_err(|error| match error {
+        PrivateError::Untrusted { home, fault } => BindError::Hostile { home, why: fault.to_string() },
+        PrivateError::Io(source) => BindError::Io { home: path.to_owned(), source },
+    })?;
+    bind_in(&opened.into_folder()).map_err(|source| BindError::Io { home: path.to_owned(), source })
 }
 
 fn bind_in(opened: &OwnedFd) -> io::Result<UnixListener> {
@@ -138,7 +122,8 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::chown(dir.path(), Some(65534), None).unwrap();
-        assert!(matches!(bind(dir.path()), Err(BindError::Hostile { why: "belongs to another user", .. })));
+        let refused = bind(dir.path()).unwrap_err();
+        assert!(refused.to_string().contains("belongs to another user"), "{refused}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod output;
 pub mod peer;
 pub mod plain;
 pub mod presence;
+pub mod private;
 pub mod process;
 pub mod record;
 mod shim;

@@ -2,12 +2,12 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use homing_client::SOCKET;
 use homing_model::shell::quote;
 use homing_model::{Code, Problem};
+use homing_shim::private::{self, PrivateHome};
 use rustix::fs::Access;
 
 use crate::surroundings::Surroundings;
@@ -22,9 +22,13 @@ const ANOTHER: &str = "HOMING_HOME or `--home DIR` chooses another.";
 pub(crate) fn resolve(flag: Option<&Path>, surroundings: &Surroundings) -> Result<PathBuf, Problem> {
     let chosen = flag.map(Path::as_os_str).or_else(|| surroundings.get("HOMING_HOME"));
     match chosen {
-        Some(path) => std::path::absolute(path).map_err(|error| {
-            Problem::new(Code::InvalidRequest, format!("the home {}: {error}", path.display()))
-        }),
+        Some(path) => {
+            let path = std::path::absolute(path).map_err(|error| {
+                Problem::new(Code::InvalidRequest, format!("the home {}: {error}", path.display()))
+            })?;
+            // A slash at the end would follow a link.
+            Ok(path.components().collect())
+        }
         None => Ok(xdg(surroundings, "XDG_STATE_HOME", ".local/state")?.join("homing")),
     }
 }
@@ -42,41 +46,18 @@ pub(crate) fn configuration(flag: Option<&Path>, surroundings: &Surroundings) ->
 
 /// What keeps this folder from being a home, as far as looking tells. One that is not there can be made.
 pub(crate) fn check(home: &Path) -> Result<(), Problem> {
-    let shown = home.display();
-    let refuse = |detail: String, advice: String| {
-        let mut problem = Problem::new(Code::HostileHome, detail);
-        problem.advice = advice;
-        Err(problem)
-    };
-    let meta = match std::fs::symlink_metadata(home) {
-        Ok(meta) => meta,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    match PrivateHome::open(home) {
+        Ok(_) => check_socket(home),
+        Err(private::Error::Untrusted { home, fault }) => {
+            Err(homing_client::Error::Untrusted { home, fault }.into_problem())
+        }
+        Err(private::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
             let above = home.ancestors().find(|folder| folder.exists()).unwrap_or(home);
             let room = rustix::fs::access(above, Access::WRITE_OK | Access::EXEC_OK);
-            return room.map_err(|errno| unusable(home, &errno.into()));
+            room.map_err(|errno| unusable(home, &errno.into()))
         }
-        Err(error) => return Err(unusable(home, &error)),
-    };
-    if meta.is_symlink() {
-        let target = std::fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
-        let advice =
-            format!("Name the folder itself: `export HOMING_HOME={}`.", quote(&target.display().to_string()));
-        return refuse(format!("the home {shown} is a link, not a real folder"), advice);
+        Err(private::Error::Io(error)) => Err(unusable(home, &error)),
     }
-    if !meta.is_dir() {
-        return refuse(format!("the home {shown} is a file, not a real folder"), ANOTHER.to_owned());
-    }
-    if meta.uid() != rustix::process::geteuid().as_raw() {
-        let detail = format!("the home {shown} belongs to another user (uid {})", meta.uid());
-        return refuse(detail, ANOTHER.to_owned());
-    }
-    let mode = meta.mode() & 0o777;
-    if mode & 0o077 != 0 {
-        let close =
-            format!("`chmod 700 {}` closes it, if it is meant to be the home. ", quote(&shown.to_string()));
-        return refuse(format!("the home {shown} is open to other users (mode {mode:04o})"), close + ANOTHER);
-    }
-    check_socket(home)
 }
 
 /// Whether nothing was ever run here: then there is nothing to look at, and looking makes no folder.
@@ -147,6 +128,7 @@ mod tests {
     fn the_flag_wins_then_the_variable_then_xdg_then_the_home_folder() {
         let all = Surroundings::from([("HOMING_HOME", "/v"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")]);
         assert_eq!(home(Some("/f"), &all), "/f");
+        assert_eq!(home(Some("/f/"), &all), "/f");
         assert_eq!(home(None, &all), "/v");
         assert_eq!(home(None, &Surroundings::from([("XDG_STATE_HOME", "/x"), ("HOME", "/h")])), "/x/homing");
         assert_eq!(

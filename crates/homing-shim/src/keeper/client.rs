@@ -1,7 +1,6 @@
 //! How others reach the keeper: connect, ask for a daemon, or start the keeper itself.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -11,8 +10,9 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::connection::Connection;
 use crate::dispatch::{KEEPER, KEEPER_EMBEDDED};
+use crate::private::PrivateHome;
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{clock, folder, home};
+use crate::{clock, home};
 
 /// Between two tries to reach a keeper that is just coming or going.
 const RETRY_MS: i64 = 10;
@@ -74,13 +74,12 @@ pub enum StartError {
 /// Connects to the keeper of a home, if there is one.
 ///
 /// # Errors
-/// If there is none.
+/// If there is none, or another user could be behind it.
 pub fn connect(home: &Path) -> io::Result<Connection> {
-    let folder = folder::open(home)?;
+    let home = PrivateHome::open(home)?;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    // Through the folder's descriptor, so that no home is too deep for a socket address.
-    let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), home::KEEPER_SOCKET);
-    net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    net::connect(&socket, &SocketAddrUnix::new(home.socket(home::KEEPER_SOCKET))?)?;
+    home.check_listener(&socket)?;
     Ok(Connection::new(socket))
 }
 

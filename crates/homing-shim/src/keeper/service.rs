@@ -16,6 +16,7 @@ use super::restart::Restart;
 use super::starter::Starter;
 use super::{announcement, names};
 use crate::presence::{self, Identity, SETTLE_MS};
+use crate::private::PrivateHome;
 use crate::{boot, cgroup, clock, folder, home, sys};
 
 /// A keeper at work.
@@ -135,7 +136,7 @@ impl Keeper {
         sys::ignore_signals();
         rustix::process::umask(FileMode::from_raw_mode(0o077));
         fit()?;
-        let folder = folder::open(home)?;
+        let folder = PrivateHome::open(home)?.into_folder();
         let Some(lock) = names::lock(&folder)? else { return Ok(None) };
         let listener = names::bind(&folder)?;
         let bound = presence::named(&folder, home::KEEPER_SOCKET);

@@ -245,7 +245,9 @@ fn is_over(daemon: &Process) -> bool {
 }
 
 async fn look(context: &Context) -> Result<u8, Failure> {
-    match ask(context).await? {
+    let usable = home::check(&context.home);
+    let answer = if usable.is_ok() { ask(context).await? } else { None };
+    match answer {
         Some(answer) if context.json => {
             context.console.json(&running_now(&answer))?;
             return Ok(exit_code::DONE);
@@ -256,7 +258,6 @@ async fn look(context: &Context) -> Result<u8, Failure> {
         }
         None => {}
     }
-    let usable = home::check(&context.home);
     let stopped = autostart::is_stopped(&context.home);
     let why = match &usable {
         Err(_) => "not running, and cannot run in this home",

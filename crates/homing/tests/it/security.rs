@@ -6,14 +6,26 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use homing_testkit::{Home, Output, alive, copy_program, gate, left_out, wait_for};
 
 const NOBODY: u32 = 65534;
+
+/// Does something as that user: on Linux a thread may be another one.
+fn as_nobody<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> std::thread::JoinHandle<T> {
+    std::thread::spawn(|| {
+        let user = rustix::process::Uid::from_raw(NOBODY);
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        work()
+    })
+}
 
 /// A filter that allows everything, which is still one filter more than the daemon has.
 const FILTER: &str = r"
@@ -126,20 +138,75 @@ fn p11_another_user_is_refused_by_the_folder_and_by_the_daemon() {
     let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     open(home.scratch(), 0o755);
     open(&program, 0o755);
-    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-    let call = |path: &Path| {
-        let mut command = Command::new(user[0]);
-        command.args(&user[1..]).arg(path).arg("list").env("HOMING_HOME", home.path());
-        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    let client = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).arg("list");
+        String::from_utf8(command.env("HOMING_HOME", home.path()).output().unwrap().stderr).unwrap()
     };
-    assert!(call(&program).contains("Permission denied"), "{}", call(&program));
+    let socket = home.path().join("homing.sock");
+    // The client refuses the home first; the daemon has to do it by itself.
+    let by_hand = || {
+        let socket = socket.clone();
+        let asking = as_nobody(move || {
+            let mut stream = UnixStream::connect(socket)?;
+            stream.write_all(b"GET /v1/tasks HTTP/1.1\r\nHost: homing\r\nConnection: close\r\n\r\n")?;
+            std::io::read_to_string(stream)
+        });
+        asking.join().unwrap().unwrap_or_else(|error| error.to_string())
+    };
+    assert!(client().contains("HM0018") && client().contains("another user"), "{}", client());
+    assert!(by_hand().contains("Permission denied"), "{}", by_hand());
     // Even if somebody opens all doors on disk, the daemon asks the kernel who calls.
     open(home.path(), 0o755);
-    open(&home.path().join("homing.sock"), 0o666);
-    let refused = call(&program);
+    open(&socket, 0o666);
+    assert!(client().contains("HM0018"), "{}", client());
+    let refused = by_hand();
     assert!(refused.contains("HM0017") && refused.contains("user 65534"), "{refused}");
     open(home.path(), 0o700);
     assert_eq!(home.cli(["list", "--json"]).ok().json()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn p11_nothing_is_sent_to_a_daemon_of_another_user() {
+    if !root("a daemon of another user") {
+        return;
+    }
+    let home = super::home();
+    let foreign = home.scratch().join("foreign");
+    for (folder, owner) in [(home.path(), 0), (&foreign, NOBODY)] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+        chown(folder, Some(owner), None).unwrap();
+    }
+    std::fs::set_permissions(home.scratch(), PermissionsExt::from_mode(0o755)).unwrap();
+    let socket = foreign.join("homing.sock");
+    let (at, heard) = (socket.clone(), Arc::new(Mutex::new(Vec::new())));
+    let hearing = Arc::clone(&heard);
+    let listener = as_nobody(move || UnixListener::bind(at).unwrap()).join().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut bytes = Vec::new();
+            let _ = connection.unwrap().read_to_end(&mut bytes);
+            hearing.lock().unwrap().push(bytes.len());
+        }
+    });
+    let refused = |path: &Path, why: &str| {
+        for arguments in
+            [&["run", "--secret", "KEY=canary", "--", "true"][..], &["list"], &["hook", "claude"]]
+        {
+            let mut command = home.command();
+            let refused = Home::finish(command.env("HOMING_HOME", path).args(arguments));
+            let silent = arguments[0] == "hook";
+            assert!(silent || (refused.code != 0 && refused.stderr.contains("HM0018")), "{refused:?}");
+            assert!(silent || refused.stderr.contains(why), "{arguments:?}: {refused:?}");
+        }
+    };
+    refused(&foreign, "belongs to another user (uid 65534)");
+    std::fs::rename(&socket, home.path().join("homing.sock")).unwrap();
+    refused(home.path(), "is served by another user (uid 65534)");
+    let heard = || heard.lock().unwrap().clone();
+    wait_for("a connection that was given up", || (!heard().is_empty()).then_some(()));
+    assert!(heard().iter().all(|bytes| *bytes == 0), "{:?}", heard());
 }
 
 #[test]
@@ -245,6 +312,15 @@ fn p11_a_home_that_others_could_tamper_with_is_refused_and_left_alone() {
         chown(foreign.path(), Some(NOBODY), None).unwrap();
         refused(&foreign, "belongs to another user");
     }
+    // A slash at the end would follow the link.
+    let slashed = linked.path().join("");
+    let refused = linked.cli(["--home", slashed.to_str().unwrap(), "list"]);
+    assert!(refused.stderr.contains("HM0018") && refused.stderr.contains("is a link"), "{refused:?}");
+    for mode in ["__homing-daemon", "__homing-keeper"] {
+        let ended = linked.command().arg(mode).arg(&slashed).arg("0").output().unwrap();
+        assert!(!ended.status.success(), "{mode}: {ended:?}");
+    }
+    assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -185,7 +186,7 @@ fn ctrl_c_before_anybody_answers_says_that_it_is_not_known() {
 }
 
 /// Whether a process has a connection: a descriptor beyond the standard three that is a socket.
-fn is_connected(pid: u32) -> bool {
+pub(crate) fn is_connected(pid: u32) -> bool {
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     open.filter(|fd| fd.file_name().to_str().is_some_and(|number| number.len() > 1 || number > "2"))
         .filter_map(|fd| std::fs::read_link(fd.path()).ok())
@@ -214,6 +215,7 @@ fn p10_a_submit_whose_daemon_dies_before_it_answers_is_one_task() {
 /// A home whose socket hands everything on to another's, and loses the first answer to a submit.
 fn forgetful(home: &Home) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o700)).unwrap();
     let listener = UnixListener::bind(folder.path().join("homing.sock")).unwrap();
     let (real, lost) = (home.path().join("homing.sock"), Arc::new(AtomicBool::new(false)));
     std::thread::spawn(move || {
