@@ -27,13 +27,15 @@ use crate::error::Error;
 use crate::socket;
 use crate::tcp::Tcp;
 
-/// Whether the daemon was not there from the start, or went away in the middle.
+/// Whether the daemon was not there from the start, or went away in the middle, and how long the caller waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absence {
     /// This client has never reached it.
     NeverThere,
     /// It answered before.
     WentAway,
+    /// It answered before, and the caller waits for as long as it takes ([`Client::patient`]).
+    Awaited,
 }
 
 /// Called when nobody listens. Once it returns `Ok`, the connection is tried again.
@@ -84,6 +86,7 @@ pub struct Client {
     pub(crate) inner: Arc<Inner>,
     /// Who calls; nobody in particular if absent.
     pub(crate) owner: Option<HeaderValue>,
+    patient: bool,
 }
 
 /// How the server is reached.
@@ -145,7 +148,7 @@ impl Client {
             reviving: tokio::sync::Mutex::default(),
             connected_before: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), owner: None }.on_behalf_of(owner)
+        Self { inner: Arc::new(inner), owner: None, patient: false }.on_behalf_of(owner)
     }
 
     /// The same connections, speaking for another owner.
@@ -154,13 +157,20 @@ impl Client {
         // An owner that no header can carry is refused by name when a spec with it is submitted.
         let owner =
             HeaderValue::from_bytes(owner.as_bytes()).unwrap_or(HeaderValue::from_static(DEFAULT_OWNER));
-        Self { inner: Arc::clone(&self.inner), owner: Some(owner) }
+        Self { owner: Some(owner), ..self.clone() }
     }
 
     /// The same connections, for looks that say nothing of who has heard what: a call in an owner's name confirms what it was told before.
     #[must_use]
     pub fn nameless(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner), owner: None }
+        Self { owner: None, ..self.clone() }
+    }
+
+    /// The same connections, for a caller that has a task, or a place in the log, and so something to wait for: what may be repeated is repeated
+    /// until a daemon answers, however many die before. One that was never reached is an error all the same.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self { patient: true, ..self.clone() }
     }
 
     /// Sends a request once and reads the whole answer.
@@ -252,7 +262,7 @@ impl Client {
         // A server in this process breaks off because the process leaves: the next one is elsewhere, and whoever asked us has to ask that.
         let may_come_back = !matches!(self.inner.way, Way::Within(_));
         let was_there = self.inner.connected_before.load(Ordering::Relaxed);
-        error.is_disconnect() && failures < ATTEMPTS && was_there && may_come_back
+        error.is_disconnect() && (self.patient || failures < ATTEMPTS) && was_there && may_come_back
     }
 
     /// Rests before another attempt.
@@ -310,14 +320,18 @@ impl Client {
             result => return result,
         }
         let before = self.inner.connected_before.load(Ordering::Relaxed);
-        let absence = if before { Absence::WentAway } else { Absence::NeverThere };
+        let absence = match (before, self.patient) {
+            (false, _) => Absence::NeverThere,
+            (true, false) => Absence::WentAway,
+            (true, true) => Absence::Awaited,
+        };
         let mut attempt = 1;
         loop {
             revive(absence).await?;
             // It was there a moment ago: from now on its absence is a restart.
             self.inner.connected_before.store(true, Ordering::Relaxed);
             match socket::connect(home).await {
-                Err(error) if error.is_nobody_there() && attempt < ATTEMPTS => {
+                Err(error) if error.is_nobody_there() && (self.patient || attempt < ATTEMPTS) => {
                     // The last one no longer listens, and its keeper has not seen it go yet: it is asked again in a moment.
                     self.breathe(attempt).await;
                     attempt += 1;
@@ -464,6 +478,46 @@ mod tests {
             tries.count();
             assert_eq!(tries.failures, expected, "{sent} {stood}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_patient_caller_outlasts_any_number_of_daemons() {
+        const DEATHS: usize = 5 * ATTEMPTS as usize;
+        let home = tempfile::tempdir().unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        let deaths = Arc::clone(&count);
+        let _fake = Fake::serve(home.path(), move |_| match deaths.fetch_add(1, Ordering::Relaxed) {
+            // It was reached once; then the others die before they answer.
+            1..=DEATHS => Reply::cut(),
+            _ => Reply::json(200, "{}"),
+        });
+        let client = Client::new(home.path(), "u");
+        let call = Call::get(Target::new("/v1/wait"));
+        client.persist(&call).await.unwrap();
+        let impatient = client.persist(&call).await;
+        assert!(impatient.is_err_and(|error| error.is_disconnect()), "it has nothing to wait for");
+        count.store(1, Ordering::Relaxed);
+        client.patient().persist(&call).await.unwrap();
+        assert_eq!(count.load(Ordering::Relaxed), DEATHS + 2);
+    }
+
+    #[tokio::test]
+    async fn the_hook_learns_who_waits_for_as_long_as_it_takes() {
+        let home = tempfile::tempdir().unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&heard);
+        let revive: Revive = Arc::new(move |absence| {
+            told.lock().unwrap().push(absence);
+            Box::pin(async { Err(Problem::new(Code::DaemonUnreachable, "gone")) })
+        });
+        let client = Client::with_revive(home.path().join("absent"), "u", revive);
+        let call = Call::get(Target::new("/x"));
+        // Nothing was reached yet: patience is for what there was.
+        assert!(client.patient().persist(&call).await.is_err());
+        client.inner.connected_before.store(true, Ordering::Relaxed);
+        assert!(client.persist(&call).await.is_err());
+        assert!(client.patient().nameless().persist(&call).await.is_err());
+        assert_eq!(*heard.lock().unwrap(), [Absence::NeverThere, Absence::WentAway, Absence::Awaited]);
     }
 
     #[tokio::test]

@@ -4,7 +4,8 @@
 //! A [`Client`] keeps idle connections and reuses them, so that requests in a row pay for one connect. When nobody listens
 //! it calls its [`Revive`] hook, which may start a daemon or say why it will not; without a hook that is an error.
 //! Asking is repeatable, so [`Client::wait`], [`Follow`] and [`EventStream`] outlive a restart of the daemon: they connect
-//! again and go on from the last offset or cursor, losing nothing and repeating nothing. Commands that change something are
+//! again and go on from the last offset or cursor, losing nothing and repeating nothing. After a dozen failures in a row that is an error, but
+//! not for a [`Client::patient`] one, which has something to wait for. Commands that change something are
 //! repeated only where that is safe; each method says so.
 //!
 //! The crate never prints, and reads neither the environment nor the clock of the wall.

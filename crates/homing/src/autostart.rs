@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use homing_client::{Absence, Client, Revive};
@@ -27,23 +28,49 @@ const SHORT_PATIENCE: Duration = Duration::from_secs(2);
 /// Whoever takes the mark of a stop away starts the daemon within this time, or takes the whole home away, file by file.
 const UNMARKED: Duration = Duration::from_secs(15);
 
+/// Between two tries to start a daemon for a command that waits for as long as it takes; longer each time, up to the second.
+const AGAIN: Duration = Duration::from_millis(250);
+const LONGEST_AGAIN: Duration = Duration::from_secs(2);
+
 /// What a client calls when nobody listens in `home`.
 pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
+    let noted = Arc::new(AtomicBool::new(false));
     Arc::new(move |absence| {
-        let home = home.clone();
-        Box::pin(async move { revive(&home, console, absence).await })
+        let (home, noted) = (home.clone(), Arc::clone(&noted));
+        Box::pin(async move {
+            let mut pause = AGAIN;
+            loop {
+                match revive(&home, console, absence).await {
+                    Err(problem) if absence == Absence::Awaited && may_pass(&problem, &home) => {
+                        if !noted.swap(true, Ordering::Relaxed) {
+                            console.note(&format!("homing: {}; waiting for the daemon", problem.detail));
+                        }
+                        sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_AGAIN);
+                    }
+                    result => return result,
+                }
+            }
+        })
     })
 }
 
+/// Whether a daemon may serve later all the same: this one died, or could not be started here and now.
+fn may_pass(problem: &Problem, home: &Path) -> bool {
+    let passing = [Code::DaemonUnreachable, Code::NestedStart, Code::SystemLimit];
+    problem.known().is_some_and(|code| passing.contains(&code)) && !is_gone(home)
+}
+
 async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), Problem> {
-    if absence == Absence::WentAway && is_stopped(home) {
+    let was_there = absence != Absence::NeverThere;
+    if was_there && is_stopped(home) {
         // Somebody stopped it while this command was waiting: starting it again would undo that. A new command may.
         console.note("homing: the daemon was stopped; waiting for it; `homing daemon start` or any other command starts it again");
         if started_again(home).await {
             return Ok(());
         }
     }
-    if absence == Absence::WentAway && is_gone(home) {
+    if was_there && is_gone(home) {
         // What this command was about went with it: a new home would know nothing of that, and nobody asked for one.
         let detail = format!("the home {} was removed while this command was waiting", home.display());
         let mut problem = Problem::new(Code::DaemonUnreachable, detail);
@@ -74,7 +101,7 @@ async fn started_again(home: &Path) -> bool {
 /// Inside a task only the keeper may bring the daemon back.
 async fn from_inside(home: &Path, absence: Absence) -> Result<(), Problem> {
     let patience = match absence {
-        Absence::WentAway => KEEPER_PATIENCE,
+        Absence::WentAway | Absence::Awaited => KEEPER_PATIENCE,
         Absence::NeverThere if is_stopped(home) || !home.exists() => Duration::ZERO,
         Absence::NeverThere => SHORT_PATIENCE,
     };

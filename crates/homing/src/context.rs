@@ -87,6 +87,12 @@ impl Context {
         Client::with_revive(&self.home, owner, autostart::hook(self.home.clone(), self.console))
     }
 
+    /// The same for a command that has the whole screen, where nothing else may be written, and stays until it is left.
+    pub(crate) fn screen_client(&self) -> Client {
+        let hook = autostart::hook(self.home.clone(), self.console.hushed());
+        Client::with_revive(&self.home, &self.owner(), hook).patient()
+    }
+
     /// A client that takes things as they are.
     pub(crate) fn quiet_client(&self) -> Client {
         Client::new(&self.home, &self.owner())

@@ -75,6 +75,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             stranger::tell(&spec, &submitted, &client, context).await;
             return Ok(code);
         }
+        let client = client.patient();
         let id = submitted.task.id.clone();
         context.console.note(&format!("homing: {id}"));
         let foreground = Foreground {

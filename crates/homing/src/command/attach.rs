@@ -93,6 +93,7 @@ pub(crate) async fn attach(
     let id = task.id.to_string();
     // A refusal comes before anything is done to the terminal.
     let size = size::of(stdout);
+    let client = &context.screen_client();
     let first = client.attach(&id, size).await?;
     console.note(&format!("homing: attached to {id}; {} detaches", detach.text));
     let mut viewing = Viewing::begin(client, &id, size, detach.looked_for())?;

@@ -51,7 +51,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             }
             return Ok(exit_code::DONE);
         }
-        let mut stream = client.follow_events(query);
+        let mut stream = client.patient().follow_events(query);
         let audience = Audience::new();
         loop {
             match audience.while_there(stream.next()).await? {

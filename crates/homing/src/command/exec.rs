@@ -72,6 +72,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let mut interrupts = foreground::interrupts()?;
         let submitting = submit(&spec, &client, context);
         let submitted = interrupts.heard_beside(OnInterrupt::Forward, submitting).await?;
+        let client = client.patient();
         let foreground = Foreground {
             context,
             client: &client,

@@ -127,6 +127,7 @@ async fn feed(options: &Options, spec: &Spec, client: &Client, context: &Context
             return Ok(INTERRUPTED);
         }
     };
+    let client = &client.patient();
     let code = tell(options, &submitted, program::why_not(spec), context);
     let pump = async {
         if submitted.joined {
@@ -181,6 +182,7 @@ async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context
     let mut interrupts = foreground::interrupts()?;
     let submitting = submit(spec, client, context);
     let submitted = interrupts.heard_beside(OnInterrupt::Leave, submitting).await?;
+    let client = &client.patient();
     let id = submitted.task.id.clone();
     tell_unread(options, &submitted, context);
     // With --follow, stdout belongs to the output.

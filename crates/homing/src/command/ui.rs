@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
-use homing_client::{Client, ListQuery};
+use homing_client::ListQuery;
 use homing_model::{Code, Problem};
 use homing_tui::live::{self, Left, Setup};
 use homing_tui::{Abilities, Background, Effect, Options as Panel, Theme};
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use super::show;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{autostart, cli, entry, exit_code};
+use crate::{cli, entry, exit_code};
 
 #[derive(Debug, Args)]
 #[command(
@@ -51,12 +51,10 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     // What keeps a daemon from being asked is told as ever, not in a corner of the panel.
     let look = ListQuery { limit: Some(1), ..ListQuery::default() };
     context.block_on(async { Ok(context.client().nameless().list(&look).await?) })?;
-    // Nothing may be written over the panel while a daemon is started.
-    let revive = autostart::hook(context.home.clone(), context.console.hushed());
     let program = entry::executable()?;
     let (home, clock) = (context.home.clone(), context.clock());
     let setup = Setup {
-        client: Client::with_revive(&context.home, &owner, revive),
+        client: context.screen_client(),
         options: Panel { theme: theme(options, context), abilities: abilities(), owner, may_quit: true },
         filter: options.filter.clone(),
         clock: Box::new(clock),

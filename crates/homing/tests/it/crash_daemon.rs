@@ -1,8 +1,10 @@
 //! The daemon is killed with SIGKILL, at every kind of moment: nothing is lost, nothing runs twice, nobody has to look.
 
+use std::io::{BufRead, BufReader, Read};
+use std::process::Child;
 use std::time::Duration;
 
-use homing_testkit::{Home, alive, drift, freeze, gate, thaw, wait_for};
+use homing_testkit::{Home, alive, copy_program, drift, freeze, gate, thaw, wait_for, write_program};
 
 use super::home;
 
@@ -107,6 +109,72 @@ fn p3_binary_output_is_kept_byte_for_byte_without_a_daemon() {
     assert_eq!(home.ended(&id)["status"], "succeeded");
     let copy = std::fs::read(home.scratch().join("copy")).unwrap();
     assert!(home.output(&id) == copy && copy.len() == 3_000_000);
+}
+
+/// Reads what a child prints until there is this in a line.
+fn read_until(child: &mut Child, text: &str) -> BufReader<std::process::ChildStdout> {
+    let mut printed = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert_ne!(printed.read_line(&mut line).expect("text"), 0, "it ended before `{text}`");
+    }
+    printed
+}
+
+#[test]
+fn p3_waiting_clients_outlast_daemons_that_die_as_they_start() {
+    const DEATHS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("homing");
+    let real = home().program().to_owned();
+    copy_program(&real, &program);
+    let home = Home::new(&program);
+    let line = |name: &str| format!("echo begun; echo begun > {name}; {}; echo over; exit 7", gate("go"));
+    let id = home.submit(&[], &line("task"));
+    let mut waiting = home.spawn(["wait", &id]);
+    let mut following = home.spawn(["output", "-f", &id]);
+    let mut staying = home.spawn(["exec", "-c", &line("exec")]);
+    let mut listening = home.spawn(["events", "-f"]);
+    let mut output = read_until(&mut following, "begun");
+    let mut own = read_until(&mut staying, "begun");
+    let mut log = read_until(&mut listening, &id);
+    wait_for("the waiter", || super::submitting::is_connected(waiting.id()).then_some(()));
+    let deaths = folder.path().join("deaths");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = __homing-daemon ] && [ \"$(cat '{0}' | wc -l)\" -lt {DEATHS} ] && echo >> '{0}' && exit 1\nexec '{1}' \"$@\"\n",
+        deaths.display(),
+        real.display()
+    );
+    std::fs::write(&deaths, "").unwrap();
+    write_program(&program, &script);
+    let _ = home.kill_daemon();
+    wait_for("the deaths", || {
+        (std::fs::read_to_string(&deaths).ok()?.lines().count() == DEATHS).then_some(())
+    });
+    home.open("go");
+    let mut rest = [String::new(), String::new()];
+    output.read_to_string(&mut rest[0]).unwrap();
+    own.read_to_string(&mut rest[1]).unwrap();
+    assert_eq!(rest, ["over\n", "over\n"]);
+    let codes = [&mut waiting, &mut following, &mut staying].map(|child| child.wait().unwrap().code());
+    assert_eq!(codes, [Some(7), Some(0), Some(7)]);
+    let mut event = String::new();
+    while !(event.contains("task.completed") && event.contains(&id)) {
+        event.clear();
+        assert_ne!(log.read_line(&mut event).unwrap(), 0, "the log ended");
+    }
+    listening.kill().unwrap();
+    listening.wait().unwrap();
+    let mut notes = 0;
+    for child in [&mut waiting, &mut following, &mut staying, &mut listening] {
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let noted = said.matches("waiting for the daemon").count();
+        assert!(noted <= 1, "once is enough: {said}");
+        notes += noted;
+    }
+    assert_ne!(notes, 0, "somebody was told");
 }
 
 #[test]

@@ -36,8 +36,6 @@ const NOTICEABLE: Duration = Duration::from_secs(1);
 const SAID: Duration = Duration::from_secs(3);
 /// For what was typed just before somebody left, and for the goodbye.
 const PARTING: Duration = Duration::from_secs(1);
-/// Tries to connect again, with longer pauses, about ten seconds in all.
-const TRIES: u32 = 24;
 
 /// How it ended.
 #[derive(Debug)]
@@ -318,7 +316,7 @@ impl<'a> Viewing<'a> {
     async fn connect(&mut self) -> Result<Result<(Screen, Keys), Left>, Failure> {
         let noticed = Instant::now() + NOTICEABLE;
         let mut told_of = false;
-        let mut tries = 0;
+        let mut tries: u32 = 0;
         loop {
             let (client, task, size): (_, _, TerminalSize) = (self.client, self.task, self.terminal.size());
             let attempt = async move {
@@ -363,7 +361,7 @@ impl<'a> Viewing<'a> {
                     let task = self.client.task(self.task).await?;
                     return Ok(Err(Left::Ended(Box::new(task))));
                 }
-                Err(error) if error.is_disconnect() && tries < TRIES => tries += 1,
+                Err(error) if error.is_disconnect() => tries = tries.saturating_add(1),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -12,7 +12,7 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
-use homing_client::{Client, EventQuery, ListQuery};
+use homing_client::{EventQuery, ListQuery};
 use homing_model::api::Page;
 use homing_model::{EventKind, Task};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -104,9 +104,7 @@ pub(super) fn run(query: &ListQuery, limit: Option<u32>, context: &Context) -> R
 async fn watch(query: &ListQuery, limit: Option<u32>, context: &Context) -> Result<u8, Failure> {
     // The first answer comes before anything is drawn: what is wrong is told on the screen that stays.
     let mut page = fetch(&context.client(), query.clone(), most(limit, 1)).await?;
-    let hushed = context.console.hushed();
-    let hook = autostart::hook(context.home.clone(), hushed);
-    let client = Client::with_revive(&context.home, &context.owner(), hook);
+    let client = context.screen_client();
     let events = EventQuery { after: NO_CURSOR, owner: query.owner.clone(), kinds: KINDS.to_vec() };
     let mut events = client.follow_events(events);
     let cannot = |error: io::Error| Failure::writing(&error);
