@@ -236,7 +236,9 @@ impl Dispatcher {
         let surroundings = self.webhooks.surroundings();
         let owner = channel.split_once('\n').map_or(channel, |(owner, _)| owner);
         let (mut looks, mut judged, mut said) = (0, true, None);
+        let mut config = self.engine.configured();
         loop {
+            config.mark_unchanged();
             let Some(route) = self.engine.route(channel).await? else { return Ok(judged) };
             let settings = self.engine.config().wake;
             let runs = matches!(&route, Route::Session(session) if settings.runs(session.headless));
@@ -257,6 +259,8 @@ impl Dispatcher {
                     }
                     tokio::select! {
                         () = tokio::time::sleep(readiness.pause(looks)) => looks += 1,
+                        // What kept it may be allowed by now.
+                        Ok(()) = config.changed() => looks = 0,
                         // Something new is due, perhaps with news of the way.
                         () = more.notified() => {
                             tokio::time::sleep(GATHER).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
@@ -217,7 +217,7 @@ impl Builder {
             default_env,
             started_at: self.clock.now(),
             clock: self.clock,
-            config: RwLock::new(Arc::new(self.config)),
+            config: watch::channel(Arc::new(self.config)).0,
             home,
         });
         let engine = Engine::new(Arc::clone(&inner), stop);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use homing_model::api::ReconcileInfo;
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     pub(crate) home: Home,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) config: RwLock<Arc<Config>>,
+    pub(crate) config: watch::Sender<Arc<Config>>,
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
     pub(crate) oldest_shim: Oldest,
@@ -114,7 +114,7 @@ impl Inner {
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.config.borrow())
     }
 
     /// Events were committed.
@@ -206,9 +206,15 @@ impl Engine {
         self.inner.config()
     }
 
+    /// The configuration in force, for who waits by a setting and has to notice that it changes.
+    #[must_use]
+    pub fn configured(&self) -> watch::Receiver<Arc<Config>> {
+        self.inner.config.subscribe()
+    }
+
     /// Puts another configuration in force, for what happens from now on.
     pub fn set_config(&self, config: Config) {
-        *self.inner.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+        self.inner.config.send_replace(Arc::new(config));
         // Whoever keeps something of it looks again, and what may go out is judged anew.
         self.inner.looked.send_modify(|count| *count += 1);
         self.inner.outgoing.send_modify(|count| *count += 1);

@@ -9,7 +9,10 @@ use std::time::Duration;
 use homing_model::api::ReconcileError;
 use homing_model::{Kind, TaskId};
 use homing_store::{Record, store};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
+use crate::config::Config;
 use crate::engine::Inner;
 use crate::{adopt, external, guard, retention};
 
@@ -21,17 +24,32 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// Runs passes until the engine ends.
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut shutdown = inner.shutdown.clone();
+    let mut config = inner.config.subscribe();
     let mut after: u64 = 0;
     loop {
-        let interval = inner.config().reconcile.interval.0;
         tokio::select! {
             () = shutdown.over() => return,
-            () = tokio::time::sleep(interval) => {}
+            () = due(&mut config, Instant::now()) => {}
         }
         if !guard::look(&inner).await {
             return;
         }
         after = pass(&inner, after).await;
+    }
+}
+
+/// Waits until the interval is over, as it is now and not as it was when the wait began, or retention keeps less.
+async fn due(config: &mut watch::Receiver<Arc<Config>>, since: Instant) {
+    loop {
+        let current = Arc::clone(&config.borrow_and_update());
+        tokio::select! {
+            () = tokio::time::sleep(current.reconcile.interval.0.saturating_sub(since.elapsed())) => return,
+            Ok(()) = config.changed() => {
+                if config.borrow().retention != current.retention {
+                    return;
+                }
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is in force, where it comes from, and a file that is not in force.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use homing_testkit::{Home, drift, wait_for};
@@ -223,4 +224,17 @@ fn a_file_that_is_away_for_a_moment_changes_nothing_and_one_that_stays_away_was_
     assert!(std::fs::read_to_string(&kept).unwrap().contains("depth = 9"));
     std::fs::remove_file(&file).unwrap();
     until_depth(&home, 3);
+}
+
+#[test]
+fn a_changed_interval_ends_the_wait_that_has_begun() {
+    let home = super::home();
+    std::fs::create_dir(home.path()).expect("a folder");
+    std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).expect("it is ours");
+    write(&home, "[reconcile]\ninterval = \"1d\"\n");
+    let _ = home.daemon_pid();
+    let passes = || home.cli(["status", "--json"]).ok().json()["reconcile"]["passes"].as_u64();
+    assert_eq!(passes(), Some(0));
+    write(&home, "[reconcile]\ninterval = \"100ms\"\n");
+    wait_for("passes by the new interval", || (passes() > Some(1)).then_some(()));
 }
