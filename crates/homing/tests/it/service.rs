@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use homing_testkit::{Home, Output, alive, gate, left_out, wait_for};
+use homing_testkit::{Home, Output, alive, copy_program, gate, left_out, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::home;
@@ -68,8 +68,17 @@ fn systemd_itself_finds_nothing_wrong_with_the_unit() {
     if !is_there("systemd-analyze") {
         return left_out("systemd-analyze is not there (package systemd)");
     }
-    let home = home();
-    let planned = alone(&home, &["daemon", "install", "--dry-run", "--json"]).ok().json();
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plain", "a $dollar 50%", "it's \"quoted\"", "back\\slash $x"] {
+        let program = folder.path().join(name).join("homing");
+        std::fs::create_dir(program.parent().unwrap()).unwrap();
+        copy_program(home().program(), &program);
+        verify(&Home::new(&program));
+    }
+}
+
+fn verify(home: &Home) {
+    let planned = alone(home, &["daemon", "install", "--dry-run", "--json"]).ok().json();
     let text: String =
         planned["diff"].as_str().unwrap().lines().filter_map(|line| line.strip_prefix("+ ")).fold(
             String::new(),

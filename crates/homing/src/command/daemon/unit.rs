@@ -53,7 +53,7 @@ pub(crate) fn unit(of: Ingredients<'_>, surroundings: &Surroundings) -> Result<U
 }
 
 fn text(of: Ingredients<'_>, name: &str, surroundings: &Surroundings) -> Result<String, Problem> {
-    let program = quoted(plain(of.program)?).replace('$', "$$");
+    let program = executed(plain(of.program)?);
     let mut environment = String::new();
     if of.chosen {
         environment
@@ -105,6 +105,16 @@ fn plain(path: &Path) -> Result<&str, Problem> {
 /// As systemd reads it back.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%"))
+}
+
+/// A program as `ExecStart=` begins with it. systemd takes no quote and no backslash in the name of a program, however it is written, and reads variables
+/// in its arguments alone; so a name with those is given to a shell as an argument.
+fn executed(program: &str) -> String {
+    if program.contains(['"', '\'', '\\']) {
+        let shell = quoted(r#"exec "$0" "$@""#).replace('$', "$$");
+        return format!("/bin/sh -c {shell} {}", quoted(program).replace('$', "$$"));
+    }
+    quoted(program)
 }
 
 /// How a unit that is there compares to the one that would be written.
@@ -163,12 +173,11 @@ mod tests {
 
     #[test]
     fn what_systemd_would_read_otherwise_is_escaped_and_what_it_cannot_read_is_refused() {
-        let odd = of("/opt/a \"b\"/100%/$x/homing", "/srv/50%", true).unwrap();
-        assert!(
-            odd.text.contains("ExecStart=\"/opt/a \\\"b\\\"/100%%/$$x/homing\" daemon run"),
-            "{}",
-            odd.text
-        );
+        let odd = of("/opt/a b/100%/$x/homing", "/srv/50%", true).unwrap();
+        assert!(odd.text.contains("ExecStart=\"/opt/a b/100%%/$x/homing\" daemon run"), "{}", odd.text);
+        let by_shell = of("/opt/it's \"b\"/$x\\/homing", "/srv/50%", true).unwrap().text;
+        let line = r#"ExecStart=/bin/sh -c "exec \"$$0\" \"$$@\"" "/opt/it's \"b\"/$$x\\/homing" daemon run --service"#;
+        assert!(by_shell.contains(line), "{by_shell}");
         assert!(odd.text.contains("\"HOMING_HOME=/srv/50%%\""), "{}", odd.text);
         assert!(odd.text.contains("\"PATH=/usr/bin:/opt/100%%/bin\""), "{}", odd.text);
         assert!(of("/usr/bin/homing", "/srv/a\nb", true).is_err());
