@@ -15,9 +15,10 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, SetTitle, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, queue};
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::layout::{Position, Rect};
+use homing_model::attach::TerminalSize;
+use ratatui::backend::{Backend, CrosstermBackend};
+use ratatui::layout::{Position, Rect, Size};
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::stdio::stdout;
 
 use super::outlet::{Outlet, part};
@@ -33,6 +34,8 @@ const CLIPBOARD: usize = 4_096;
 /// The terminal while it is ours. Dropping it gives it back.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Drawn>>,
+    /// The part of it that is drawn on.
+    area: Rect,
     drawn: Drawn,
     outlet: Outlet,
     /// Somebody else has it.
@@ -61,8 +64,11 @@ impl Screen {
         // Made first: if the size cannot be asked, nothing was changed yet.
         let drawn = Drawn::default();
         let outlet = Outlet::to(stdout())?;
+        let backend = CrosstermBackend::new(drawn.clone());
+        let area = drawable(backend.size()?);
         let mut screen = Self {
-            terminal: Terminal::new(CrosstermBackend::new(drawn.clone()))?,
+            terminal: Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(area) })?,
+            area,
             drawn,
             outlet,
             lent: false,
@@ -106,8 +112,8 @@ impl Screen {
     pub(super) fn take_back(&mut self) -> io::Result<()> {
         self.enter()?;
         // Not by `clear`, which asks the terminal where its cursor is: the answer may be late, or be taken by whoever reads the keys.
-        let size = self.terminal.size()?;
-        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
+        self.area = drawable(self.terminal.size()?);
+        self.terminal.resize(self.area)
     }
 
     /// Whether all that was drawn was taken; until then nothing more is.
@@ -129,6 +135,10 @@ impl Screen {
         // Given back by the panic of a worker, about which the loop is just being told.
         if !TAKEN.load(Ordering::Relaxed) {
             return Ok(());
+        }
+        let area = drawable(self.terminal.size()?);
+        if area != std::mem::replace(&mut self.area, area) {
+            self.terminal.resize(area)?;
         }
         self.terminal.draw(|frame| frame.render_stateful_widget(View, frame.area(), panel))?;
         self.send();
@@ -152,6 +162,12 @@ impl Drop for Screen {
         }
         let _ = disable_raw_mode();
     }
+}
+
+/// As much of a terminal as is drawn on. A size that no screen has would take gigabytes.
+fn drawable(size: Size) -> Rect {
+    let TerminalSize { cols, rows } = TerminalSize::LARGEST;
+    Rect::from((Position::ORIGIN, Size::new(size.width.min(cols), size.height.min(rows))))
 }
 
 /// Back to the screen that was there before.
@@ -187,6 +203,13 @@ mod tests {
     use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
     use super::*;
+
+    #[test]
+    fn no_more_is_drawn_on_than_a_screen_has() {
+        assert_eq!(drawable(Size::new(80, 24)), Rect::new(0, 0, 80, 24));
+        let largest = drawable(Size::new(u16::MAX, u16::MAX));
+        assert!(largest.area() <= 1 << 21, "{largest}");
+    }
 
     #[test]
     #[ignore = "is what the test below runs on a terminal of its own"]

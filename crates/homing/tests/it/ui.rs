@@ -13,11 +13,16 @@ struct Pane {
 impl Pane {
     /// None where there is no tmux. What the shell says afterwards shows how the terminal was left.
     fn open(home: &Home, options: &str) -> Option<Self> {
+        Self::open_after(home, "true", options)
+    }
+
+    /// The same, with something done to the terminal before.
+    fn open_after(home: &Home, before: &str, options: &str) -> Option<Self> {
         // A daemon that is being started by two at once is another story.
         let _ = home.cli(["daemon", "start"]);
         let tmux = Tmux::new(home.scratch())?;
         let line = format!(
-            "unset HOMING_TASK_ID HOMING_OWNER; HOMING_HOME='{}' LC_ALL=C.UTF-8 '{}' ui {options}; echo \"left with $?\"; stty -a; exec cat",
+            "unset HOMING_TASK_ID HOMING_OWNER; {before}; HOMING_HOME='{}' LC_ALL=C.UTF-8 '{}' ui {options}; echo \"left with $?\"; stty -a; exec cat",
             home.path().display(),
             home.program().display(),
         );
@@ -101,6 +106,18 @@ fn the_panel_shows_start_output_and_end_and_is_right_again_after_the_daemon_was_
     std::fs::write(&end, "").unwrap();
     pane.shows(&[&id, "✗ failed", "exit 3", "last words"]);
     pane.shows(&["0 running", "2 ended", "● live"]);
+    pane.keys(&["q"]);
+    pane.is_clean();
+}
+
+#[test]
+fn a_terminal_of_an_absurd_size_is_drawn_on_as_far_as_a_screen_goes() {
+    let home = super::home();
+    let Some(pane) = Pane::open_after(&home, "stty cols 65535 rows 65535", "") else { return };
+    wait_for("the panel", || {
+        let dead = pane.screen().contains("left with");
+        (dead || pane.asked("#{alternate_on}") == "1").then_some(())
+    });
     pane.keys(&["q"]);
     pane.is_clean();
 }
