@@ -11,27 +11,24 @@ use crate::route::{Kind, Parameter};
 /// The longest wait that is counted; a longer one is asked for again by whoever lives to see it.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// The parameters of one request, each known and well formed. An empty value is an absent one.
+/// The parameters of one request, each known and well formed.
 #[derive(Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
     /// Reads and checks the query of an address.
     pub(crate) fn parse(uri: &Uri, known: &[Parameter]) -> Result<Self, Refusal> {
-        let Pairs(mut pairs) = Pairs::<Vec<(String, String)>>::try_from_uri(uri)
+        let Pairs(pairs) = Pairs::<Vec<(String, String)>>::try_from_uri(uri)
             .map_err(|error| Refusal::invalid(format!("the query cannot be read: {error}")))?;
         for (index, (name, value)) in pairs.iter().enumerate() {
             let Some(parameter) = known.iter().find(|parameter| parameter.name == name) else {
                 return Err(Refusal::invalid(unknown(name, known)));
             };
-            if !value.is_empty() {
-                check(parameter, value)?;
-            }
+            check(parameter, value)?;
             if !parameter.repeated && pairs.iter().take(index).any(|(earlier, _)| earlier == name) {
                 return Err(Refusal::invalid(format!("`{name}` is given twice")));
             }
         }
-        pairs.retain(|(_, value)| !value.is_empty());
         Ok(Self(pairs))
     }
 
@@ -83,6 +80,10 @@ fn unknown(name: &str, known: &[Parameter]) -> String {
 
 fn check(parameter: &Parameter, value: &str) -> Result<(), Refusal> {
     let name = parameter.name;
+    // An empty filter would mean "all" to one reader and "none" to another.
+    if value.is_empty() {
+        return Err(Refusal::invalid(format!("`{name}` is empty: give it a value, or leave it out")));
+    }
     let expected = match parameter.kind {
         Kind::Text | Kind::Words => return Ok(()),
         Kind::OneOf(words) if words.contains(&value) => return Ok(()),
@@ -131,10 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_is_an_absent_one() {
-        let query = parse("owner=&limit=&status=").unwrap();
-        assert_eq!((query.text("owner"), query.number("limit")), (None, None));
-        assert_eq!(query.words::<Status>("status").unwrap(), []);
+    fn an_empty_value_is_refused_by_name() {
+        for name in ["owner", "limit", "offset", "follow", "mode", "status", "label"] {
+            for query in [format!("{name}="), name.to_owned()] {
+                let detail = parse(&query).unwrap_err();
+                assert!(detail.contains(&format!("`{name}` is empty")), "{query}: {detail}");
+            }
+        }
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub(super) async fn call(access: &Access, given: Parameters) -> Result<Reply, Re
         owner: (!given.everyone).then(|| access.owner.clone()),
         statuses: given.status,
         limit: Some(given.limit.unwrap_or(PAGE).clamp(1, LONGEST)),
-        cursor: given.cursor,
+        // Models fill in what is optional.
+        cursor: given.cursor.filter(|cursor| !cursor.is_empty()),
         ..ListQuery::default()
     };
     let page = access.client.list(&query).await?;

@@ -100,10 +100,10 @@ fn lists_are_narrowed_and_paged() {
     let mut seen = Vec::new();
     let mut cursor = String::new();
     loop {
-        let page = served.get(&format!("/v1/tasks?limit=2&cursor={cursor}")).json();
+        let page = served.get(&format!("/v1/tasks?limit=2{cursor}")).json();
         seen.extend(page["items"].as_array().unwrap().iter().map(|task| task["id"].clone()));
         match &page["next_cursor"] {
-            Value::String(next) => cursor.clone_from(next),
+            Value::String(next) => cursor = format!("&cursor={next}"),
             _ => break,
         }
     }

@@ -163,6 +163,7 @@ fn what_makes_no_sense_is_a_problem_with_a_code_and_a_next_step() {
         assert_problem(&home.get(&format!("/v1/tasks?{query}")), 422, "HM0003", says);
     }
     assert_problem(&home.get("/v1/tasks?cursor=zzz"), 422, "HM0003", "cursor");
+    assert_problem(&home.get("/v1/tasks?owner="), 422, "HM0003", "`owner` is empty");
     assert_problem(&home.get(&format!("/v1/tasks/{id}/output?offset=1&tail=1")), 422, "HM0003", "choose one");
     assert_problem(&home.post(&format!("/v1/tasks/{id}/input"), &json!({ "text": "x" })), 409, "HM0007", &id);
     assert_problem(
@@ -190,12 +191,12 @@ fn a_list_comes_in_pages_live_tasks_first() {
     }
     let (mut seen, mut cursor) = (Vec::new(), String::new());
     loop {
-        let page = home.get(&format!("/v1/tasks?limit=2&cursor={cursor}")).json();
+        let page = home.get(&format!("/v1/tasks?limit=2{cursor}")).json();
         seen.extend(
             page["items"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()),
         );
         match page["next_cursor"].as_str() {
-            Some(next) => next.clone_into(&mut cursor),
+            Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }

@@ -34,7 +34,7 @@ async function checked(answer) {
 const json = async (...call) => (await ask(...call)).json();
 const task = (id, rest = "") => `/v1/tasks/${encodeURIComponent(id)}${rest}`;
 const query = (values) => {
-  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null);
+  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return given.length ? `?${new URLSearchParams(given)}` : "";
 };
 
