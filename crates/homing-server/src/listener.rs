@@ -275,8 +275,7 @@ impl Service {
             let token = token::read_or_make(self.engine.home()).map_err(Problem::from)?;
             self.token = Some(Arc::new(Token::new(token)));
         }
-        let sockets =
-            bind(self.config.elsewhere(), port).map_err(|why| Problem::new(Code::ListenerFailed, why))?;
+        let sockets = bind(self.config.elsewhere(), port)?;
         self.close();
         self.sockets = sockets;
         self.problem = None;
@@ -355,19 +354,34 @@ async fn accept(sockets: &[TcpListener]) -> io::Result<TcpStream> {
 }
 
 /// Binds both loopback addresses, and one more if that is asked for, all at one port; any port if it is 0.
-fn bind(elsewhere: Option<IpAddr>, port: u16) -> Result<Vec<TcpListener>, String> {
+fn bind(elsewhere: Option<IpAddr>, port: u16) -> Result<Vec<TcpListener>, Box<Problem>> {
     let mut last = None;
     for _ in 0..DRAWS {
         match bind_at(elsewhere, port) {
             Err((_, error)) if port == 0 && error.kind() == io::ErrorKind::AddrInUse => last = Some(error),
-            Err((at, error)) => return Err(format!("{at} cannot be listened at: {error}")),
+            Err((at, error)) => return Err(cannot_listen(at, &error).into()),
             Ok(sockets) => return Ok(sockets),
         }
     }
-    Err(format!(
-        "no port is free for all addresses: {}",
-        last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into())
-    ))
+    let last = last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into());
+    Err(Problem::new(Code::ListenerFailed, format!("no port is free for all addresses: {last}")).into())
+}
+
+/// Why there is no listening at an address, and what helps against that.
+fn cannot_listen(at: SocketAddr, error: &io::Error) -> Problem {
+    let mut problem = Problem::new(Code::ListenerFailed, format!("{at} cannot be listened at: {error}"));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "Ports below 1024 are the system's: choose a higher one with `port` under [listener] in config.toml."
+                .clone_into(&mut problem.advice);
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "This machine has no such address: change `dangerously_bind` under [listener] in config.toml."
+                .clone_into(&mut problem.advice);
+        }
+        _ => {}
+    }
+    problem
 }
 
 fn bind_at(elsewhere: Option<IpAddr>, port: u16) -> Result<Vec<TcpListener>, (SocketAddr, io::Error)> {
@@ -404,4 +418,18 @@ fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let socket = std::net::TcpListener::bind(at)?;
     socket.set_nonblocking(true)?;
     TcpListener::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_is_about_what_keeps_the_port_away() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 80));
+        let advice = |kind: io::ErrorKind| cannot_listen(at, &kind.into()).advice;
+        assert!(advice(io::ErrorKind::PermissionDenied).contains("below 1024"));
+        assert!(advice(io::ErrorKind::AddrNotAvailable).contains("dangerously_bind"));
+        assert_eq!(advice(io::ErrorKind::AddrInUse), Code::ListenerFailed.advice());
+    }
 }
