@@ -273,9 +273,13 @@ pub(crate) static ROUTES: &[Route] = &[
             limit: SMALL,
         }),
         gives: &[Given::new(200, "It is noted.", TASK)],
-        ..route(Verb::Post, "/v1/tasks/{ref}/progress", "progress", "Say how far a task is", |call| {
-            Box::pin(progress::note(call))
-        })
+        ..route(
+            Verb::Post,
+            "/v1/tasks/{ref}/progress",
+            "progress",
+            "Say how far a task of your own is",
+            |call| Box::pin(progress::note(call)),
+        )
     },
     Route {
         takes: Some(Taken {

@@ -9,12 +9,15 @@ use crate::failure::Failure;
 use crate::{completion, exit_code};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Called from inside a task; `list`, `show` and the events carry it.
+#[command(
+    after_help = "Called from inside a task; `list`, `show` and the events carry it. Only the task's owner says it (HOMING_OWNER,
+else `user`): for a task of another owner the answer is that there is no such task (HM0001).
 
 Examples:
   homing progress 40 linking
   homing progress 12.5               only the number
-  homing progress - 'warming up'     only the words")]
+  homing progress - 'warming up'     only the words"
+)]
 pub(crate) struct Options {
     /// Of a hundred; - if it cannot be told
     #[arg(value_name = "PERCENT", value_parser = percent, allow_hyphen_values = true)]
