@@ -336,6 +336,44 @@ fn a_project_gets_files_that_hold_for_everybody() {
 }
 
 #[test]
+fn p11_a_project_is_not_left_by_a_link_and_nothing_is_done_by_half() {
+    let home = super::home();
+    let (project, outside) = (user(&home).join("project"), user(&home).join("outside"));
+    put(&outside.join("servers.json"), "{}");
+    fs::create_dir(outside.join("claude")).expect("a folder");
+    let attempts: [&[(&str, &str)]; 4] = [
+        &[("../outside/servers.json", ".mcp.json")],
+        &[("../outside/claude", ".claude")],
+        &[("../outside/none", ".claude")],
+        &[("../outside/servers.json", ".mcp.json"), ("../../outside/servers.json", ".claude/settings.json")],
+    ];
+    for links in attempts {
+        for (target, link) in links {
+            let link = project.join(link);
+            fs::create_dir_all(link.parent().expect("a folder")).expect("made");
+            symlink(target, link).expect("a link");
+        }
+        let before = tree(&user(&home));
+        for words in [&["claude", "--project"][..], &["claude", "--project", "--uninstall"]] {
+            let refused = install_in(&home, &project, words);
+            assert!(refused.code != 0 && refused.stderr.contains("HM0066"), "{links:?}: {refused:?}");
+            assert!(refused.stderr.contains("is a link"), "{links:?}: {refused:?}");
+        }
+        assert_eq!(tree(&user(&home)), before, "{links:?}");
+        fs::remove_dir_all(&project).expect("removed");
+    }
+    // A user's own links are followed, but not two to one file.
+    put(&user(&home).join("one.json"), "{}");
+    fs::create_dir(user(&home).join(".claude")).expect("a folder");
+    symlink("one.json", user(&home).join(".claude.json")).expect("a link");
+    symlink("../one.json", user(&home).join(".claude/settings.json")).expect("a link");
+    let before = tree(&user(&home));
+    let refused = install(&home, &["claude"]);
+    assert!(refused.stderr.contains("HM0066") && refused.stderr.contains("are one file"), "{refused:?}");
+    assert_eq!(tree(&user(&home)), before);
+}
+
+#[test]
 fn what_a_project_had_is_restored_from_the_home_and_from_where_earlier_releases_kept_it() {
     let home = super::home();
     let project = user(&home).join("project");

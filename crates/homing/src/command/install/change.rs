@@ -1,6 +1,8 @@
 //! What happens to each file: planned as a whole before anything is written.
 
+use std::collections::HashMap;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use homing_model::{Code, Problem};
@@ -87,8 +89,29 @@ fn left(edit: &Edit, text: Option<&str>, whose: Whose) -> Option<String> {
     text.filter(|_| whose == Whose::Theirs).and_then(|text| edit.server_in(text))
 }
 
+/// Makes sure that each file is where it seems to be, before any of them is written: that none of a project's is reached by a link out of it, and no two
+/// are one.
+fn check_places(wiring: &Wiring) -> Result<(), Problem> {
+    let mut known: HashMap<(u64, u64), &Path> = HashMap::new();
+    for path in wiring.edits.iter().map(Edit::path) {
+        if let Some(link) = wiring.link_out(path) {
+            let detail = format!("{} is a link, and may lead out of the project", link.display());
+            let advice = "Nothing was written. Put the file or folder itself in its place, or leave `--project` out: then it holds for you, everywhere.".to_owned();
+            return Err(Problem { advice, ..Problem::new(Code::AgentConfig, detail) });
+        }
+        let Ok(found) = std::fs::metadata(path) else { continue };
+        if let Some(other) = known.insert((found.dev(), found.ino()), path) {
+            let detail = format!("{} and {} are one file", other.display(), path.display());
+            let advice = "Nothing was written. Make them two files, then run the command again.".to_owned();
+            return Err(Problem { advice, ..Problem::new(Code::AgentConfig, detail) });
+        }
+    }
+    Ok(())
+}
+
 /// What has to happen so that everything is there.
 pub(super) fn install(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
+    check_places(wiring)?;
     let was_here = was_here(wiring)?;
     wiring.edits.iter().map(|edit| install_one(edit, &wiring.shelf, was_here)).collect()
 }
@@ -125,6 +148,7 @@ fn install_one(edit: &Edit, shelf: &Shelf, was_here: bool) -> Result<Change, Pro
 
 /// What has to happen so that nothing is there. In the other order, so that folders are empty when they go.
 pub(super) fn uninstall(wiring: &Wiring) -> Result<Vec<Change>, Problem> {
+    check_places(wiring)?;
     let was_here = was_here(wiring)?;
     wiring.edits.iter().rev().map(|edit| uninstall_one(edit, wiring, was_here)).collect()
 }

@@ -47,6 +47,13 @@ impl Wiring {
         let inside = self.project.as_deref().and_then(|project| path.strip_prefix(project).ok());
         inside.map_or(0, |inside| inside.components().count().saturating_sub(1))
     }
+
+    /// The link by which a file of a project may be anywhere else, if there is one on the way to it.
+    pub(super) fn link_out(&self, path: &Path) -> Option<PathBuf> {
+        let project = self.project.as_deref()?;
+        let mut inside = path.ancestors().take_while(|part| *part != project);
+        inside.find(|part| part.is_symlink()).map(Path::to_owned)
+    }
 }
 
 /// For whom.
