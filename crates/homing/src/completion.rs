@@ -115,9 +115,11 @@ fn candidates(
     statuses: &[Status],
     wanted: impl Fn(&Task) -> bool,
 ) -> Vec<CompletionCandidate> {
-    let Some(current) = current.to_str().map(unquoted) else { return Vec::new() };
+    let Some(typed) = current.to_str() else { return Vec::new() };
+    let current = unquoted(typed);
     let current = current.as_ref();
     let surroundings = Surroundings::of_this_process();
+    let within_quotes = is_within_quotes(typed, surroundings.text(VARIABLE));
     let typed: Vec<_> = std::env::args_os().collect();
     let Ok(home) = home::resolve(home_flag(&typed).map(Path::new), &surroundings) else { return Vec::new() };
     let owner = environment::owner(|name| surroundings.text(name).map(str::to_owned));
@@ -135,7 +137,7 @@ fn candidates(
     match asked {
         Ok(Ok(page)) => {
             let tasks = page.items.iter().filter(|task| wanted(task));
-            let words: Vec<_> = tasks.flat_map(|task| words(task, current)).collect();
+            let words: Vec<_> = tasks.flat_map(|task| words(task, current, within_quotes)).collect();
             // Where there is no task, there is no last one.
             let last = last.filter(|_| !current.is_empty() || !words.is_empty());
             words.into_iter().chain(last).collect()
@@ -165,10 +167,23 @@ fn unquoted(typed: &str) -> Cow<'_, str> {
     Cow::Owned(std::iter::from_fn(next).collect())
 }
 
-/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet.
-fn words(task: &Task, current: &str) -> Vec<CompletionCandidate> {
+/// Whether what is offered may come to stand in quotes that were begun: there no shell is sure to escape it. fish passes its words on without quotes, and so
+/// does bash, whose script looks itself.
+fn is_within_quotes(typed: &str, shell: Option<&str>) -> bool {
+    typed.starts_with(['\'', '"']) || shell == Some("fish")
+}
+
+/// Whether a name means itself also within quotes. Any task chooses its name, and what a shell expands is executed.
+fn is_inert(name: &str) -> bool {
+    !name.contains(|c: char| c.is_control() || "$`\\\"'!".contains(c))
+}
+
+/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet. Within quotes a name that a shell would expand
+/// is left out.
+fn words(task: &Task, current: &str, within_quotes: bool) -> Vec<CompletionCandidate> {
     let id = task.id.as_str();
     let named = task.name.as_deref().filter(|name| name.starts_with(current));
+    let named = named.filter(|name| !within_quotes || is_inert(name));
     let by_id = match named {
         Some(_) if !current.is_empty() => None,
         _ if id.starts_with(current) => Some(id),
@@ -189,7 +204,7 @@ mod tests {
         let mut json = sample_task("running");
         json["name"] = "build".into();
         let task: Task = serde_json::from_value(json).unwrap();
-        let words = words(&task, current);
+        let words = words(&task, current, false);
         words.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -200,6 +215,35 @@ mod tests {
         assert_eq!(completed("bcd"), ["bcdfghjkmn"]);
         assert_eq!(completed("bui"), ["build"]);
         assert!(completed("x").is_empty());
+    }
+
+    #[test]
+    fn p11_within_quotes_no_name_is_offered_that_a_shell_would_expand() {
+        let mut json = sample_task("running");
+        for (name, inert) in [
+            ("build all, really (100%)", true),
+            ("$(touch x)", false),
+            ("`touch x`", false),
+            ("a\"; touch x; \"", false),
+            ("a'; touch x; '", false),
+            ("a!x", false),
+            ("a\\", false),
+        ] {
+            json["name"] = name.into();
+            let task: Task = serde_json::from_value(json.clone()).unwrap();
+            for (quoted, both) in [(true, inert), (false, true)] {
+                assert_eq!(words(&task, "", quoted).len(), 1 + usize::from(both), "{name} {quoted}");
+            }
+        }
+        let cases = [
+            ("\"", Some("bash"), true),
+            ("'a", Some("zsh"), true),
+            ("a", Some("bash"), false),
+            ("a", Some("fish"), true),
+        ];
+        for (typed, shell, expected) in cases {
+            assert_eq!(is_within_quotes(typed, shell), expected, "{typed} {shell:?}");
+        }
     }
 
     #[test]

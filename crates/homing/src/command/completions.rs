@@ -26,16 +26,17 @@ const FIRST_CALL: &str =
 /// Where the function of bash ends.
 const END: &str = "\n}\nif [[ \"${BASH_VERSINFO[0]}\" -eq 4";
 
-/// bash puts a word into the line as it gets it: one that it would read as several is quoted before, unless a quote was begun.
+/// bash puts a word into the line as it gets it: one that it would read as several is quoted before. Where a quote was begun it stays as it is, and one
+/// that bash would expand there, or that ends the quote, is left out: any task chooses its name.
 const QUOTED: &str = r#"
-    if [[ ${COMP_WORDS[COMP_CWORD]} != [\"\']* ]]; then
-        local at
-        for at in "${!COMPREPLY[@]}"; do
-            if [[ ${COMPREPLY[at]} == *[^[:alnum:]_./:=@%+,~-]* ]]; then
-                printf -v "COMPREPLY[at]" %q "${COMPREPLY[at]}"
-            fi
-        done
-    fi"#;
+    local at
+    for at in "${!COMPREPLY[@]}"; do
+        if [[ ${COMP_WORDS[COMP_CWORD]} == [\"\']* ]]; then
+            [[ ${COMPREPLY[at]} == *[\$\`\\\"\'!]* ]] && unset "COMPREPLY[at]"
+        elif [[ ${COMPREPLY[at]} == *[^[:alnum:]_./:=@%+,~-]* ]]; then
+            printf -v "COMPREPLY[at]" %q "${COMPREPLY[at]}"
+        fi
+    done"#;
 
 #[derive(Debug, Args)]
 #[command(

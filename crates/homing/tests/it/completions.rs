@@ -212,3 +212,22 @@ fn zsh_quotes_a_name_with_spaces() {
         assert!(text.contains(&format!("<homing show {completed} >")), "{typed}: {text:?}");
     }
 }
+
+#[test]
+fn p11_what_is_offered_within_quotes_runs_nothing() {
+    let home = super::home();
+    let _ = home.submit(&["--name", "$(touch ran)"], "true");
+    let id = home.submit(&["--name", "harmless"], "true");
+    script(&home, "bash", "script");
+    for quote in ["\\\"", "\\'"] {
+        let line = format!(
+            r#"source ./script; COMP_WORDS=(homing show {quote}); COMP_CWORD=2; COMP_TYPE=9
+            _clap_complete_homing homing "" x; printf '%s\n' "${{COMPREPLY[@]}}""#
+        );
+        let Some(text) = in_time(|| shell(&home, &["bash", "--norc", "-c"], &line)) else { return };
+        assert!(
+            text.contains("harmless") && text.contains(&id) && !text.contains("touch"),
+            "{quote}: {text}"
+        );
+    }
+}
