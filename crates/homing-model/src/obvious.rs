@@ -1,4 +1,5 @@
-//! Secrets that a command line gives away by its form: `--password=…`, `API_TOKEN=…`, `Authorization: Bearer …`, `https://user:…@host`.
+//! Secrets that a command gives away by their form: `--password=…`, `API_TOKEN=…`, `Authorization: Bearer …`, `https://user:…@host`, `"password":"…"`,
+//! `mysql -p…`, and tokens that say by their first letters what they are (`ghp_…`, `sk-ant-…`).
 //!
 //! Guesses, and meant to be modest: they decide what is shown and kept, never what is run. What refers to a variable (`$TOKEN`) is none.
 
@@ -8,6 +9,46 @@ use crate::text::OsText;
 
 /// First words of options that only speak about a secret: `--no-password`, `--ask-password`.
 const SWITCHES: &[&str] = &["no", "ask", "with", "prompt", "show", "generate", "use", "skip"];
+
+/// How tokens begin that services issue, and how many characters follow at least.
+const TOKENS: &[(&[u8], usize)] = &[
+    (b"ghp_", 16),
+    (b"gho_", 16),
+    (b"ghu_", 16),
+    (b"ghs_", 16),
+    (b"ghr_", 16),
+    (b"github_pat_", 16),
+    (b"glpat-", 16),
+    (b"sk-ant-", 16),
+    (b"sk-proj-", 16),
+    (b"xoxa-", 10),
+    (b"xoxb-", 10),
+    (b"xoxp-", 10),
+    (b"xoxr-", 10),
+    (b"xoxs-", 10),
+    (b"AKIA", 16),
+    (b"ASIA", 16),
+];
+
+/// Names that mean a secret also in small letters and without dashes (`psql "user=ann password=…"`); others may be any word before a sign.
+const PLAIN: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "api_key",
+    "apikey",
+    "secret_key",
+    "access_key",
+    "access_token",
+    "auth_token",
+];
+
+/// Programs that take a password as the rest of `-p`.
+const REST_OF_P: &[&[u8]] = &[b"mysql", b"mariadb", b"sshpass"];
+
+/// Ends of variables that hold an address, with a password in it or not.
+const ADDRESSES: &[&str] = &["_URL", "_URI"];
 
 /// Ends a value where nothing quotes it.
 const DELIMITERS: &[u8] = b" \t\r\n'\"&;|<>()`";
@@ -19,36 +60,90 @@ const MOST_VALUE: usize = 2 * 1024;
 /// What was found: what it seems to be, and the value.
 pub type Obvious<'a> = (String, &'a [u8]);
 
-/// The obvious secrets of a command, or of what an agent is asked.
+/// The obvious secrets of a command, of the addresses in its environment, or of what an agent is asked.
 #[must_use]
 pub fn find(spec: &Spec) -> Vec<Obvious<'_>> {
     let mut found = Vec::new();
     let mut budget = MOST_TEXT;
     for argument in spec.argv.iter().map(OsText::as_bytes) {
-        in_argument(argument.get(..budget).unwrap_or(argument), &mut found);
+        let looked_at = argument.get(..budget).unwrap_or(argument);
+        in_argument(looked_at, &mut found);
+        // It may be a line for a shell.
+        if looked_at.iter().any(u8::is_ascii_whitespace) {
+            in_words(&words(looked_at), &mut found);
+        }
         budget = budget.saturating_sub(argument.len());
     }
     if let Some(prompt) = spec.prompt.as_deref().map(str::as_bytes) {
         in_text(prompt.get(..MOST_TEXT).unwrap_or(prompt), &mut found);
     }
-    let words: Vec<&[u8]> = match &spec.shell {
+    let words = match &spec.shell {
         Some(line) => {
             in_text(line.as_bytes().get(..MOST_TEXT).unwrap_or(line.as_bytes()), &mut found);
-            line.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
+            words(line.as_bytes())
         }
         None => spec.argv.iter().map(OsText::as_bytes).collect(),
     };
-    for pair in words.windows(2) {
-        if let Some(name) = pair[0].strip_prefix(b"--").and_then(option) {
-            let value = trim_quotes(pair[1]);
-            if !value.starts_with(b"-") {
-                push(name, value, &mut found);
-            }
+    in_words(&words, &mut found);
+    let addresses =
+        spec.env.iter().flatten().filter(|(name, _)| ADDRESSES.iter().any(|end| name.ends_with(end)));
+    for (name, value) in addresses {
+        if let Some(password) = scheme(value.as_bytes()).and_then(password) {
+            push(name.clone(), password, &mut found);
         }
     }
     found.sort();
     found.dedup();
     found
+}
+
+fn words(line: &[u8]) -> Vec<&[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
+}
+
+/// What words mean by the one before them.
+fn in_words<'a>(words: &[&'a [u8]], found: &mut Vec<Obvious<'a>>) {
+    for pair in words.windows(2) {
+        if let Some(name) = pair[0].strip_prefix(b"--").and_then(option) {
+            let value = trim_quotes(pair[1]);
+            if !value.starts_with(b"-") {
+                push(name, value, found);
+            }
+        }
+    }
+    let mut takes_rest = false;
+    for word in words {
+        let program = word.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if REST_OF_P.iter().any(|known| program.starts_with(known)) {
+            takes_rest = true;
+        } else if matches!(*word, b"|" | b"||" | b"&&" | b";") {
+            takes_rest = false;
+        } else if let Some(rest) = word.strip_prefix(b"-p").filter(|_| takes_rest) {
+            push("password".into(), trim_quotes(rest), found);
+        }
+    }
+}
+
+/// What follows the scheme of an address.
+fn scheme(address: &[u8]) -> Option<&[u8]> {
+    let at = address.windows(3).position(|part| part == b"://")?;
+    address.get(at + 3..)
+}
+
+/// The password in an address, which begins behind its scheme.
+fn password(address: &[u8]) -> Option<&[u8]> {
+    let end = address.iter().position(|byte| b"/?#".contains(byte) || DELIMITERS.contains(byte));
+    let authority = address.get(..end.unwrap_or(address.len()))?;
+    let user = authority.get(..authority.iter().rposition(|byte| *byte == b'@')?)?;
+    user.get(user.iter().position(|byte| *byte == b':')? + 1..)
+}
+
+/// The token that a text begins with.
+fn token(text: &[u8]) -> Option<&[u8]> {
+    let (start, least) = TOKENS.iter().find(|(start, _)| text.starts_with(start))?;
+    let rest = text.get(start.len()..)?;
+    let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count();
+    (length >= *least).then(|| text.get(..start.len() + length)).flatten()
 }
 
 /// One argument: an option's value is all that follows, whatever it holds.
@@ -70,6 +165,11 @@ fn in_text<'a>(text: &'a [u8], found: &mut Vec<Obvious<'a>>) {
     for (at, byte) in text.iter().enumerate() {
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
         let after = after.get(..MOST_VALUE).unwrap_or(after);
+        if !before.last().is_some_and(u8::is_ascii_alphanumeric)
+            && let Some(token) = text.get(at..).and_then(|rest| token(rest.get(..MOST_VALUE).unwrap_or(rest)))
+        {
+            push("token".into(), token, found);
+        }
         match byte {
             b'=' => {
                 let name = last_word(before, b"_.-");
@@ -77,23 +177,18 @@ fn in_text<'a>(text: &'a [u8], found: &mut Vec<Obvious<'a>>) {
                 // An option, a variable, or a part of an address: not any word that happens to stand before a sign.
                 let named = name.starts_with(b"-")
                     || matches!(lead, Some(b'?' | b'&'))
-                    || !name.iter().any(u8::is_ascii_lowercase);
+                    || !name.iter().any(u8::is_ascii_lowercase)
+                    || PLAIN.iter().any(|plain| name.eq_ignore_ascii_case(plain.as_bytes()));
                 if let Some(name) = option_name(name).filter(|_| named) {
                     push(name, value(after), found);
                 }
             }
             b':' if after.starts_with(b"//") => {
-                let address = after.get(2..).unwrap_or_default();
-                let end = address.iter().position(|byte| b"/?#".contains(byte) || DELIMITERS.contains(byte));
-                let authority = address.get(..end.unwrap_or(address.len())).unwrap_or_default();
-                let user =
-                    authority.iter().rposition(|byte| *byte == b'@').and_then(|at| authority.get(..at));
-                let password =
-                    user.and_then(|user| Some((user, user.iter().position(|byte| *byte == b':')?)));
-                if let Some((user, at)) = password {
-                    push("password".into(), user.get(at + 1..).unwrap_or_default(), found);
+                if let Some(password) = after.get(2..).and_then(password) {
+                    push("password".into(), password, found);
                 }
             }
+            b':' if matches!(before.last(), Some(b'"' | b'\'')) => in_member(before, after, found),
             b':' => {
                 let name = String::from_utf8_lossy(last_word(before, b"-")).into_owned();
                 let lower = name.to_ascii_lowercase();
@@ -117,6 +212,18 @@ fn in_text<'a>(text: &'a [u8], found: &mut Vec<Obvious<'a>>) {
             }
             _ => {}
         }
+    }
+}
+
+/// A member of a JSON object, with its quotes escaped or not: `"password": "…"`.
+fn in_member<'a>(before: &[u8], after: &'a [u8], found: &mut Vec<Obvious<'a>>) {
+    let name = before.get(..before.len().saturating_sub(1)).unwrap_or_default();
+    let name = last_word(name.strip_suffix(b"\\").unwrap_or(name), b"_.-");
+    let after = after.trim_ascii_start();
+    let after = after.strip_prefix(b"\\").unwrap_or(after);
+    if let Some(name) = option(name).filter(|_| after.starts_with(b"\"") || after.starts_with(b"'")) {
+        let value = value(after);
+        push(name, value.strip_suffix(b"\\").unwrap_or(value), found);
     }
 }
 
@@ -204,6 +311,53 @@ mod tests {
         let asked = Spec { prompt: Some("Log in with API_TOKEN=hunter2, please.".into()), ..Spec::default() };
         assert_eq!(seen(&asked), one("API_TOKEN", "hunter2,"));
         assert_eq!(shell("curl -H \"Authorization: token hunter2\" x"), one("Authorization", "hunter2"));
+    }
+
+    #[test]
+    fn tokens_are_seen_by_how_they_begin() {
+        let rest = "0123456789abcdefABCDEF0123456789";
+        for start in ["ghp_", "github_pat_", "glpat-", "sk-ant-", "sk-proj-", "xoxb-"] {
+            let token = format!("{start}{rest}");
+            assert_eq!(argv(&["tool", &token]), one("token", &token));
+            assert_eq!(shell(&format!("tool '{token}'; echo")), one("token", &token));
+            assert_eq!(argv(&["tool", &format!("task{token}")]), [], "{start} in the middle of a word");
+            assert_eq!(argv(&["tool", &format!("{start}short")]), []);
+        }
+        assert_eq!(argv(&["aws", "AKIAIOSFODNN7EXAMPLE"]), one("token", "AKIAIOSFODNN7EXAMPLE"));
+    }
+
+    #[test]
+    fn passwords_are_seen_in_the_forms_of_other_programs() {
+        let json = r#"{"user": "ann", "password":"hunter2", "n": 1}"#;
+        assert_eq!(argv(&["curl", "-d", json]), one("password", "hunter2"));
+        assert_eq!(shell(r#"curl -d "{\"apiToken\": \"hunter2\"}""#), one("apiToken", "hunter2"));
+        assert_eq!(argv(&["psql", "host=x password=hunter2 user=ann"]), one("password", "hunter2"));
+        assert_eq!(argv(&["mysql", "-u", "root", "-phunter2"]), one("password", "hunter2"));
+        assert_eq!(shell("sudo /usr/bin/mysqldump -p'hunter2' db"), one("password", "hunter2"));
+        assert_eq!(argv(&["sh", "-c", "db --password hunter2"]), one("password", "hunter2"));
+        assert_eq!(argv(&["sh", "-c", "mysqladmin -phunter2 status"]), one("password", "hunter2"));
+        for words in [
+            &["mkdir", "-parents", "folder"][..],
+            &["mysql", "-p", "database"],
+            &["tar", "-preserve"],
+            &["curl", "-d", r#"{"password": null, "key": "seconds"}"#],
+        ] {
+            assert_eq!(argv(words), [], "{words:?}");
+        }
+        assert_eq!(shell("mysql --version | grep -phunter2"), []);
+    }
+
+    #[test]
+    fn the_password_of_an_address_in_the_environment_is_seen() {
+        let variables = [
+            ("DATABASE_URL", "postgres://ann:hunter2@db.example/x?y"),
+            ("REDIS_URI", "redis://:hunter3@cache"),
+            ("HOME_URL", "https://example.org/a:b@c"),
+            ("OTHER", "postgres://ann:hunter4@db.example"),
+        ];
+        let env = variables.map(|(name, value)| (name.to_owned(), OsText::from(value)));
+        let spec = Spec { argv: vec!["true".into()], env: Some(env.into()), ..Spec::default() };
+        assert_eq!(seen(&spec), [one("DATABASE_URL", "hunter2"), one("REDIS_URI", "hunter3")].concat());
     }
 
     #[test]
