@@ -26,6 +26,7 @@ mod inbox;
 mod inspect;
 mod life;
 mod listing;
+mod log;
 mod notices;
 mod open;
 mod pause;

@@ -12,19 +12,13 @@ use super::{failure, filesystem, schema};
 use crate::store::Error;
 
 /// Only a stranger (a person's `sqlite3`) could hold the write lock against us.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// Each connection's page cache, in KiB: the daemon as a whole is to stay below 15 MB.
 const CACHE_KIB: i64 = 1024;
 
 /// Statements kept prepared; there are about forty.
 const STATEMENTS: usize = 64;
-
-/// The log is copied back at the latest when it has so many pages (16 MiB), even if the writer is never idle.
-const CHECKPOINT_PAGES: i64 = 4096;
-
-/// A log that once grew is cut back to this when it starts over.
-const LOG_BYTES: i64 = 8 << 20;
 
 /// Makes sure that a database of ours, of this version, is at the path, and gives the connection that may write to it.
 pub(super) fn open(path: &Path) -> Result<Connection, Error> {
@@ -54,8 +48,6 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, Error> {
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "trusted_schema", false)?;
-    conn.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
-    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     let mode: String = conn.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
@@ -109,7 +101,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

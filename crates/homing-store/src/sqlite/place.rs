@@ -17,7 +17,14 @@ use crate::store::Error;
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> Option<Identity> {
-    std::fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    look(path).0
+}
+
+/// A file's identity and its length.
+fn look(path: &Path) -> (Option<Identity>, u64) {
+    let found = std::fs::symlink_metadata(path).ok();
+    let length = found.as_ref().map_or(0, MetadataExt::size);
+    (found.map(|found| (found.dev(), found.ino())), length)
 }
 
 /// The names of an open database, and what they must mean.
@@ -40,20 +47,26 @@ impl Place {
         Self { path: path.to_owned(), log, database, wal, left: None }
     }
 
+    /// Where its log is.
+    pub(super) fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// Whether the database was where it was opened, when it was last looked at.
     pub(super) const fn is_held(&self) -> bool {
         self.left.is_none()
     }
 
-    /// Makes sure that what is committed now is not written into a file that nobody will find again.
-    pub(super) fn hold(&mut self, conn: &Connection) -> Result<(), Error> {
+    /// Makes sure that what is committed now is not written into a file that nobody will find again. Returns the length of the database's
+    /// file, without the log.
+    pub(super) fn hold(&mut self, conn: &Connection) -> Result<u64, Error> {
         if let Some(left) = &self.left {
             return Err(left.clone());
         }
-        let (database, wal) = (identity(&self.path), identity(&self.log));
+        let ((database, length), wal) = (look(&self.path), identity(&self.log));
         self.wal = self.wal.or(wal);
         if database == self.database && wal == self.wal {
-            return Ok(());
+            return Ok(length);
         }
         let left = if database.is_none() || database == self.database {
             copy(conn, &self.path)?;
@@ -114,7 +127,7 @@ mod tests {
             let conn = database(&path);
             let mut place = Place::new(&path);
             conn.execute("INSERT INTO kept VALUES (1)", []).unwrap();
-            assert_eq!(place.hold(&conn), Ok(()));
+            assert!(place.hold(&conn).is_ok());
             for name in names {
                 std::fs::remove_file(inspect::beside(&path, name)).unwrap();
             }

@@ -2,10 +2,13 @@
 //!
 //! A file of zeros beside the database, given up piece by piece when a write that must go through finds the disk full, and taken again when
 //! there is room. Pieces, because whatever else writes to that disk takes from the room that was made.
+//!
+//! It also covers the growth that the log holds for the database: pages that were committed and have no place in the database file yet.
+//! A log whose pages cannot be copied back would itself be what fills the disk.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
@@ -16,11 +19,23 @@ use super::inspect;
 pub const WHOLE: u64 = 1 << 20;
 /// Given up at a time: a few commits.
 const PIECE: u64 = 32 << 10;
+/// By so much at a time it follows the growth of the database.
+pub(super) const STEP: u64 = 256 << 10;
+
+/// Gives up some of what an earlier daemon held, so that a database can be opened; false if there is nothing.
+pub(super) fn make_room(database: &Path) -> bool {
+    let Ok(file) = File::options().write(true).open(inspect::beside(database, ".reserve")) else {
+        return false;
+    };
+    let held = file.metadata().map_or(0, |found| found.len());
+    held > 0 && file.set_len(held.saturating_sub(4 * PIECE)).is_ok()
+}
 
 /// The reserve of one database.
 #[derive(Debug)]
 pub(super) struct Reserve {
-    /// None where there was no room even for the file's name.
+    path: PathBuf,
+    /// None where it could not be opened; that is tried again.
     file: Option<File>,
     held: u64,
 }
@@ -28,12 +43,19 @@ pub(super) struct Reserve {
 impl Reserve {
     /// Takes it, as far as there is room.
     pub(super) fn open(database: &Path) -> Self {
-        let path = inspect::beside(database, ".reserve");
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(path).ok();
-        let held = file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
-        let mut reserve = Self { file, held };
+        let mut reserve = Self { path: inspect::beside(database, ".reserve"), file: None, held: 0 };
         reserve.refill();
         reserve
+    }
+
+    fn reopen(&mut self) -> std::io::Result<()> {
+        if self.file.is_none() {
+            let mut options = File::options();
+            let file = options.write(true).create(true).truncate(false).mode(0o600).open(&self.path)?;
+            self.held = file.metadata()?.len();
+            self.file = Some(file);
+        }
+        Ok(())
     }
 
     /// Makes some room; false if there is none left to make.
@@ -48,16 +70,47 @@ impl Reserve {
 
     /// Takes again what was given up, if there is room for all of it.
     pub(super) fn refill(&mut self) {
-        let Some(file) = self.file.as_ref().filter(|_| self.held < WHOLE) else { return };
-        let taken = match fallocate(file, FallocateFlags::empty(), 0, WHOLE) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.write_all_at(&vec![0; WHOLE as usize], 0).is_ok(),
-            taken => taken.is_ok(),
+        let _ = self.cover(0);
+    }
+
+    /// The same of what there is room for, if not for all: what a log that is closed leaves free.
+    pub(super) fn refill_in_part(&mut self) {
+        let Some(file) = &self.file else { return };
+        while self.held < WHOLE && fallocate(file, FallocateFlags::empty(), self.held, PIECE).is_ok() {
+            self.held += PIECE;
+        }
+    }
+
+    /// Makes sure that it is whole and that the database can grow by so many bytes besides; false where the disk has no room for that. What
+    /// fails for another reason says nothing of the disk.
+    pub(super) fn cover(&mut self, growth: u64) -> bool {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let covered = self.take(WHOLE + growth / STEP * STEP);
+        !covered.is_err_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    }
+
+    fn take(&mut self, wanted: u64) -> std::io::Result<()> {
+        self.reopen()?;
+        let Some(file) = self.file.as_ref().filter(|_| self.held < wanted) else { return Ok(()) };
+        let taken = match fallocate(file, FallocateFlags::empty(), 0, wanted) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let zeros = vec![0; usize::try_from(wanted - self.held).unwrap_or_default()];
+                file.write_all_at(&zeros, self.held)
+            }
+            taken => taken.map_err(Into::into),
         };
-        if taken {
+        match taken {
+            Ok(()) => self.held = wanted,
+            // What was taken of it is given back: another write may need just that.
+            Err(_) => file.set_len(self.held)?,
+        }
+        taken
+    }
+
+    /// Gives back what covered growth that the database has by now.
+    pub(super) fn uncover(&mut self) {
+        if self.held > WHOLE && self.file.as_ref().is_some_and(|file| file.set_len(WHOLE).is_ok()) {
             self.held = WHOLE;
-        } else {
-            // Whatever of it was taken is given back: somebody else may need just that.
-            let _ = file.set_len(self.held);
         }
     }
 }
@@ -65,6 +118,32 @@ impl Reserve {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_cannot_be_had_says_nothing_of_the_disk_and_is_had_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("homing.db.reserve");
+        std::fs::create_dir(&name).unwrap();
+        let mut reserve = Reserve::open(&folder.path().join("homing.db"));
+        assert!(reserve.cover(0) && reserve.held == 0);
+        std::fs::remove_dir(&name).unwrap();
+        assert!(reserve.cover(0) && reserve.held == WHOLE);
+    }
+
+    #[test]
+    fn it_follows_the_growth_of_the_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reserve = Reserve::open(&folder.path().join("homing.db"));
+        let length = || std::fs::metadata(folder.path().join("homing.db.reserve")).unwrap().len();
+        assert!(reserve.cover(STEP - 1));
+        assert_eq!(length(), WHOLE);
+        assert!(reserve.cover(3 * STEP + 1) && reserve.cover(STEP));
+        assert_eq!(length(), WHOLE + 3 * STEP);
+        reserve.uncover();
+        assert_eq!(length(), WHOLE);
+        assert!(!reserve.cover(1 << 60), "no disk has that much");
+        assert_eq!(length(), WHOLE);
+    }
 
     #[test]
     fn it_is_given_up_in_pieces_and_taken_again() {

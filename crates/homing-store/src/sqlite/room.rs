@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::inspect;
-
-/// As long as the log usually becomes before it is copied back.
-const WHOLE: u64 = 4 << 20;
+/// As long as the log usually becomes before it is copied back, on a roomy disk.
+const USUAL: u64 = 4 << 20;
 /// Where less is left on the disk, others need it more.
 const SCARCE: u64 = 64 << 20;
 /// Added in one idle moment: about a millisecond with its sync.
@@ -24,14 +22,16 @@ const PIECE: u64 = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Room {
     log: PathBuf,
+    /// How long the log is made.
+    whole: u64,
     /// There is enough, or none to be had.
     done: bool,
 }
 
 impl Room {
-    /// Of the database at this path.
-    pub(super) fn new(database: &Path) -> Self {
-        Self { log: inspect::beside(database, "-wal"), done: false }
+    /// In the log at this path, which is kept below so many bytes.
+    pub(super) fn new(log: &Path, limit: u64) -> Self {
+        Self { log: log.to_owned(), whole: limit.min(USUAL), done: false }
     }
 
     /// Adds a piece, if there is not enough. What fails is only slower.
@@ -54,7 +54,7 @@ impl Room {
         let found = file.metadata()?;
         let disk = rustix::fs::fstatvfs(&file)?;
         let scarce = disk.f_bavail.saturating_mul(disk.f_frsize) < SCARCE;
-        if !found.is_file() || found.nlink() != 1 || found.len() >= WHOLE || scarce {
+        if !found.is_file() || found.nlink() != 1 || found.len() >= self.whole || scarce {
             return Ok(true);
         }
         if let Err(error) = file.write_all_at(&vec![0; PIECE as usize], found.len()) {
@@ -63,7 +63,7 @@ impl Room {
             return Err(error);
         }
         file.sync_data()?;
-        Ok(found.len() + PIECE >= WHOLE)
+        Ok(found.len() + PIECE >= self.whole)
     }
 }
 
@@ -83,14 +83,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("homing.db");
         let conn = open::open(&path).unwrap();
-        let mut room = Room::new(&path);
+        let log = folder.path().join("homing.db-wal");
+        let mut room = Room::new(&log, u64::MAX);
         for n in 0..40 {
             conn.execute("INSERT INTO meta (name, value) VALUES (?1, 1)", [format!("x{n}")]).unwrap();
             room.grow();
         }
-        let log = folder.path().join("homing.db-wal");
         let length = std::fs::metadata(&log).unwrap().len();
-        assert!((WHOLE..WHOLE + 2 * PIECE).contains(&length), "{length}");
+        assert!((USUAL..USUAL + 2 * PIECE).contains(&length), "{length}");
         assert_eq!(count(&conn), 40);
         // As after a crash: a copy of both files, whose log has to be read anew.
         let other = folder.path().join("other.db");
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_log_that_is_not_there_is_not_made() {
         let folder = tempfile::tempdir().unwrap();
-        Room::new(&folder.path().join("homing.db")).grow();
+        Room::new(&folder.path().join("homing.db-wal"), u64::MAX).grow();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

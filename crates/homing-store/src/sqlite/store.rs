@@ -16,10 +16,10 @@ use homing_model::{
 };
 use tokio::sync::oneshot;
 
+use super::log::Log;
 use super::place::Place;
 use super::recent::Recent;
-use super::reserve::Reserve;
-use super::room::Room;
+use super::reserve::{self, Reserve};
 use super::writer::Durability::{Full, Relaxed};
 use super::{
     agents, census, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, pause,
@@ -56,11 +56,21 @@ impl SqliteStore {
     /// # Errors
     /// If the file is not ours, of a later release, damaged, or on a filesystem that cannot hold it; it is unchanged then.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let conn = open::open(path)?;
+        let mut opened = Self::connect(path);
+        // The files beside the database need room too, and on a full disk forgetting is wanted most.
+        while matches!(opened, Err(Error::Full | Error::Io(_))) && reserve::make_room(path) {
+            opened = Self::connect(path);
+        }
+        opened
+    }
+
+    fn connect(path: &Path) -> Result<Self, Error> {
+        let mut conn = open::open(path)?;
+        let log = Log::follow(&mut conn, open::folder(path))?;
         let (reader, thread) = reader::spawn(path)?;
         let recent = Arc::new(Recent::new());
-        let (place, reserve, room) = (Place::new(path), Reserve::open(path), Room::new(path));
-        let writer = writer::spawn(conn, place, reserve, room, Arc::clone(&recent), vec![thread])?;
+        let (place, reserve) = (Place::new(path), Reserve::open(path));
+        let writer = writer::spawn(conn, log, place, reserve, Arc::clone(&recent), vec![thread])?;
         Ok(Self { path: path.to_owned(), writer, reader, recent })
     }
 
@@ -269,7 +279,7 @@ impl Store for SqliteStore {
     }
 
     fn release_claims(&self) -> Op<()> {
-        self.writer.run(Relaxed, deliveries::release)
+        self.writer.run_essential(Relaxed, deliveries::release)
     }
 
     fn release_unending(&self) -> Op<u64> {

@@ -19,10 +19,13 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::log::{CopyBack, Log};
+use super::open;
 use super::place::Place;
 use super::recent::Recent;
-use super::reserve::Reserve;
+use super::reserve::{self, Reserve};
 use super::room::Room;
+use super::row;
 use crate::census::{Meters, Work};
 use crate::store::{Error, Events, Op};
 
@@ -33,6 +36,9 @@ const BATCH: usize = 256;
 /// whoever comes during it waits for it.
 const TIDY_AFTER: u32 = 128;
 const A_WHILE: Duration = Duration::from_millis(300);
+
+/// How long copying back waits for readers, where it has to.
+const READERS: Duration = Duration::from_millis(200);
 
 /// What a power cut may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,9 +158,9 @@ impl Handle {
 /// last one to leave may remove the log, and a reader may not.
 pub(super) fn spawn(
     conn: Connection,
+    log: Log,
     place: Place,
     reserve: Reserve,
-    room: Room,
     recent: Arc<Recent>,
     readers: Vec<JoinHandle<()>>,
 ) -> Result<Handle, Error> {
@@ -162,9 +168,11 @@ pub(super) fn spawn(
     let meters = Arc::new(Meters::default());
     let writer = Writer {
         conn,
+        room: Room::new(place.log(), log.bytes()),
+        log,
+        growth: 0,
         place,
         reserve,
-        room,
         recent,
         meters: Arc::clone(&meters),
         durability: Durability::Full,
@@ -180,6 +188,9 @@ pub(super) fn spawn(
 
 struct Writer {
     conn: Connection,
+    log: Log,
+    /// Bytes that the database's file grows by when the log is copied back.
+    growth: u64,
     place: Place,
     reserve: Reserve,
     room: Room,
@@ -200,6 +211,7 @@ impl Writer {
         while let Some(first) = next {
             let batch = Batch::gather(first, &inbox);
             self.settle(batch.jobs, batch.durability);
+            self.bound_log();
             if batch.close.is_some() {
                 farewell = batch.close;
                 break;
@@ -213,6 +225,8 @@ impl Writer {
             let _ = reader.join();
         }
         let closed = self.conn.close().map_err(|(_, error)| Error::from(error));
+        // The next daemon needs some of what the log took.
+        self.reserve.refill_in_part();
         if let Some(reply) = farewell {
             let _ = reply.send(closed);
         }
@@ -232,7 +246,9 @@ impl Writer {
             match inbox.recv_timeout(A_WHILE) {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => self.tidy(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.copy_back(CopyBack::Passive);
+                }
             }
         }
         inbox.recv().ok()
@@ -243,13 +259,18 @@ impl Writer {
             return;
         }
         let mut fate = self.attempt(&mut jobs, durability);
+        let mut copied = false;
         while fate == Err(Error::Full) {
             let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_essential());
             for job in rest {
                 job.settle(fate.clone());
             }
             jobs = essential;
-            if jobs.is_empty() || !self.reserve.give_up_a_piece() {
+            // A log that starts over is written where it is: that needs no room on the disk.
+            let room = (!copied && self.copy_back(CopyBack::Restart))
+                || (!jobs.is_empty() && self.reserve.give_up_a_piece());
+            copied = true;
+            if jobs.is_empty() || !room {
                 break;
             }
             tracing::warn!("the disk is full; some of the reserve was given up for what must be written");
@@ -284,13 +305,18 @@ impl Writer {
     }
 
     fn commit(&mut self, jobs: &mut [Box<dyn Job>], durability: Durability) -> Result<(), Error> {
-        self.place.hold(&self.conn)?;
         if self.suspect {
+            self.place.hold(&self.conn)?;
             self.make_good()?;
         }
+        if self.growth >= reserve::STEP && self.place.is_held() && !self.reserve.cover(self.growth) {
+            self.copy_back(CopyBack::Restart);
+        }
+        let length = self.place.hold(&self.conn)?;
         self.set(durability)?;
         self.execute("BEGIN IMMEDIATE")?;
-        for job in jobs {
+        let before = self.size()?;
+        for job in &mut *jobs {
             self.execute("SAVEPOINT operation")?;
             if let Err(error) = job.run(&self.conn) {
                 // SQLite has rolled back everything, as it may on a full disk; or there is a way to let this one through.
@@ -301,8 +327,16 @@ impl Writer {
             }
             self.execute("RELEASE operation")?;
         }
+        let after = self.size()?;
+        let growth = after.saturating_sub(length);
+        let covered = after <= before || self.reserve.cover(growth);
+        // What could not be copied back later is refused now, but for what must be written.
+        if !covered && jobs.iter().any(|job| !job.is_essential()) {
+            return Err(Error::Full);
+        }
         let news = self.news()?;
         self.execute("COMMIT")?;
+        self.growth = growth;
         self.recent.show(news);
         self.meters.commits.add();
         self.untidy = self.untidy.saturating_add(1);
@@ -319,6 +353,14 @@ impl Writer {
             }
             news => news,
         }
+    }
+
+    /// The size of the database with what is in the log, in bytes.
+    fn size(&self) -> Result<u64, Error> {
+        let mut query = self
+            .conn
+            .prepare_cached("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
+        Ok(row::unsigned(query.query_row([], |row| row.get(0))?))
     }
 
     fn execute(&self, sql: &str) -> Result<(), Error> {
@@ -350,13 +392,51 @@ impl Writer {
         Ok(())
     }
 
-    /// Copies the log back while nobody waits. Readers are not disturbed.
-    fn tidy(&mut self) {
+    fn bound_log(&mut self) {
+        if let Some(how) = self.log.due()
+            && self.place.is_held()
+            && !self.suspect
+        {
+            self.copy_back(how);
+        }
+    }
+
+    /// Copies the log into the database, on a full disk with the reserve, which covers it. Returns whether all of it was copied: then the
+    /// log is written from its start again.
+    fn copy_back(&mut self, how: CopyBack) -> bool {
         self.untidy = 0;
-        if let Err(error) = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            // Nothing is lost: what was committed is in the log.
-            tracing::warn!(%error, "the log of the database could not be copied back");
-            self.suspect |= matches!(Error::from(error), Error::Io(_));
+        let copied = loop {
+            match self.checkpoint(how) {
+                Err(Error::Full) if self.reserve.give_up_a_piece() => {}
+                Err(error) => {
+                    // Nothing is lost: what was committed is in the log.
+                    tracing::warn!(%error, "the log of the database could not be copied back");
+                    self.suspect |= matches!(error, Error::Io(_));
+                    break false;
+                }
+                Ok(copied) => break copied,
+            }
+        };
+        if copied {
+            self.growth = 0;
+            self.reserve.uncover();
+        }
+        copied
+    }
+
+    /// Whether nothing is left to be copied.
+    fn checkpoint(&self, how: CopyBack) -> Result<bool, Error> {
+        let whole = |row: &rusqlite::Row<'_>| {
+            Ok(!row.get::<_, bool>(0)? && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
+        };
+        match how {
+            CopyBack::Passive => Ok(self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], whole)?),
+            CopyBack::Restart => {
+                self.conn.busy_timeout(READERS)?;
+                let copied = self.conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], whole);
+                self.conn.busy_timeout(open::BUSY)?;
+                Ok(copied?)
+            }
         }
     }
 }
