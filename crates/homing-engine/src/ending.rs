@@ -81,5 +81,6 @@ pub(crate) fn never_started(task: &Record, ending: &Ending) -> ExitRecord {
         output_bytes: 0,
         output_dropped: 0,
         start_error: (verdict == record::Verdict::StartFailed).then_some(record::StartError::Other),
+        inputs: None,
     }
 }

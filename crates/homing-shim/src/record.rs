@@ -23,6 +23,8 @@ pub const NAME: &str = "exit";
 pub const MAX_BYTES: usize = 4096;
 /// At most so many survivors are named, so that the record stays within its space.
 pub const MAX_SURVIVORS: usize = 32;
+/// The same of requests of input.
+pub const MAX_INPUTS: usize = 8;
 
 const MAGIC: &[u8; 4] = b"HMEX";
 const VERSION: u16 = 1;
@@ -130,6 +132,9 @@ pub struct ExitRecord {
     /// Why it was never executed; records of earlier releases do not say.
     #[n(18)]
     pub start_error: Option<StartError>,
+    /// The numbers of the last requests of input that were taken whole; records of earlier releases do not say.
+    #[n(19)]
+    pub inputs: Option<Vec<u64>>,
 }
 
 /// Why bytes are not a record.
@@ -279,6 +284,7 @@ mod tests {
             output_bytes: 6,
             output_dropped: 0,
             start_error: None,
+            inputs: None,
         }
     }
 
@@ -315,6 +321,7 @@ mod tests {
             reason: Some("\u{10ffff}".repeat(300)),
             stopped_by: Some("\u{10ffff}".repeat(200)),
             survivors,
+            inputs: Some(vec![u64::MAX; MAX_INPUTS]),
             ..sample()
         };
         assert!(fat.encode().len() <= MAX_BYTES, "{}", fat.encode().len());

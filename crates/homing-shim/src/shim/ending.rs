@@ -223,6 +223,7 @@ impl Service {
             output_bytes: self.output.total(),
             output_dropped: self.output.dropped(),
             start_error: self.failure.as_ref().filter(|_| !self.forestalled).map(|failure| failure.kind),
+            inputs: Some(self.input.taken(record::MAX_INPUTS)),
         }
     }
 

@@ -101,6 +101,13 @@ impl Input {
         self.over.iter().find(|(number, ..)| *number == seq).map(|(_, written, whole)| (*written, *whole))
     }
 
+    /// The numbers of the last requests that were taken whole, at most so many. With the exit record they outlive this process: a request may have
+    /// been what ended the command.
+    pub(super) fn taken(&self, most: usize) -> Vec<u64> {
+        let whole = self.over.iter().rev().filter(|(.., whole)| *whole);
+        whole.map(|(number, ..)| *number).take(most).collect()
+    }
+
     /// A request is over: it is remembered, and answered.
     fn finish(&mut self, at: usize) -> Option<FromShim> {
         let Pending { seq, data, written, .. } = self.waiting.remove(at)?;
@@ -188,6 +195,18 @@ mod tests {
             [FromShim::InputTaken(7, 300_000, false), FromShim::InputTaken(7, 300_000, false)]
         );
         assert_eq!(seen, data);
+    }
+
+    #[test]
+    fn what_was_taken_whole_is_known_by_its_number() {
+        let (_theirs, ours) = pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let mut input = Input::new(Some(ours), false);
+        for number in 0..4 {
+            assert_eq!(input.push(request(number, b"x", false)).len(), 1);
+        }
+        assert_eq!(input.push(request(9, &vec![0; 300_000], false)), []);
+        input.forget();
+        assert_eq!(input.taken(3), [3, 2, 1], "and not what was taken in part");
     }
 
     #[test]

@@ -28,6 +28,31 @@ fn p3_the_largest_piece_that_is_sent_again_comes_once() {
 }
 
 #[test]
+fn p3_a_piece_that_let_its_task_end_may_be_sent_again() {
+    let home = home();
+    let id = home.submit(&["--stdin", "pipe"], "cat");
+    let _ = home.until_status(&id, "running");
+    let headers = [("content-type", "application/octet-stream")];
+    let send = |piece: u64, data: &[u8]| {
+        let target = format!("/v1/tasks/{id}/input?eof=true&piece={piece}");
+        home.http("POST", &target, &headers, data).whole()
+    };
+    let whole = vec![b'x'; 40_000];
+    assert_eq!(send(7, &whole).status, 200);
+    assert_eq!(home.ended(&id)["status"], "succeeded");
+    // As one does whose answer got lost with its daemon.
+    for _ in 0..2 {
+        let again = send(7, &whole);
+        assert_eq!((again.status, &again.json()["written"]), (200, &json!(whole.len())));
+        let _ = home.kill_daemon();
+        home.does(["status"]);
+    }
+    let another = send(99, b"late");
+    assert_eq!((another.status, another.json()["code"].as_str()), (409, Some("HM0006")));
+    assert_eq!(home.output(&id), whole);
+}
+
+#[test]
 fn the_input_of_a_client_that_has_gone_gives_way_at_once() {
     let home = home();
     let id = home.submit(&["--stdin", "pipe"], &format!("{}; exec cat", gate("go")));
