@@ -3,11 +3,13 @@
 use crate::outbox::Report;
 use std::time::Duration;
 
+use homing_model::notify::When;
 use homing_model::retention::Policy;
 use homing_model::{Ending, Kind, Reference, TaskId};
 
 use super::fixture::{
-    Ledger, at, create, done, ending, finished, first, get, id, named, rejected, requested, submit,
+    Ledger, at, create, done, ending, finish, finished, first, get, id, named, rejected, requested, submit,
+    telling,
 };
 use crate::store::{Error, EventFilter, Found, Submitted};
 
@@ -117,6 +119,28 @@ pub async fn retention_is_paced_by_its_limit(store: Ledger) {
     assert_eq!(retire(&store, policy, 100, 2).await, [id(0), id(1)]);
     assert_eq!(retire(&store, policy, 100, 2).await, [id(2), id(3)]);
     assert_eq!(retire(&store, policy, 100, 2).await, [id(4)]);
+}
+
+/// An entry in an inbox keeps what it tells of. Where there is room for no more, the owner who has the most loses its oldest.
+pub async fn p5_what_is_unread_outlives_its_age_and_goes_after_all_others(store: Ledger) {
+    for n in 1..=4 {
+        let mut unread = telling(n, When::Always, &[]);
+        unread.task.owner = if n == 1 { "bob" } else { "ann" }.into();
+        create(&store, unread, 0).await;
+        finish(&store, n, i64::try_from(n).unwrap_or(0), 10).await;
+    }
+    finished(&store, 5, 5, 10).await;
+    let aged = Policy { age: Duration::ZERO, ..keep_all() };
+    assert_eq!(retire(&store, aged, 1_000, 100).await, [id(5)]);
+    let few = Policy { count: 3, ..keep_all() };
+    assert_eq!(retire(&store, few, 1_000, 100).await, [id(2)], "not the oldest, which is all that bob has");
+    store.acknowledge("ann".into(), Vec::new(), vec![id(4)]).await.expect("taken");
+    assert_eq!(
+        retire(&store, Policy { bytes: 20, ..few }, 1_000, 100).await,
+        [id(4)],
+        "what was read goes first"
+    );
+    assert_eq!(retire(&store, aged, 1_000, 100).await, [] as [TaskId; 0]);
 }
 
 /// A thousand commands that told of one task push no task out; of themselves the oldest go.

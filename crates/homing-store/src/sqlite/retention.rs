@@ -1,8 +1,10 @@
 //! Forgetting: finished tasks become tombstones, and those go in their time (P12).
 //!
+//! A task is unread while an inbox has an entry of it. Age does not end it then, and for count and size it goes after all others.
+//!
 //! None of it reads a whole row: a task whose row is damaged can still be forgotten.
 
-use homing_model::retention::Policy;
+use homing_model::retention::{Policy, Unread, displaced};
 use homing_model::{EventKind, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
@@ -39,18 +41,30 @@ pub(super) fn retire(
     let mut count = unsigned(schema::meta(conn, "finished")?);
     let mut bytes = unsigned(schema::meta(conn, "finished_bytes")?);
     let mut hooks = unsigned(schema::meta(conn, "finished_hooks")?);
+    // Where nothing is too much, what is too young is not even looked at.
+    let youngest = if count > policy.count || bytes > policy.bytes { i64::MAX } else { cutoff };
     let tasks = "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_finished_age \
-         WHERE ended_at IS NOT NULL AND forgotten_at IS NULL AND kind <> 'hook' ORDER BY ended_at, seq LIMIT ?1";
-    let mut doomed = oldest(conn, tasks, limit, |task| {
+         WHERE ended_at IS NOT NULL AND forgotten_at IS NULL AND kind <> 'hook' AND ended_at <= ?2 \
+         AND id NOT IN (SELECT task_id FROM inbox) ORDER BY ended_at, seq LIMIT ?1";
+    let mut doomed = oldest(conn, tasks, limit, youngest, |task| {
         let past = task.ended_at <= cutoff || count > policy.count || bytes > policy.bytes;
         count = count.saturating_sub(1);
         bytes = bytes.saturating_sub(unsigned(task.kept));
         past
     })?;
+    let left = (limit as usize).saturating_sub(doomed.len());
+    if left > 0 && (count > policy.count || bytes > policy.bytes) {
+        doomed.extend(unread(
+            conn,
+            count.saturating_sub(policy.count),
+            bytes.saturating_sub(policy.bytes),
+            left,
+        )?);
+    }
     let ended_hooks = "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_hooks \
-         WHERE kind = 'hook' AND forgotten_at IS NULL AND ended_at IS NOT NULL ORDER BY ended_at, seq LIMIT ?1";
+         WHERE kind = 'hook' AND forgotten_at IS NULL AND ended_at IS NOT NULL AND ended_at <= ?2 ORDER BY ended_at, seq LIMIT ?1";
     let left = limit.saturating_sub(u32::try_from(doomed.len()).unwrap_or(limit));
-    doomed.extend(oldest(conn, ended_hooks, left, |hook| {
+    doomed.extend(oldest(conn, ended_hooks, left, i64::MAX, |hook| {
         let past = hook.ended_at <= cutoff || hooks > HOOKS;
         hooks = hooks.saturating_sub(1);
         past
@@ -72,10 +86,11 @@ fn oldest(
     conn: &Connection,
     query: &str,
     limit: u32,
+    youngest: i64,
     mut past: impl FnMut(&Finished) -> bool,
 ) -> Result<Vec<Finished>, Error> {
     let mut query = conn.prepare_cached(query)?;
-    let mut rows = query.query([limit])?;
+    let mut rows = query.query(params![limit, youngest])?;
     let mut doomed = Vec::new();
     while let Some(row) = rows.next()? {
         let task = Finished::read(row)?;
@@ -85,6 +100,23 @@ fn oldest(
         doomed.push(task);
     }
     Ok(doomed)
+}
+
+/// The unread tasks that go where so many, and so many bytes, are too many and nothing else is left.
+fn unread(conn: &Connection, count: u64, bytes: u64, limit: usize) -> Result<Vec<Finished>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT seq, id, owner, status, ended_at, max(output_bytes - output_dropped, 0) FROM tasks INDEXED BY tasks_finished_age \
+         WHERE ended_at IS NOT NULL AND forgotten_at IS NULL AND kind <> 'hook' AND id IN (SELECT task_id FROM inbox) ORDER BY ended_at, seq",
+    )?;
+    let mut tasks: Vec<_> =
+        query.query_map([], Finished::read)?.map(|task| task.map(Some)).collect::<rusqlite::Result<_>>()?;
+    let shares: Vec<_> = tasks
+        .iter()
+        .flatten()
+        .map(|task| Unread { owner: &task.owner, bytes: unsigned(task.kept) })
+        .collect();
+    let gone = displaced(&shares, count, bytes, limit);
+    Ok(gone.into_iter().filter_map(|place| tasks.get_mut(place)?.take()).collect())
 }
 
 /// Drops what is past even its time as a tombstone, keys that expired, and events as old as forgotten tasks.

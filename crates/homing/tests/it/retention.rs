@@ -60,6 +60,8 @@ fn p12_a_forgotten_task_is_answered_by_every_surface() {
 fn p12_an_id_past_even_its_tombstone_is_told_as_expired_and_not_as_unknown() {
     let home = keeping("age = \"0s\"\ntombstones = \"0s\"");
     let id = home.submit(&[], "true");
+    let _ = home.ended(&id);
+    home.does(["ack", &id]);
     let show = wait_for("its record to go", || {
         let show = home.cli(["show", &id]);
         (show.code != 0).then_some(show)
@@ -150,9 +152,25 @@ fn p12_past_the_age_all_are_forgotten_and_live_ones_are_not() {
     let live = home.submit(&[], "sleep 1000");
     let id = home.submit(&[], "echo words; exit 4");
     assert_eq!(home.cli(["wait", &id]).code, 4);
+    home.does(["ack", &id]);
     wait_for("it to be forgotten", || (kept(&home) == [live.clone()]).then_some(()));
     assert_remembered(&home, &id, 4);
     let _ = home.until_status(&live, "running");
+}
+
+#[test]
+fn p5_the_output_of_an_unread_task_outlives_its_age_until_it_is_acknowledged() {
+    let home = keeping("age = \"1ms\"");
+    let (unread, read) = (home.submit(&[], "echo words"), home.submit(&[], "true"));
+    for id in [&unread, &read] {
+        let _ = home.ended(id);
+    }
+    home.does(["ack", &read]);
+    wait_for("what was read to be forgotten", || (kept(&home) == [unread.clone()]).then_some(()));
+    let _ = home.cli(["gc"]).ok();
+    assert_eq!(home.output(&unread), b"words\n");
+    home.does(["ack", &unread]);
+    wait_for("the rest to be forgotten", || kept(&home).is_empty().then_some(()));
 }
 
 #[test]
