@@ -323,7 +323,7 @@ impl From<Error> for Problem {
                         .to_owned();
             }
             Error::SecretsGone { .. } => {
-                problem.advice = "Give each again: `homing rerun ID --secret NAME=VALUE`, or `NAME=@FILE`; over HTTP in `secrets`.".to_owned();
+                problem.advice = "Give each again: `homing rerun ID --secret NAME=VALUE`, or `NAME=@FILE`; what was set by `--env` that way or by `--env NAME=VALUE`. Over HTTP in `secrets` or `env_set`.".to_owned();
             }
             Error::NoAgent { there, .. } if there.is_empty() => {
                 problem.advice = "Install one of them, or make any command an agent: `[agents.NAME]` with `argv` in config.toml.".to_owned();

@@ -174,6 +174,8 @@ pub(crate) fn message(
 pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
     let mut stored = spec.clone();
     stored.env = None;
+    // What may be kept of it the caller adds.
+    stored.env_set.clear();
     let volatile = |secret: &Secret| matches!(secret, Secret::Value(_));
     let missing =
         spec.secrets.iter().filter(|(_, secret)| volatile(secret)).map(|(name, _)| name.clone()).collect();

@@ -1,6 +1,7 @@
 //! Running a task again, as a new one: its command, folder, limits, labels and targets from the ledger, the rest from whoever asks.
 //!
-//! Values of variables are gone once a task has started (P11), so the new one has those of its caller. Where a value stood in the command
+//! Values of variables are gone once a task has started (P11), so the new one has those of its caller, and over them those that were set for
+//! the task alone, which are kept unless they are secrets. Where a value stood in the command
 //! line, it has to be the same one, or one that was given for this run: a command line is never run with something else in it. All that is
 //! decided here is what to submit; the submit itself is that of any task, so a crash in between costs and doubles what it does there.
 
@@ -52,15 +53,25 @@ async fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result
     }
     let mut secrets = record.spec.secrets.clone();
     secrets.extend(request.secrets.clone());
-    let missing: Vec<_> =
-        record.volatile_secrets.iter().filter(|name| !secrets.contains_key(*name)).cloned().collect();
+    let mut env_set = record.spec.env_set.clone();
+    env_set.extend(request.env_set.clone().into_iter().map(|(name, value)| (name, Some(value))));
+    env_set.retain(|name, _| !secrets.contains_key(name));
+    let missing: Vec<_> = record
+        .volatile_secrets
+        .iter()
+        .filter(|name| !secrets.contains_key(*name) && !env_set.contains_key(*name))
+        .chain(env_set.iter().filter(|(_, value)| value.is_none()).map(|(name, _)| name))
+        .cloned()
+        .collect();
     if !missing.is_empty() {
         return Err(Error::SecretsGone { task: record.id.clone(), names: missing });
     }
     let env = request.env.unwrap_or_else(|| usual.clone());
     let spec = if record.masks.is_spliced() {
-        let values = values(&env, &secrets).await?;
-        let given = |name: &str| request.secrets.contains_key(name);
+        let mut whole = env.clone();
+        whole.extend(env_set.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))));
+        let values = values(&whole, &secrets).await?;
+        let given = |name: &str| request.secrets.contains_key(name) || request.env_set.contains_key(name);
         record.masks.restore_anew(&record.spec, &values, given).map_err(|name| {
             refuse(match name.strip_prefix(UNNAMED) {
                 Some(what) => format!("its command line held a secret ({what}), which is not kept"),
@@ -77,6 +88,7 @@ async fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result
     Ok(Spec {
         owner: request.owner,
         env: Some(with_folder(env, &spec)),
+        env_set,
         secrets,
         notify: request.notify.or_else(|| spec.notify.clone()).or_else(|| Some(Notify::default())),
         session: request.session,
@@ -128,6 +140,7 @@ mod tests {
     use homing_model::{Masks, Status};
 
     use super::*;
+    use crate::submit::kept_variables;
 
     fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -140,6 +153,7 @@ mod tests {
         let mut masks = Masks::new(7, &values, |name| spec.secrets.contains_key(name));
         let (mut stored, volatile_secrets) = launch::storable(spec);
         masks.cover_spec(&mut stored);
+        stored.env_set = kept_variables(spec, &masks);
         Record { spec: stored, masks, volatile_secrets, ..record(Status::Failed) }
     }
 
@@ -181,6 +195,26 @@ mod tests {
         let secrets = BTreeMap::from([("TOKEN".into(), Secret::Value("another1".into()))]);
         let request = RerunRequest { secrets, ..RerunRequest::default() };
         assert_eq!(again(&record, request, &Values::new()).unwrap().shell, Some("curl -H another1".into()));
+    }
+
+    #[test]
+    fn what_was_set_for_a_task_is_set_again_and_a_secret_of_it_is_given_anew() {
+        let set = |pairs: &[(&str, &str)]| -> BTreeMap<String, Option<OsText>> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), Some((*value).into()))).collect()
+        };
+        let env_set =
+            set(&[("TARGET", "staging"), ("API_TOKEN", "hunter22"), ("DB", "postgres://u:hunter33@h/d")]);
+        let spec = Spec { argv: vec!["deploy".into()], env_set, ..Spec::default() };
+        let record = ran(&spec, &[("API_TOKEN", "hunter22")]);
+        let refused = again(&record, RerunRequest::default(), &Values::new());
+        assert!(matches!(refused, Err(Error::SecretsGone { names, .. }) if names == ["API_TOKEN", "DB"]));
+        let request = RerunRequest {
+            env_set: BTreeMap::from([("DB".into(), "other".into())]),
+            secrets: BTreeMap::from([("API_TOKEN".into(), Secret::Value("hunter22".into()))]),
+            ..RerunRequest::default()
+        };
+        let again = again(&record, request, &Values::new()).unwrap();
+        assert_eq!(again.env_set, set(&[("TARGET", "staging"), ("DB", "other")]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Keeps P9 and P10. What can crash where: before the commit there is at most a folder that nobody knows, which the next start
 //! sweeps away; after it the task exists, with its folder, and whoever opens the home next finds it unstarted and launches it.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -215,6 +215,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
         )));
     }
     masks.cover_spec(&mut stored);
+    stored.env_set = kept_variables(&spec, &masks);
     if let Some(prompt) = &mut stored.prompt {
         prompt.truncate(head(prompt, KEPT_PROMPT).len());
     }
@@ -405,11 +406,18 @@ struct LaunchValues {
     written: Values,
 }
 
+/// What was set for the task alone, as far as it may be kept; of a secret only that there was one.
+pub(crate) fn kept_variables(spec: &Spec, masks: &Masks) -> BTreeMap<String, Option<OsText>> {
+    let set = spec.env_set.iter().filter(|(name, _)| !spec.secrets.contains_key(*name));
+    set.map(|(name, value)| (name.clone(), value.clone().filter(|value| masks.may_keep(name, value))))
+        .collect()
+}
+
 async fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
-    let mut written = match spec.env.take() {
-        Some(given) => given.into_iter().filter(|(name, _)| !name.starts_with("HOMING_")).collect(),
-        None => inner.default_env.clone(),
-    };
+    let mut written = spec.env.take().unwrap_or_else(|| inner.default_env.clone());
+    let set = spec.env_set.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
+    written.extend(set);
+    written.retain(|name, _| !name.starts_with("HOMING_"));
     written.retain(|name, _| !spec.secrets.contains_key(name));
     let mut secrets = Values::new();
     for (name, secret) in &spec.secrets {

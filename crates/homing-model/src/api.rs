@@ -113,6 +113,9 @@ pub struct RerunRequest {
     /// The whole environment: values are not kept, so that of the first run is gone. A small default one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, OsText>>,
+    /// Variables over those that were set for the first run, which are kept unless they were secrets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_set: BTreeMap<String, OsText>,
     /// Secrets, which are not kept either: every one that was given as a value has to be given again.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Secret>,

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::sha256;
 use crate::notice::Body;
+use crate::obvious;
 use crate::outcome::Outcome;
 use crate::secret::{MOST_LIKELY, SHORTEST_GIVEN, SHORTEST_LIKELY, is_likely};
+use crate::spec::Spec;
 use crate::splice::Place;
 use crate::text::OsText;
 
@@ -138,6 +140,15 @@ impl Masks {
 
     /// Whether there is nothing to recognise.
     #[must_use]
+    /// Whether a variable is fit to be kept: its name is none of a secret, and nothing in its value is one.
+    #[must_use]
+    pub fn may_keep(&self, name: &str, value: &OsText) -> bool {
+        let pair = OsText::from([name.as_bytes(), b"=", value.as_bytes()].concat());
+        !is_likely(name)
+            && self.find(value.as_bytes()).is_empty()
+            && obvious::find(&Spec { argv: vec![pair], ..Spec::default() }).is_empty()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.prints.is_empty()
     }

@@ -166,6 +166,9 @@ pub struct Spec {
     /// Environment values that are never written down.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Secret>,
+    /// Variables that are set for this task, over those of `env`. They are kept with it for `rerun`, unless a value is a secret: kept is `null` then.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_set: BTreeMap<String, Option<OsText>>,
     /// Input.
     #[serde(skip_serializing_if = "is_default")]
     pub stdin: Stdin,

@@ -213,6 +213,7 @@ impl Spec {
             ("shell", self.shell.is_some()),
             ("cwd", self.cwd.is_some()),
             ("env", self.env.is_some()),
+            ("env_set", !self.env_set.is_empty()),
             ("secrets", !self.secrets.is_empty()),
             ("stdin", self.stdin != Stdin::None),
             ("pty", self.pty),
@@ -305,7 +306,8 @@ impl Spec {
     }
 
     fn validate_variables(&self) -> Result<(), Invalid> {
-        let names = self.env.iter().flat_map(BTreeMap::keys).chain(self.secrets.keys());
+        let names =
+            self.env.iter().flat_map(BTreeMap::keys).chain(self.env_set.keys()).chain(self.secrets.keys());
         for name in names {
             if name.is_empty() || name.contains(['=', '\0']) {
                 return Err(Invalid::VariableName(name.clone()));
@@ -314,7 +316,11 @@ impl Spec {
         if let Some(name) = self.secrets.keys().find(|name| name.starts_with("HOMING_")) {
             return Err(Invalid::Reserved(name.clone()));
         }
-        if self.env.iter().flat_map(BTreeMap::values).any(OsText::has_nul) {
+        if self.env_set.values().any(Option::is_none) {
+            return Err(Invalid::Text { field: "env_set", problem: "has a variable without a value" });
+        }
+        let set = self.env_set.values().flatten();
+        if self.env.iter().flat_map(BTreeMap::values).chain(set).any(OsText::has_nul) {
             return Err(Invalid::Nul("an environment value"));
         }
         for secret in self.secrets.values() {

@@ -133,6 +133,7 @@ impl Circumstances {
             Some(path) => here?.join(path),
             None => here?,
         };
+        let env_set = self.variables.set(&context.surroundings)?;
         let mut env = self.variables.environment(&context.surroundings)?;
         if self.cwd.is_some() && env.contains_key("PWD") {
             env.insert("PWD".to_owned(), OsText::from(cwd.clone().into_os_string()));
@@ -143,6 +144,7 @@ impl Circumstances {
             owner: Some(self.owner.clone().unwrap_or_else(|| context.owner())),
             labels: variables::labels(&self.label)?,
             env: Some(env),
+            env_set: env_set.into_iter().map(|(name, value)| (name, Some(value))).collect(),
             secrets: self.variables.secrets()?,
             cwd: Some(OsText::from(cwd.into_os_string())),
             timeout_ms: self.timeout.map(millis),

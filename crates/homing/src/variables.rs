@@ -34,6 +34,13 @@ impl Variables {
         surroundings: &Surroundings,
     ) -> Result<BTreeMap<String, OsText>, Failure> {
         let mut env = rules::capture(surroundings.all());
+        env.extend(self.set(surroundings)?);
+        Ok(env)
+    }
+
+    /// Those passed on by name, and those set outright: what is set for this task alone, and kept with it.
+    pub(crate) fn set(&self, surroundings: &Surroundings) -> Result<BTreeMap<String, OsText>, Failure> {
+        let mut env = BTreeMap::new();
         for name in &self.env_from {
             let value = surroundings.exact(name).ok_or_else(|| {
                 Failure::usage(

@@ -16,9 +16,9 @@ use crate::{circumstances, completion, exit_code, vocabulary, wording};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The new task has the command line, folder, limits, labels, name and targets of the old one, which may
-still run, and is yours. Values of variables are not kept once a task has started: it gets the
-environment of this shell, and `--env` adds to that. Secrets that were given as values have to be
-given again; a secret that is a file is read again. What was piped into it is not kept: `homing input`
+still run, and is yours. It gets the environment of this shell, then what `--env` and `--env-from` set
+for the old task, then what they set here. Secrets that were given as values, with `--secret` or with
+`--env`, have to be given again; a secret that is a file is read again. What was piped into it is not kept: `homing input`
 gives it anew. Of a forgotten task only the outcome is left, so it cannot be run again.
 
 Examples:
@@ -53,6 +53,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let request = RerunRequest {
         owner: Some(owner),
         env: Some(options.variables.environment(&context.surroundings)?),
+        env_set: options.variables.set(&context.surroundings)?,
         secrets: options.variables.secrets()?,
         notify,
         session: context.session(),

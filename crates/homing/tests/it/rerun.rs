@@ -49,6 +49,29 @@ fn a_task_runs_again_as_it_was_with_the_environment_of_whoever_asks() {
 }
 
 #[test]
+fn what_env_set_is_set_again_and_a_secret_of_it_is_asked_for() {
+    let home = super::home();
+    let first = home.submit(&["--env", "TARGET=staging", "--env", "COUNT=1"], "echo $TARGET $COUNT");
+    let _ = home.ended(&first);
+    let second = home.cli(["rerun", &first, "--env", "COUNT=2"]).ok().text();
+    let third = home.cli(["rerun", &second]).ok().text();
+    for (id, printed) in [(&first, "staging 1\n"), (&second, "staging 2\n"), (&third, "staging 2\n")] {
+        let _ = home.ended(id);
+        assert_eq!(String::from_utf8(home.output(id)).unwrap(), printed);
+    }
+    let secret = home.submit(&["--env", "API_TOKEN=hunter22", "--env", "A=b"], "echo $A");
+    let _ = home.ended(&secret);
+    let refused = home.cli(["rerun", &secret]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("HM0330") && refused.stderr.contains("API_TOKEN"),
+        "{refused:?}"
+    );
+    let again = home.cli(["rerun", &secret, "--env", "API_TOKEN=hunter33"]).ok().text();
+    assert_eq!(home.ended(&again)["status"], "succeeded");
+    assert_eq!(home.output(&again), b"b\n");
+}
+
+#[test]
 fn a_live_task_runs_again_beside_itself_and_several_at_once_are_several() {
     let home = super::home();
     let live = home.submit(&[], "echo ran >> runs; exec sleep 1000");
