@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use homing_model::notice::Body;
+use homing_model::spec::LONGEST_COMMAND;
 use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
@@ -33,8 +34,6 @@ const TIME_LIMIT_MS: u64 = 60_000;
 const TURN_LIMIT_MS: u64 = wake::LONGEST_MS.unsigned_abs() + 10 * 60_000;
 /// So much of what it prints is kept for diagnosis.
 const MOST_OUTPUT: u64 = 1 << 20;
-/// So much of the task's command is in the environment, in bytes: with a longer one than the kernel takes nothing could be started.
-const LONGEST_COMMAND: usize = 4_096;
 
 /// What claimed deliveries are given to.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +176,7 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
     set("HOMING_OWNER", claim.owner.clone());
     if let Ok(notice) = serde_json::from_str::<Notice>(&claim.notice) {
         set("HOMING_NOTICE_TYPE", notice.body.kind().to_string());
+        // One that an earlier release kept may be longer than the kernel takes.
         set("HOMING_COMMAND", head(&notice.task.command.replace('\0', ""), LONGEST_COMMAND).to_owned());
         set("HOMING_NAME", notice.task.name.unwrap_or_default());
         if let Body::Completed(completed) = notice.body {

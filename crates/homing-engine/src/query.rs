@@ -108,7 +108,8 @@ impl Engine {
         if !listed.cursor_valid {
             return Err(Error::BadParameter("`cursor` is not one that a list has answered with".into()));
         }
-        let items = listed.records.into_iter().map(|record| view::task(&self.inner, record)).collect();
+        let shown = |record| view::task(&self.inner, record).summary();
+        let items = listed.records.into_iter().map(shown).collect();
         Ok((Page { items, next_cursor: listed.next_cursor }, listed.as_of))
     }
 

@@ -169,6 +169,16 @@ pub fn head(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// Cuts a text that is longer than `most` bytes, and ends it in `…` then. Returns whether it did.
+pub fn cut(text: &mut String, most: usize) -> bool {
+    let whole = text.len() <= most;
+    if !whole {
+        text.truncate(head(text, most).len());
+        text.push('…');
+    }
+    !whole
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,9 @@ use crate::task::Kind;
 use crate::text::OsText;
 use crate::watch;
 
+/// How much of a command line goes into lists, events and notices, in bytes.
+pub const LONGEST_COMMAND: usize = 4_096;
+
 /// Children that outlive the main process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -163,12 +166,12 @@ pub struct Spec {
     /// The whole environment; a small default one if absent, never the daemon's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, OsText>>,
-    /// Environment values that are never written down.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub secrets: BTreeMap<String, Secret>,
     /// Variables that are set for this task, over those of `env`. They are kept with it for `rerun`, unless a value is a secret: kept is `null` then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env_set: BTreeMap<String, Option<OsText>>,
+    /// Environment values that are never written down.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, Secret>,
     /// Input.
     #[serde(skip_serializing_if = "is_default")]
     pub stdin: Stdin,
@@ -248,17 +251,19 @@ impl Spec {
         !self.watch.is_empty() || self.quiet_after_ms.is_some() || self.heartbeat_ms.is_some()
     }
 
-    /// The command in one line, for people.
+    /// The command in one line, for people; one longer than [`LONGEST_COMMAND`] is cut there and ends in `…`.
     #[must_use]
     pub fn command_line(&self) -> String {
         if self.kind == Kind::Agent {
             let agent = self.agent.as_deref().unwrap_or("an agent");
             return agent::command_line(agent, self.prompt.as_deref().unwrap_or_default());
         }
-        match &self.shell {
+        let mut line = match &self.shell {
             Some(line) => line.lossy().into_owned(),
             None => crate::shell::join(self.argv.iter().map(OsText::lossy)),
-        }
+        };
+        agent::cut(&mut line, LONGEST_COMMAND);
+        line
     }
 }
 
@@ -270,6 +275,16 @@ mod tests {
     fn unknown_fields_are_refused_by_name() {
         let error = serde_json::from_str::<Spec>(r#"{"argv":["true"],"nonsense":1}"#).unwrap_err();
         assert!(error.to_string().contains("nonsense"), "{error}");
+    }
+
+    #[test]
+    fn a_long_command_is_cut_where_it_is_shown_in_one_line() {
+        let spec = Spec {
+            argv: vec!["echo".into(), "ä".repeat(LONGEST_COMMAND).as_str().into()],
+            ..Spec::default()
+        };
+        let line = spec.command_line();
+        assert!(line.ends_with("ä…") && line.len() <= LONGEST_COMMAND + '…'.len_utf8(), "{}", line.len());
     }
 
     #[test]

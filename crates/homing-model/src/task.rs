@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::AgentInfo;
+use crate::agent::{self, AgentInfo};
 use crate::answer::AnswerState;
 use crate::id::TaskId;
 use crate::notify::{Notify, Target, When};
 use crate::outcome::Outcome;
 use crate::sanitize;
 use crate::signal;
+use crate::spec::LONGEST_COMMAND;
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -215,7 +216,35 @@ pub struct Task {
     pub forgotten: bool,
 }
 
+/// How much of each text or list of a task goes into a page of tasks, in bytes.
+const SUMMARY_BYTES: usize = 4_096;
+
+/// Cuts a list of texts to about so many bytes; `…` takes the place of what is left out.
+fn cut_all(texts: &mut Vec<String>, most: usize) {
+    let mut left = most;
+    for place in 0..texts.len() {
+        let Some(text) = texts.get_mut(place) else { return };
+        if agent::cut(text, left) {
+            texts.truncate(place + 1);
+            return;
+        }
+        left = left.saturating_sub(text.len() + 1);
+    }
+}
+
 impl Task {
+    /// The task as a page of tasks shows it: what may be long is cut, and ends in `…` then. The task by its id has all of it.
+    #[must_use]
+    pub fn summary(mut self) -> Self {
+        agent::cut(&mut self.command, LONGEST_COMMAND);
+        cut_all(&mut self.argv, SUMMARY_BYTES);
+        cut_all(&mut self.env_names, SUMMARY_BYTES);
+        if let Some(prompt) = self.agent.as_mut().and_then(|agent| agent.prompt.as_mut()) {
+            agent::cut(prompt, SUMMARY_BYTES);
+        }
+        self
+    }
+
     /// How it ended, or where it is, in a line: `failed, exit 1`, `stopped, by me`, `lost: machine rebooted`.
     #[must_use]
     pub fn sentence(&self) -> String {

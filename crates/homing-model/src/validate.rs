@@ -72,6 +72,25 @@ pub enum Invalid {
     Watch(#[from] BadPattern),
 }
 
+/// The most that the words of a command may take, and the variables: as much as Linux gives both together with its usual stack limit. Each
+/// counts with its end and its pointer, as the kernel counts.
+const EXEC_BYTES: usize = 2 << 20;
+const EXEC_OVERHEAD: usize = 1 + size_of::<usize>();
+
+/// The longest path that the kernel takes.
+const PATH_BYTES: usize = 4_096;
+
+const MOST_LABELS: usize = 100;
+const MOST_TARGETS: usize = 20;
+const TARGET_BYTES: usize = 8_192;
+/// As many as the kernel has kinds.
+const MOST_RLIMITS: usize = 16;
+
+/// Whether these texts are more than a command may be given.
+fn is_beyond_exec(lengths: impl Iterator<Item = usize>) -> bool {
+    lengths.map(|length| length.saturating_add(EXEC_OVERHEAD)).fold(0, usize::saturating_add) > EXEC_BYTES
+}
+
 /// The smallest output cap: head and tail need a page each.
 pub const MIN_OUTPUT_BYTES: u64 = 64 * 1024;
 
@@ -105,6 +124,7 @@ impl Spec {
             Kind::External => self.validate_external()?,
             Kind::Hook => return Err(Invalid::Kind),
         }
+        self.validate_sizes()?;
         self.validate_texts()?;
         self.validate_route()?;
         self.validate_variables()?;
@@ -238,6 +258,52 @@ impl Spec {
                 Err(Invalid::Number { field: "lease_ms", expected: "at most 31536000000 (a year)" })
             }
             (Some(_), None) | (None, Some(_) | None) => Ok(()),
+        }
+    }
+
+    /// A submit is copied, kept and listed: nothing in it is without bound.
+    fn validate_sizes(&self) -> Result<(), Invalid> {
+        let secrets = self.secrets.iter().map(|(name, secret)| {
+            let (Secret::Value(text) | Secret::File(text)) = secret;
+            name.len() + 1 + text.as_bytes().len()
+        });
+        let set = self.env_set.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+        let rest = self.env.iter().flatten().filter(|(name, _)| !self.env_set.contains_key(*name));
+        let variables = rest.chain(set);
+        let variables = variables.map(|(name, value)| name.len() + 1 + value.as_bytes().len());
+        let targets = self.notify.as_ref().map_or(&[][..], |notify| &notify.targets);
+        let path = |text: Option<&OsText>| text.is_some_and(|text| text.as_bytes().len() > PATH_BYTES);
+        let input = if let Stdin::File(path) = &self.stdin { Some(path) } else { None };
+        let sizes = [
+            (
+                "argv",
+                is_beyond_exec(self.argv.iter().map(|word| word.as_bytes().len())),
+                "is larger than 2 MiB: put the data into a file, or on the input",
+            ),
+            (
+                "shell",
+                is_beyond_exec(self.shell.iter().map(|line| line.as_bytes().len())),
+                "is larger than 2 MiB: put the script into a file",
+            ),
+            (
+                "env",
+                is_beyond_exec(variables.chain(secrets)),
+                "is larger than 2 MiB together with `env_set` and `secrets`: no program can be started with so much",
+            ),
+            ("labels", self.labels.len() > MOST_LABELS, "has more than 100 labels"),
+            ("notify.targets", targets.len() > MOST_TARGETS, "has more than 20 targets"),
+            (
+                "notify.targets",
+                targets.iter().any(|target| target.to_string().len() > TARGET_BYTES),
+                "has a target that is longer than 8192 bytes",
+            ),
+            ("rlimits", self.rlimits.len() > MOST_RLIMITS, "has more than 16 limits"),
+            ("cwd", path(self.cwd.as_ref()), "is longer than 4096 bytes, which no path is"),
+            ("stdin.file", path(input), "is longer than 4096 bytes, which no path is"),
+        ];
+        match sizes.into_iter().find(|(_, too_large, _)| *too_large) {
+            Some((field, _, problem)) => Err(Invalid::Text { field, problem }),
+            None => Ok(()),
         }
     }
 
@@ -384,6 +450,34 @@ mod tests {
         assert!(matches!(odd.validate(), Err(Invalid::VariableName(_))));
         let bell = Spec { name: Some("a\u{7}b".into()), ..argv(&["true"]) };
         assert!(matches!(bell.validate(), Err(Invalid::Text { field: "name", .. })));
+    }
+
+    #[test]
+    fn nothing_of_a_submit_is_without_bound() {
+        let wrong = |spec: Spec| spec.validate().unwrap_err().to_string();
+        let words = vec!["x".repeat(1_000).as_str().into(); 2_000];
+        assert_eq!(Spec { argv: words.clone(), ..Spec::default() }.validate(), Ok(()));
+        let argv = [words.clone(), words].concat();
+        assert!(wrong(Spec { argv, ..Spec::default() }).starts_with("`argv` is larger than 2 MiB"));
+        let shell = Some(":".repeat(3 << 20).as_str().into());
+        assert!(wrong(Spec { shell, ..Spec::default() }).starts_with("`shell`"));
+        let many = |prefix: char| (0..200_000).map(move |n| format!("{prefix}{n}"));
+        let env = Some(many('V').map(|name| (name, "x".into())).collect());
+        assert!(wrong(Spec { env, ..argv_of_true() }).starts_with("`env` is larger than 2 MiB"));
+        let labels = many('l').map(|name| (name, String::new())).collect();
+        assert!(wrong(Spec { labels, ..argv_of_true() }).starts_with("`labels` has more than 100"));
+        let secret = Secret::Value("s".repeat(3 << 20).as_str().into());
+        let secrets = BTreeMap::from([("S".to_owned(), secret)]);
+        assert!(wrong(Spec { secrets, ..argv_of_true() }).starts_with("`env`"));
+        let cwd = Some(format!("/{}", "d".repeat(5_000)).as_str().into());
+        assert!(wrong(Spec { cwd, ..argv_of_true() }).starts_with("`cwd`"));
+        let targets = vec![crate::Target::Inbox; 21];
+        let notify = Some(crate::Notify { targets, ..crate::Notify::default() });
+        assert!(wrong(Spec { notify, ..argv_of_true() }).starts_with("`notify.targets`"));
+    }
+
+    fn argv_of_true() -> Spec {
+        argv(&["true"])
     }
 
     #[test]

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::leaving::Leaving;
 use crate::listener::Listener;
+use crate::memory::Bodies;
 use crate::refusal::Refusal;
 use crate::reload::Reloader;
 use crate::resource::attach::Stages;
@@ -30,6 +31,8 @@ pub(crate) struct App {
     pub(crate) reloader: Option<Arc<Reloader>>,
     /// How much is asked.
     pub(crate) traffic: Arc<Traffic>,
+    /// Told of large bodies.
+    pub(crate) bodies: Bodies,
     /// Terminals that somebody is attached to.
     pub(crate) stages: Stages,
 }

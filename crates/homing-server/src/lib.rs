@@ -33,6 +33,7 @@ mod leaving;
 mod listener;
 mod log;
 mod mcp;
+mod memory;
 mod metrics;
 mod openapi;
 pub mod page;

@@ -11,6 +11,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use homing_engine::Ancestry;
+use homing_shim::memory;
+use hyper::body::Body as _;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -61,9 +63,11 @@ fn endpoint(route: &'static Route) -> MethodRouter<App> {
 }
 
 async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request: Request) -> Response {
-    let traffic = Arc::clone(&app.traffic);
+    let (traffic, bodies) = (Arc::clone(&app.traffic), app.bodies.clone());
+    let mut body = Bytes::new();
     let answer: Answer = async {
         let call = read(route, app, peer, path, request).await?;
+        body = call.body.clone();
         // Whoever calls again has heard what it was told: from inside a task, what was told inside of it. A question that stands beside
         // another call, or asks again by itself, has heard nothing.
         let stands = ["asks", "again"].iter().any(|flag| call.query.flag(flag) == Some(true));
@@ -77,7 +81,12 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
     }
     .await;
     let response = answer.unwrap_or_else(IntoResponse::into_response);
+    // It may have held secrets, and nobody else has it any more.
+    if let Ok(mut body) = body.try_into_mut() {
+        memory::overwrite(&mut body);
+    }
     traffic.answered(response.status());
+    bodies.passed(response.body().size_hint().lower());
     response
 }
 
@@ -101,6 +110,7 @@ async fn read(
     let body = match &route.takes {
         Some(taken) => {
             let body = body::read(body, taken.limit).await?;
+            app.bodies.passed(body.len() as u64);
             if peer == Peer::Network && !body.is_empty() {
                 body::check_kind(&head.headers, taken.contents)?;
             }

@@ -18,6 +18,7 @@ use crate::connection::{self, Admission, is_shortage};
 use crate::hangup::Hangup;
 use crate::leaving::switch;
 use crate::listener;
+use crate::memory::Bodies;
 use crate::reload::Reloader;
 use crate::resource::attach::Stages;
 use crate::router::router;
@@ -110,7 +111,10 @@ impl Server {
             settings: self.reloader.as_ref().map(|reloader| Arc::clone(&reloader.settings)),
             reloader: self.reloader.clone(),
             traffic: Arc::clone(&traffic),
+            bodies: Bodies::default(),
         };
+        // On cancel and at the end it has nothing left to do; a panic there is none.
+        tokio::spawn(app.bodies.clone().release(leaving.clone()));
         let router = TowerToHyperService::new(router(app));
         // On cancel it is dropped with its connections; on a panic the socket serves on without it.
         let listening = tokio::spawn(service.run(router.clone(), leaving.clone()));

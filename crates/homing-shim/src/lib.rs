@@ -16,6 +16,7 @@ pub mod folder;
 mod freeze;
 pub mod home;
 pub mod keeper;
+pub mod memory;
 pub mod output;
 pub mod peer;
 pub mod plain;

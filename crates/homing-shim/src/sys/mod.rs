@@ -288,7 +288,7 @@ pub(crate) fn ticks_per_second() -> i64 {
     if ticks > 0 { ticks } else { 100 }
 }
 
-/// Gives memory that is no longer used back to the kernel; a shim waits for hours.
+/// Gives memory that is no longer used back to the kernel; a shim waits for hours, and a daemon serves for weeks.
 pub(crate) fn trim_memory() {
     // SAFETY: takes no pointers. Only glibc has it.
     #[cfg(target_env = "gnu")]

@@ -136,3 +136,23 @@ pub async fn counts_follow_every_step(store: Ledger) {
     store.forget(id(1), at(4)).await.expect("it can be forgotten");
     assert_eq!(store.counts().await, counts(1, 0));
 }
+
+/// A page holds what memory has room for, and the next one goes on after it.
+pub async fn pages_end_early_where_what_they_hold_is_large(store: Ledger) {
+    for n in 0..8 {
+        let mut large = submit(n);
+        large.task.spec.argv = vec!["x".repeat(1 << 20).as_str().into()];
+        create(&store, large, 0).await;
+    }
+    let (mut seen, mut cursor, mut pages) = (0, None, 0);
+    loop {
+        let filter = Filter { limit: 1_000, cursor, ..Filter::default() };
+        let page = store.list(filter).await.expect("a page");
+        assert!(page.records.len() < 6, "{} MiB on one page", page.records.len());
+        (seen, pages, cursor) = (seen + page.records.len(), pages + 1, page.next_cursor);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert!(seen == 8 && pages > 1, "{seen} tasks on {pages} pages");
+}

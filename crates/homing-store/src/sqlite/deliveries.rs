@@ -386,14 +386,15 @@ pub(super) fn list(conn: &Connection, filter: &DeliveryFilter) -> Result<Deliver
         filter.limit.saturating_add(1),
     ])?;
     let mut page = DeliveryPage::default();
-    let (mut looked_at, mut last) = (0, None);
+    let (mut looked_at, mut last, mut bytes) = (0, None, 0);
     while let Some(row) = rows.next()? {
-        if looked_at == filter.limit {
+        if looked_at == filter.limit || bytes >= events::PAGE_BYTES {
             // One more than was asked for: there is another page, whatever of this one could be read.
             page.next = last;
             break;
         }
         looked_at += 1;
+        bytes += row::bytes(row)?;
         let seq = row::unsigned(row.get(0)?);
         last = Some(seq);
         match read(row) {

@@ -4,7 +4,7 @@ use homing_model::{Event, EventKind, Kind, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::Value;
 
-use super::row::{signed, unsigned};
+use super::row::{self, signed, unsigned};
 use super::schema;
 use crate::record::Record;
 use crate::store::{Error, EventFilter, Events};
@@ -62,6 +62,9 @@ pub(super) fn last(conn: &Connection) -> Result<i64, Error> {
     Ok(newest.max(schema::meta(conn, "events_trimmed_to")?))
 }
 
+/// What a page holds of events, in bytes; it ends early then, and the cursor goes on after its last.
+pub(super) const PAGE_BYTES: usize = 1 << 20;
+
 /// Events after a cursor.
 pub(super) fn after(
     conn: &Connection,
@@ -78,8 +81,11 @@ pub(super) fn after(
     )?;
     let mut rows = query.query(params![signed(after), filter.owner, kinds, limit])?;
     let mut events = Vec::new();
-    let (mut cursor, mut taken) = (after, 0);
-    while let Some(row) = rows.next()? {
+    let (mut cursor, mut taken, mut bytes) = (after, 0, 0);
+    while bytes < PAGE_BYTES
+        && let Some(row) = rows.next()?
+    {
+        bytes += row::bytes(row)?;
         cursor = unsigned(row.get(0)?);
         taken += 1;
         match decode(row) {
@@ -89,7 +95,7 @@ pub(super) fn after(
         }
     }
     let newest = unsigned(last(conn)?);
-    if taken < limit {
+    if taken < limit && bytes < PAGE_BYTES {
         // All that there is was looked at, in the same snapshot.
         cursor = cursor.max(newest);
     }

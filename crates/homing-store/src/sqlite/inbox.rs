@@ -3,7 +3,7 @@
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::{questions, row};
+use super::{events, questions, row};
 use crate::outbox::Waiting;
 use crate::question::Hearer;
 use crate::store::Error;
@@ -85,11 +85,14 @@ fn free(
     })?;
     let mut rows = query.query(params![owner, now.as_millis()])?;
     let (mut entries, limit) = (Vec::new(), usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut bytes = 0;
     // Only what can be given counts: what is damaged must not stand before the rest for ever.
     while entries.len() < limit
+        && bytes < events::PAGE_BYTES
         && let Some(row) = rows.next()?
     {
         let seq = row.get(0)?;
+        bytes += row::bytes(row)?;
         let body = row.get::<_, String>(1).map_err(|error| error.to_string());
         match body.and_then(|body| serde_json::from_str(&body).map_err(|error| error.to_string())) {
             Ok(notice) => entries.push((seq, notice)),

@@ -13,6 +13,9 @@ use crate::store::{Error, Filter, Listed};
 /// The largest page.
 const LIMIT: u32 = 1000;
 
+/// A page ends early, with a cursor, once what it read of the tasks has so many bytes.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// A page looks at so many tasks at most: one with a rare label ends early, with a cursor, instead of holding up other readers.
 const LOOKED_AT: usize = 5_000;
 
@@ -73,7 +76,7 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
     // Without labels every candidate is a hit, and one more than the page tells whether another follows.
     let stride = if filter.labels.is_empty() { limit + 1 } else { limit.max(256) };
     let mut records = Vec::with_capacity(limit);
-    let mut looked_at = 0;
+    let (mut looked_at, mut read) = (0, 0);
     let mut by_seq = conn.prepare_cached(select_task!("WHERE seq = ?1"))?;
     let next_cursor = 'page: loop {
         let seqs = match (&filter.within, at.section) {
@@ -85,11 +88,12 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
         };
         let exhausted = seqs.len() < stride;
         for seq in seqs {
-            if records.len() == limit || looked_at == LOOKED_AT {
+            if records.len() == limit || looked_at == LOOKED_AT || read >= PAGE_BYTES {
                 break 'page Some(at.to_string());
             }
             looked_at += 1;
-            if let Some(record) = hit(&mut by_seq, filter, seq)? {
+            if let Some((record, bytes)) = hit(&mut by_seq, filter, seq)? {
+                read += bytes;
                 records.push(record);
             }
             at.below = seq;
@@ -105,10 +109,12 @@ pub(super) fn list(conn: &Connection, filter: &Filter) -> Result<Listed, Error> 
     Ok(Listed { records, next_cursor, cursor_valid: true, as_of: unsigned(last_event) })
 }
 
-/// The record, if it has the labels. A row that cannot be read is left out: it must not hide the others.
-fn hit(by_seq: &mut Statement<'_>, filter: &Filter, seq: i64) -> Result<Option<Record>, Error> {
-    let record = match by_seq.query_row([seq], |row| Ok(row::decode(row)))? {
-        Ok(record) => record,
+/// The record, if it has the labels, and how much was read. A row that cannot be read is left out: it must not hide the others.
+fn hit(by_seq: &mut Statement<'_>, filter: &Filter, seq: i64) -> Result<Option<(Record, usize)>, Error> {
+    let found = by_seq
+        .query_row([seq], |row| Ok(row::decode(row).and_then(|record| Ok((record, row::bytes(row)?)))))?;
+    let (record, bytes) = match found {
+        Ok(found) => found,
         Err(error) => {
             tracing::error!(%error, "a task is left out of a list");
             return Ok(None);
@@ -118,7 +124,7 @@ fn hit(by_seq: &mut Statement<'_>, filter: &Filter, seq: i64) -> Result<Option<R
         return Ok(None);
     }
     let fits = filter.labels.iter().all(|(name, value)| record.spec.labels.get(name) == Some(value));
-    Ok(fits.then_some(record))
+    Ok(fits.then_some((record, bytes)))
 }
 
 fn wanted(filter: &Filter, owner: &str, status: &str) -> bool {

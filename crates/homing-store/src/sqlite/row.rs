@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use homing_model::{Answer, Kind, TaskId, Timestamp};
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -89,6 +89,17 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, Error> {
             _ => None,
         },
     })
+}
+
+/// How many bytes of text there are in a row.
+pub(super) fn bytes(row: &Row<'_>) -> Result<usize, Error> {
+    let mut sum = 0;
+    for column in 0..row.as_ref().column_count() {
+        if let ValueRef::Text(text) = row.get_ref(column)? {
+            sum += text.len();
+        }
+    }
+    Ok(sum)
 }
 
 struct Cells<'a>(&'a Row<'a>);

@@ -48,6 +48,7 @@ mod jobs;
 mod keyboard;
 mod keys;
 mod kills;
+mod large;
 mod leftovers;
 mod lessons;
 mod limits;

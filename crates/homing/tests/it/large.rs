@@ -1,0 +1,95 @@
+//! Submits and answers have bounds, and the daemon is as small afterwards as before.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
+)]
+
+use homing_testkit::{Home, PATIENCE, Reply, wait_until};
+use serde_json::{Value, json};
+
+fn submit(home: &Home, spec: &Value) -> Reply {
+    let headers = [("content-type", "application/json")];
+    home.http("POST", "/v1/tasks", &headers, spec.to_string().as_bytes()).whole()
+}
+
+/// Resident memory of a process, in bytes.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+#[test]
+fn what_a_submit_carries_has_bounds_that_are_named() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let words = |count: usize| vec!["x".repeat(1_000); count];
+    let many: Value =
+        (0..200_000).map(|n| (format!("V{n}"), json!("x"))).collect::<serde_json::Map<_, _>>().into();
+    for (spec, field) in [
+        (json!({ "argv": words(7_000) }), "`argv` is larger than 2 MiB"),
+        (json!({ "argv": ["true"], "env": many }), "`env` is larger than 2 MiB"),
+        (json!({ "argv": ["true"], "labels": many }), "`labels` has more than 100"),
+    ] {
+        let refused = submit(&home, &spec);
+        assert_eq!((refused.status, refused.json()["code"].as_str()), (422, Some("HM0003")));
+        assert!(refused.json()["detail"].as_str().unwrap().contains(field), "{field}");
+    }
+    // As much as a shell may have, with a limit of the kernel that is seldom reached.
+    let real: Value = (0..1_500)
+        .map(|n| (format!("V{n}"), json!("x".repeat(1_000))))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let taken = submit(&home, &json!({ "argv": ["true"], "env": real }));
+    assert_eq!(taken.status, 201);
+    assert_eq!(home.ended(taken.json()["id"].as_str().unwrap())["status"], "succeeded");
+}
+
+#[test]
+fn pages_and_memory_stay_small_however_large_the_tasks_are() {
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    let _ = home.ended(&home.submit(&[], "true"));
+    let before = resident(daemon);
+    let argv: Vec<_> = ["true".to_owned()].into_iter().chain(vec!["x".repeat(1_000); 1_900]).collect();
+    let spec = json!({ "argv": argv });
+    let ids: Vec<_> = (0..40)
+        .map(|_| {
+            let taken = submit(&home, &spec);
+            assert_eq!(taken.status, 201);
+            taken.json()["id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    for id in &ids {
+        assert_eq!(home.ended(id)["status"], "succeeded");
+    }
+    let (mut seen, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let answer = home.get(&format!("/v1/tasks?limit=1000{cursor}"));
+        assert!(answer.status == 200 && answer.body.len() < 1 << 20, "a page of {} bytes", answer.body.len());
+        let page = answer.json();
+        pages += 1;
+        seen.extend(
+            page["items"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()),
+        );
+        match page["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(pages > 1 && ids.iter().all(|id| seen.contains(id)), "{} tasks on {pages} pages", seen.len());
+    assert_eq!(home.task(&ids[0])["argv"].as_array().unwrap().len(), argv.len(), "one task is shown whole");
+    for address in ["/v1/events?follow=false", "/v1/inbox/user?limit=1000", "/v1/deliveries?limit=1000"] {
+        let answer = home.get(address);
+        assert!(
+            answer.status == 200 && answer.body.len() < 2 << 20,
+            "{address}: {} bytes",
+            answer.body.len()
+        );
+    }
+    let enough = before + (24 << 20);
+    wait_until("memory to be given back", 2 * PATIENCE, || {
+        let now = resident(daemon);
+        if now <= enough { Ok(()) } else { Err(format!("{before} bytes before, {now} after")) }
+    });
+}
