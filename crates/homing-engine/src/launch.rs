@@ -10,7 +10,7 @@ use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::tree::HOOK;
-use homing_shim::{folder, plain, wire};
+use homing_shim::{folder, memory, plain, wire};
 use homing_store::Record;
 use minicbor::bytes::ByteVec;
 use rustix::fs::{Mode, OFlags};
@@ -25,14 +25,18 @@ pub(crate) type Values = BTreeMap<String, OsText>;
 pub(crate) fn write_environment(attempt: &OwnedFd, values: &Values) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::openat(attempt, folder::ENVIRONMENT, flags, Mode::RUSR | Mode::WUSR)?;
-    let mut bytes = Vec::with_capacity(values.len() * 64);
+    // As long as it becomes: one that grows leaves copies behind.
+    let length = values.iter().map(|(name, value)| name.len() + value.as_bytes().len() + 2).sum();
+    let mut bytes = Vec::with_capacity(length);
     for (name, value) in values {
         bytes.extend_from_slice(name.as_bytes());
         bytes.push(b'=');
         bytes.extend_from_slice(value.as_bytes());
         bytes.push(0);
     }
-    std::fs::File::from(file).write_all(&bytes)
+    let written = std::fs::File::from(file).write_all(&bytes);
+    memory::wipe(&mut bytes);
+    written
 }
 
 /// Reads it back.
@@ -46,7 +50,9 @@ pub(crate) fn read_environment(attempt: impl AsFd) -> io::Result<Values> {
         let (name, value) = (entry.get(..at)?, entry.get(at + 1..)?);
         Some((String::from_utf8(name.to_vec()).ok()?, OsText::from(value.to_vec())))
     });
-    Ok(entries.collect())
+    let entries = entries.collect();
+    memory::wipe(&mut bytes);
+    Ok(entries)
 }
 
 /// No variable may be longer, so no secret is.
@@ -128,17 +134,13 @@ pub(crate) fn message(
         ("HOMING_HOME", around.home.as_os_str().as_encoded_bytes().to_vec()),
     ];
     let given = values.iter().filter(|(name, _)| !name.starts_with(UNNAMED));
-    let given = given.map(|(name, value)| (name.as_str(), value.as_bytes().to_vec()));
+    let given = given.map(|(name, value)| (name.as_str(), Cow::Borrowed(value.as_bytes())));
     // A hook's own are those of the task that it is told of; they were given. By this it is found, should its shim be killed.
     let of_hook = (HOOK, record.id.as_str().as_bytes().to_vec());
     let own = own.into_iter().filter(|(name, _)| record.kind != Kind::Hook || *name == "HOMING_HOME");
     let own = own.chain((record.kind == Kind::Hook).then_some(of_hook));
-    let env = given.chain(own).map(|(name, value)| {
-        let mut entry = name.as_bytes().to_vec();
-        entry.push(b'=');
-        entry.extend(value);
-        ByteVec::from(entry)
-    });
+    let own = own.map(|(name, value)| (name, Cow::Owned(value)));
+    let env = given.chain(own).map(|(name, value)| ByteVec::from([name.as_bytes(), b"=", &*value].concat()));
     wire::Launch {
         task: record.id.to_string(),
         attempt: record.attempt,

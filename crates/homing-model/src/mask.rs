@@ -122,7 +122,9 @@ impl Masks {
     }
 
     fn digest(&self, value: &[u8]) -> String {
-        let mut digest = sha256(&[&self.salt.to_le_bytes(), value].concat());
+        // Overwritten when it is dropped.
+        let salted = OsText::from([&self.salt.to_le_bytes(), value].concat());
+        let mut digest = sha256(salted.as_bytes());
         digest.truncate(DIGEST);
         digest
     }
@@ -138,8 +140,6 @@ impl Masks {
         })
     }
 
-    /// Whether there is nothing to recognise.
-    #[must_use]
     /// Whether a variable is fit to be kept: its name is none of a secret, and nothing in its value is one.
     #[must_use]
     pub fn may_keep(&self, name: &str, value: &OsText) -> bool {
@@ -149,6 +149,8 @@ impl Masks {
             && obvious::find(&Spec { argv: vec![pair], ..Spec::default() }).is_empty()
     }
 
+    /// Whether there is nothing to recognise.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prints.is_empty()
     }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::hint::black_box;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use base64::Engine as _;
@@ -28,8 +29,8 @@ impl OsText {
 
     /// The bytes, owned.
     #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
     }
 
     /// For the operating system.
@@ -54,6 +55,15 @@ impl OsText {
     #[must_use]
     pub fn has_nul(&self) -> bool {
         self.0.contains(&0)
+    }
+}
+
+/// It may be a secret: nothing of it stays in memory.
+impl Drop for OsText {
+    fn drop(&mut self) {
+        self.0.fill(0);
+        // Without a reader the compiler would leave the writing out.
+        black_box(&self.0);
     }
 }
 

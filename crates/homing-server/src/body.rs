@@ -32,7 +32,9 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
-    let mut whole = BytesMut::new();
+    // As long as it becomes: one that grows leaves copies behind.
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+    let mut whole = BytesMut::with_capacity(expected);
     while let Some(frame) = body.frame().await {
         let frame = frame
             .map_err(|error| Refusal::new(Code::MalformedBody, format!("the body broke off: {error}")))?;

@@ -5,8 +5,12 @@
 //! Numbers are never used again. A message whose kind is unknown is skipped whole, and so is a frame of version 0, which there never
 //! was; a later version is read as far as it is understood.
 
+use std::convert::Infallible;
+
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
+
+use crate::memory;
 
 /// The version every frame begins with.
 pub const VERSION: u8 = 1;
@@ -359,9 +363,36 @@ pub enum Error {
     Malformed(#[from] minicbor::decode::Error),
 }
 
+impl Launch {
+    /// Overwrites what may hold secrets; the program's name stays.
+    pub fn wipe(&mut self) {
+        for text in self.env.iter_mut().chain(self.argv.iter_mut().skip(1)) {
+            memory::wipe(text);
+        }
+        self.env = Vec::new();
+        self.argv.truncate(1);
+    }
+}
+
+/// Counts what would be written.
+struct Length(usize);
+
+impl minicbor::encode::Write for Length {
+    type Error = Infallible;
+
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Infallible> {
+        self.0 += bytes.len();
+        Ok(())
+    }
+}
+
 /// A message as a frame.
 pub fn frame<T: Encode<()>>(message: &T) -> Vec<u8> {
-    let mut bytes = vec![0, 0, 0, 0, VERSION];
+    // A vector that grows would leave copies of a launch behind.
+    let mut length = Length(5);
+    let _ = minicbor::encode(message, &mut length);
+    let mut bytes = Vec::with_capacity(length.0);
+    bytes.extend_from_slice(&[0, 0, 0, 0, VERSION]);
     // Writing to a Vec cannot fail; an encoder error would leave an empty frame, which readers skip.
     if minicbor::encode(message, &mut bytes).is_err() {
         bytes.truncate(5);
@@ -381,9 +412,13 @@ pub struct Frames {
 impl Frames {
     /// Adds what was read.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.start > 0 {
-            self.buffer.drain(..self.start);
-            self.start = 0;
+        let rest = self.buffer.get(self.start..).unwrap_or_default();
+        let whole = rest.len() + bytes.len();
+        if self.start > 0 || whole > self.buffer.capacity() {
+            let mut larger = Vec::with_capacity(whole.next_power_of_two());
+            larger.extend_from_slice(rest);
+            memory::wipe(&mut self.buffer);
+            (self.buffer, self.start) = (larger, 0);
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -415,6 +450,7 @@ impl Frames {
         }
         if self.start == self.buffer.len() {
             // Let go of a large launch message: a shim lives long and should stay small.
+            memory::wipe(&mut self.buffer);
             self.buffer = Vec::new();
             self.start = 0;
         }

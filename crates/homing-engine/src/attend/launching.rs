@@ -63,10 +63,15 @@ impl Attendant {
                 return None;
             }
         };
-        let message = launch::message(&self.record, &spec, self.nonce, values, &around);
+        let launch = launch::message(&self.record, &spec, self.nonce, values, &around);
         self.inner.keeper.launch(self.nonce, theirs, folder).await;
         let mut link = Link::new(stream);
-        match send(&mut link.stream, &ToShim::Launch(Box::new(message))).await {
+        let mut message = ToShim::Launch(Box::new(launch));
+        let sent = send(&mut link.stream, &message).await;
+        if let ToShim::Launch(launch) = &mut message {
+            launch.wipe();
+        }
+        match sent {
             Ok(()) => Some(link),
             // A shim that is not there is noticed by the conversation, which reads the end of the file.
             Err(error) if is_hangup(&error) => Some(link),

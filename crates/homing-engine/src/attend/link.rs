@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use homing_shim::memory;
 use homing_shim::wire::{self, Frames, ToShim};
 use rustix::io::Errno;
 use tokio::io::AsyncWriteExt;
@@ -30,8 +31,13 @@ impl Link {
 /// If the shim is gone or the shortage persists. A part of the message may have been sent, so the
 /// connection is of no further use.
 pub(crate) async fn send(stream: &mut UnixStream, message: &ToShim) -> io::Result<()> {
-    let bytes = wire::frame(message);
-    let mut rest = bytes.as_slice();
+    let mut bytes = wire::frame(message);
+    let sent = write(stream, &bytes).await;
+    memory::wipe(&mut bytes);
+    sent
+}
+
+async fn write(stream: &mut UnixStream, mut rest: &[u8]) -> io::Result<()> {
     let mut retries = 0;
     while !rest.is_empty() {
         match stream.write(rest).await {

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::clock;
+use crate::memory;
 use crate::wire::{self, Frames, FromShim, ToShim};
 
 /// How often a send that failed for want of kernel memory is repeated, and the pause before each repetition.
@@ -74,7 +75,9 @@ impl Channel {
                 // What a shortage of kernel memory left in the socket is announced again.
                 Ok((0, _)) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => return Ok(messages),
                 Ok((count, _)) => {
-                    self.frames.push(buffer.get(..count).unwrap_or_default());
+                    let read = buffer.get_mut(..count).unwrap_or_default();
+                    self.frames.push(read);
+                    memory::overwrite(read);
                     while let Some(message) = self.frames.pop().map_err(|_| Closed)? {
                         messages.push(message);
                     }

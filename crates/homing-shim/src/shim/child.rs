@@ -9,6 +9,7 @@ use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+use crate::memory;
 use crate::output::{FIRST_SIZE, Stream};
 use crate::record::StartError;
 use crate::sys;
@@ -91,7 +92,15 @@ pub(super) fn start_failure(report: &[u8], launch_program: &str, cwd: &str) -> S
 /// C strings and pointers to them, alive together.
 struct Strings {
     pointers: Vec<*const libc::c_char>,
-    _owned: Vec<CString>,
+    owned: Vec<CString>,
+}
+
+impl Drop for Strings {
+    fn drop(&mut self) {
+        for text in self.owned.drain(..) {
+            memory::wipe(&mut text.into_bytes());
+        }
+    }
 }
 
 impl Strings {
@@ -100,7 +109,7 @@ impl Strings {
         let owned = owned.map_err(|_| StartFailure::other("a NUL byte in the command or its environment"))?;
         let mut pointers: Vec<_> = owned.iter().map(|text| text.as_ptr()).collect();
         pointers.push(std::ptr::null());
-        Ok(Self { pointers, _owned: owned })
+        Ok(Self { pointers, owned })
     }
 }
 

@@ -188,8 +188,7 @@ impl Service {
             }
         }
         // The shim may wait for hours: it keeps what it needs to know and lets go of the rest.
-        self.launch.env = Vec::new();
-        self.launch.argv.truncate(1);
+        self.launch.wipe();
         self.launch.rlimits = Vec::new();
     }
 

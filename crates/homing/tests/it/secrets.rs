@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use homing_testkit::{Home, Receiver, Script, freeze, gate, wait_for};
+use homing_testkit::{Home, PATIENCE, Receiver, Script, freeze, gate, left_out, wait_for, wait_until};
 use serde_json::{Value, json};
 
 /// What is looked for everywhere: one for each way in.
@@ -359,4 +359,40 @@ fn a_secret_that_cannot_be_read_is_told_with_its_file() {
     assert_eq!(refused.code, 2, "{refused:?}");
     let said = format!("the secret `TOKEN` could not be read from {}: No such file", file.display());
     assert!(refused.stderr.contains(&said), "{refused:?}");
+}
+
+/// How often bytes stand in the writable memory of a process. None where it may not be looked at.
+fn in_memory(pid: u32, bytes: &[u8]) -> Option<usize> {
+    let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mut count = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+        let mut held = vec![0; usize::try_from(end - start).ok()?];
+        // What is not there is not read; a stack grows meanwhile.
+        if std::os::unix::fs::FileExt::read_exact_at(&memory, &mut held, start).is_ok() {
+            count += held.windows(bytes.len()).filter(|window| *window == bytes).count();
+        }
+    }
+    Some(count)
+}
+
+#[test]
+fn p11_the_copies_of_a_secret_are_overwritten_once_its_command_runs() {
+    let home = super::home();
+    let canary = ["canary", "8d1f6c", "in", "memory"].join("-");
+    let id = home.submit(&["--secret", &format!("TOKEN={canary}")], "exec sleep 1000");
+    let _ = home.until_status(&id, "running");
+    let of = |pid| in_memory(pid, canary.as_bytes());
+    let Some(_) = of(home.shim_pid(&id)) else {
+        return left_out("no memory of another process can be read here");
+    };
+    // In the daemon, what the HTTP library read from the socket is not ours to overwrite.
+    let most = [(home.daemon_pid(), 1), (home.shim_pid(&id), 0), (home.keeper_pid(), 0)];
+    wait_until("the copies to be gone", PATIENCE, || {
+        let found = most.map(|(pid, most)| (of(pid), most));
+        let gone = found.iter().all(|(found, most)| found.is_none_or(|found| found <= *most));
+        if gone { Ok(()) } else { Err(format!("daemon, shim, keeper: {found:?}")) }
+    });
 }
