@@ -54,14 +54,15 @@ impl Client {
         self.send(&Call::get(target.with("waiter", "true").with("limit", "1"))).await?.json()
     }
 
-    /// Says that the owner was handed these notices: its next call acknowledges them. Twice is once, so it is repeated through a restart of
-    /// the daemon.
+    /// Says that a hook has printed these notices for the owner: the end of a turn acknowledges them. Twice is once, so it is repeated through a
+    /// restart of the daemon.
     ///
     /// # Errors
     /// If nobody answered.
     pub async fn told(&self, owner: &str, ids: Vec<NoticeId>, lease: Duration) -> Result<ToldAnswer, Error> {
         let lease_ms = u64::try_from(lease.as_millis()).ok();
-        let call = Call::post(Target::inbox(owner, "/told")).json(&ToldRequest { ids, lease_ms })?;
+        let call =
+            Call::post(Target::inbox(owner, "/told")).json(&ToldRequest { ids, lease_ms, in_turn: true })?;
         self.persist(&call).await?.json()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
 use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
-use homing_store::Question;
+use homing_store::{Proof, Question};
 
 use crate::engine::Engine;
 use crate::error::{Error, only};
@@ -153,8 +153,9 @@ impl Engine {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
         let until = self.inner.now().plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
         let hearer = self.hearer(owner).await?;
-        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, hearer, until).await?;
-        if !told.is_empty() {
+        let proof = if request.in_turn { Proof::TurnEnd } else { Proof::Call };
+        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, hearer, proof, until).await?;
+        if !told.is_empty() && proof == Proof::Call {
             self.expect_back(owner, until);
         }
         Ok(ToldAnswer { told })
@@ -178,7 +179,16 @@ impl Engine {
         if self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner).is_none() {
             return Ok(());
         }
-        Ok(self.inner.store.confirm(owner.to_owned(), self.inner.now()).await?)
+        Ok(self.inner.store.confirm(owner.to_owned(), Proof::Call, self.inner.now()).await?)
+    }
+
+    /// A turn of the owner, a session, has ended with an answer of its model: what was in its context by then is acknowledged.
+    ///
+    /// # Errors
+    /// If the ledger cannot be written.
+    pub(crate) async fn confirm_turn(&self, owner: &str) -> Result<(), Error> {
+        self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+        Ok(self.inner.store.confirm(owner.to_owned(), Proof::TurnEnd, self.inner.now()).await?)
     }
 
     /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.

@@ -57,7 +57,7 @@ impl Engine {
         let agent = agent_process(caller, request.pid)?;
         if request.continued.is_some() {
             // A turn ends: what hooks printed before was in the context of its model.
-            self.confirm(&format!("{}:{}", request.agent, request.session)).await?;
+            self.confirm_turn(&format!("{}:{}", request.agent, request.session)).await?;
         }
         let before = inner.store.binding(request.agent, request.session.clone()).await?;
         let now = inner.now();

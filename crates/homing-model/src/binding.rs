@@ -60,6 +60,9 @@ pub struct ToldRequest {
     /// How long the owner may take to call again, which acknowledges them; then they are back. 60 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
+    /// A hook of an agent printed them: no call acknowledges them, only the end of a turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turn: bool,
 }
 
 /// Answer of `POST /v1/inbox/{owner}/told`.

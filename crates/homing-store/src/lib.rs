@@ -17,7 +17,7 @@ pub mod store;
 
 pub use census::{Census, Work};
 pub use ground::{Ground, Making};
-pub use question::{Hearer, Question};
+pub use question::{Hearer, Proof, Question};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
 pub use session::{Bind, Binding, SessionClaim};
 pub use sqlite::SqliteStore;

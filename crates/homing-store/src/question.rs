@@ -24,13 +24,24 @@ pub enum Hearer {
     Unknown,
 }
 
+/// What proves that an owner has read what it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// Its next call: it has had the answer that told it.
+    Call,
+    /// The end of a turn: a hook printed it, and only then had a model all of it in its context.
+    TurnEnd,
+}
+
 impl Hearer {
-    /// As it is kept.
+    /// As it is kept, with what proves it.
     #[must_use]
-    pub(crate) const fn number(self) -> i64 {
-        match self {
-            Self::Known => 1,
-            Self::Unknown => 2,
+    pub(crate) const fn number(self, proof: Proof) -> i64 {
+        match (self, proof) {
+            (Self::Known, Proof::Call) => 1,
+            (Self::Unknown, Proof::Call) => 2,
+            (Self::Known, Proof::TurnEnd) => 3,
+            (Self::Unknown, Proof::TurnEnd) => 4,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::ground::Ground;
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
-use crate::question::{Hearer, Question};
+use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding, SessionClaim};
 
@@ -351,14 +351,16 @@ pub trait Store: Send + Sync + 'static {
         owner: String,
         ids: Vec<NoticeId>,
         hearer: Hearer,
+        proof: Proof,
         until: Timestamp,
     ) -> Op<Vec<NoticeId>>;
 
     /// Owners that were told something which is still held, and until when.
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
 
-    /// The owner came back after being told: what it was told before and is still held is acknowledged.
-    fn confirm(&self, owner: String, now: Timestamp) -> Op<()>;
+    /// The owner came back after being told: what it was told before, is still held and is proved to be read by this is acknowledged. The end of a
+    /// turn proves what a call proves as well.
+    fn confirm(&self, owner: String, proof: Proof, now: Timestamp) -> Op<()>;
 
     /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
     fn bind(&self, bind: Bind) -> Op<()>;

@@ -7,7 +7,7 @@ use homing_model::{Agent, DeliveryState, TaskId, wake};
 
 use super::fixture::{Ledger, at, create, done, ending, finish, first, id, submit, telling};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
-use crate::{Hearer, Question};
+use crate::{Hearer, Proof, Question};
 
 const OWNER: &str = "claude:1";
 const WAKE: &str = "claude:1\nwake";
@@ -176,7 +176,7 @@ pub async fn p6_a_wake_that_is_asked_for_again_takes_nothing_from_others(store: 
         (vec![], Some(at(90_000).as_millis())),
         "still told, still taken"
     );
-    store.confirm(OWNER.into(), at(7)).await.expect("taken");
+    store.confirm(OWNER.into(), Proof::Call, at(7)).await.expect("taken");
     assert_eq!(
         tellable(&store, OWNER, 90_000).await.0,
         [id(2)],
@@ -208,6 +208,6 @@ pub async fn p6_what_a_new_process_heard_before_a_hook_named_it_is_not_told_agai
     store.bind(third).await.expect("taken");
     assert_eq!(tellable(&store, "claude:s", 6).await.0, [id(1), id(2), id(3)]);
     store.told("claude:s".into(), vec![id(1)], Hearer::Unknown, at(1_000)).await.expect("taken");
-    store.confirm("claude:s".into(), at(7)).await.expect("taken");
+    store.confirm("claude:s".into(), Proof::Call, at(7)).await.expect("taken");
     assert_eq!(tellable(&store, "claude:s", 2_000).await.0, [id(2), id(3)], "the first was heard");
 }

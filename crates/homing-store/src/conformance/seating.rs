@@ -5,8 +5,8 @@ use homing_model::binding::POLLED_MS;
 use homing_model::notify::When;
 
 use super::fixture::{Ledger, at, create, finish, id, telling};
-use crate::Hearer;
 use crate::session::{Bind, Binding};
+use crate::{Hearer, Proof};
 
 /// A binding of session `session` to the process `pid`.
 pub(super) fn seat(agent: Agent, session: &str, pid: u32, millis: i64) -> Bind {
@@ -69,16 +69,16 @@ pub async fn p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_el
     }
     let taken = store.take("ann".into(), 9, at(50), at(2)).await.expect("taken");
     let ids: Vec<_> = taken.iter().map(|notice| notice.id.clone()).collect();
-    let theirs = store.told_notices("bob".into(), ids.clone(), Hearer::Known, at(100)).await;
+    let theirs = store.told_notices("bob".into(), ids.clone(), Hearer::Known, Proof::Call, at(100)).await;
     assert_eq!(theirs, Ok(Vec::new()), "none of bob's");
-    let told = store.told_notices("ann".into(), ids.clone(), Hearer::Known, at(100)).await;
+    let told = store.told_notices("ann".into(), ids.clone(), Hearer::Known, Proof::Call, at(100)).await;
     assert_eq!(told, Ok(ids.clone()));
     assert_eq!(store.unconfirmed(at(60)).await, Ok(vec![("ann".into(), at(100))]));
     assert_eq!(store.peek("ann".into(), 9, at(99)).await.expect("readable").0, []);
     assert_eq!(store.peek("ann".into(), 9, at(100)).await.expect("readable").0.len(), 2, "nobody came back");
     let first: Vec<_> = ids.iter().take(1).cloned().collect();
-    store.told_notices("ann".into(), first, Hearer::Known, at(300)).await.expect("taken");
-    store.confirm("ann".into(), at(200)).await.expect("taken");
+    store.told_notices("ann".into(), first, Hearer::Known, Proof::Call, at(300)).await.expect("taken");
+    store.confirm("ann".into(), Proof::Call, at(200)).await.expect("taken");
     let left = store.peek("ann".into(), 9, at(400)).await.expect("readable").0;
     assert_eq!(left.iter().map(|notice| notice.id.clone()).collect::<Vec<_>>(), ids.get(1..).expect("one"));
 }
@@ -92,14 +92,14 @@ pub async fn p5_what_a_process_that_is_gone_was_told_is_open_again(store: Ledger
         finish(&store, n, 1, 0).await;
         let taken = store.take(owner.into(), 9, at(50), at(2)).await.expect("taken");
         let ids = taken.into_iter().map(|notice| notice.id).collect();
-        store.told_notices(owner.into(), ids, Hearer::Known, at(1_000)).await.expect("taken");
+        store.told_notices(owner.into(), ids, Hearer::Known, Proof::Call, at(1_000)).await.expect("taken");
     }
     store.bind(seat(Agent::Claude, "s", 10, 3)).await.expect("taken");
     assert_eq!(store.peek("claude:s".into(), 9, at(4)).await.expect("readable").0, []);
     store.bind(Bind { gives_back: true, ..seat(Agent::Claude, "s", 20, 5) }).await.expect("taken");
     assert_eq!(store.peek("claude:s".into(), 9, at(6)).await.expect("readable").0.len(), 1);
     assert_eq!(store.peek("claude:t".into(), 9, at(6)).await.expect("readable").0, [], "nobody else's");
-    store.confirm("claude:s".into(), at(7)).await.expect("taken");
+    store.confirm("claude:s".into(), Proof::Call, at(7)).await.expect("taken");
     assert_eq!(
         store.peek("claude:s".into(), 9, at(8)).await.expect("readable").0.len(),
         1,
@@ -137,6 +137,6 @@ pub async fn p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls(store
     assert_eq!((open(50_001).await, open(50_000 + POLLED_MS).await), (0, 1));
     store.bind(Bind { gives_back: true, ..seat(Agent::Claude, "s", 30, 50_002) }).await.expect("taken");
     store.told("claude:s".into(), vec![id(1)], Hearer::Known, at(200_000)).await.expect("taken");
-    store.confirm("claude:s".into(), at(60_000)).await.expect("taken");
+    store.confirm("claude:s".into(), Proof::Call, at(60_000)).await.expect("taken");
     assert_eq!(open(300_000).await, 0, "it was told by a poll");
 }

@@ -12,9 +12,9 @@ use homing_model::{
 use super::fixture::{
     Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
 };
-use crate::Hearer;
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Redelivered, Report, Settled};
 use crate::store::{Applied, EventFilter, Filter};
+use crate::{Hearer, Proof};
 
 const HOOK: &str = "https://x.example/hook?token=1";
 
@@ -148,12 +148,12 @@ pub async fn p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
     assert_eq!(store.unconfirmed(at(99)).await, Ok(vec![("ann".to_owned(), at(100))]));
     assert_eq!(store.unconfirmed(at(100)).await, Ok(Vec::new()));
     assert_eq!(peek(&store, "ann", 100).await.len(), 2, "nobody came");
-    store.confirm("ann".into(), at(101)).await.expect("taken");
+    store.confirm("ann".into(), Proof::Call, at(101)).await.expect("taken");
     assert_eq!(peek(&store, "ann", 101).await.len(), 2, "too late to count");
     store.told("ann".into(), vec![id(1)], Hearer::Known, at(300)).await.expect("taken");
     store.take("ann".into(), 9, at(300), at(200)).await.expect("the other is only taken");
     assert_eq!(store.unconfirmed(at(201)).await, Ok(vec![("ann".to_owned(), at(300))]));
-    store.confirm("ann".into(), at(201)).await.expect("taken");
+    store.confirm("ann".into(), Proof::Call, at(201)).await.expect("taken");
     assert_eq!(store.unconfirmed(at(201)).await, Ok(Vec::new()));
     let rest = peek(&store, "ann", 300).await;
     assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);

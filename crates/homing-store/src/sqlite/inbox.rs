@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::{events, questions, row};
 use crate::outbox::Waiting;
-use crate::question::Hearer;
+use crate::question::{Hearer, Proof};
 use crate::store::Error;
 
 /// Who looks.
@@ -145,7 +145,7 @@ pub(super) fn told(
          AND seq = (SELECT ended_seq FROM tasks WHERE id = ?2 AND owner = ?1)",
     )?;
     for task in tasks {
-        hold.execute(params![owner, task.as_str(), until.as_millis(), hearer.number()])?;
+        hold.execute(params![owner, task.as_str(), until.as_millis(), hearer.number(Proof::Call)])?;
         mark.execute(params![owner, task.as_str()])?;
     }
     Ok(())
@@ -157,6 +157,7 @@ pub(super) fn told_notices(
     owner: &str,
     ids: Vec<NoticeId>,
     hearer: Hearer,
+    proof: Proof,
     until: Timestamp,
 ) -> Result<Vec<NoticeId>, Error> {
     let mut hold =
@@ -164,7 +165,7 @@ pub(super) fn told_notices(
     let mut mark = conn.prepare_cached("UPDATE notices SET told = 1 WHERE id = ?1")?;
     let mut there = Vec::with_capacity(ids.len());
     for id in ids {
-        if hold.execute(params![owner, id.as_str(), until.as_millis(), hearer.number()])? > 0 {
+        if hold.execute(params![owner, id.as_str(), until.as_millis(), hearer.number(proof)])? > 0 {
             mark.execute([id.as_str()])?;
             there.push(id);
         }
@@ -182,9 +183,13 @@ pub(super) fn unconfirmed(conn: &Connection, now: Timestamp) -> Result<Vec<(Stri
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The owner came back: what it was told, and is still held, is acknowledged.
-pub(super) fn confirm(conn: &Connection, owner: &str, now: Timestamp) -> Result<(), Error> {
-    conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told > 0 AND held_until > ?2")?
-        .execute(params![owner, now.as_millis()])?;
+/// The owner came back: what it was told, is still held and is proved by this, is acknowledged. The end of a turn proves what a call proves as well.
+pub(super) fn confirm(conn: &Connection, owner: &str, proof: Proof, now: Timestamp) -> Result<(), Error> {
+    let most = match proof {
+        Proof::Call => Hearer::Unknown.number(Proof::Call),
+        Proof::TurnEnd => Hearer::Unknown.number(Proof::TurnEnd),
+    };
+    conn.prepare_cached("DELETE FROM inbox WHERE owner = ?1 AND told BETWEEN 1 AND ?3 AND held_until > ?2")?
+        .execute(params![owner, now.as_millis(), most])?;
     Ok(())
 }

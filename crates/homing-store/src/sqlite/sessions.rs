@@ -55,8 +55,10 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
     ])?;
     if gives_back {
         // Not what was told to a process that no hook had named: that is not the one which is gone.
-        conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
-            .execute([format!("{agent}:{}", binding.session)])?;
+        conn.prepare_cached(
+            "UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told IN (1, 3)",
+        )?
+        .execute([format!("{agent}:{}", binding.session)])?;
         if *polls {
             conn.prepare_cached("UPDATE inbox SET held_until = ?2 WHERE owner = ?1 AND polled = 1")?
                 .execute(params![
@@ -67,7 +69,7 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
     }
     if moves {
         // That was this process, so far as is known: it is gone when this one is.
-        conn.prepare_cached("UPDATE inbox SET told = 1 WHERE owner = ?1 AND told = 2")?
+        conn.prepare_cached("UPDATE inbox SET told = told - 1 WHERE owner = ?1 AND told IN (2, 4)")?
             .execute([format!("{agent}:{}", binding.session)])?;
     }
     trim(conn, now)
@@ -100,8 +102,10 @@ pub(super) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
             seen.node
         ])?;
     if deleted > 0 {
-        conn.prepare_cached("UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told = 1")?
-            .execute([format!("{}:{}", seen.agent, seen.session)])?;
+        conn.prepare_cached(
+            "UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told IN (1, 3)",
+        )?
+        .execute([format!("{}:{}", seen.agent, seen.session)])?;
     }
     Ok(deleted > 0)
 }

@@ -29,7 +29,7 @@ use crate::census::{Census, Work};
 use crate::outbox::{
     Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
 };
-use crate::question::{Hearer, Question};
+use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding, SessionClaim};
 use crate::store::{
@@ -210,17 +210,18 @@ impl Store for SqliteStore {
         owner: String,
         ids: Vec<NoticeId>,
         hearer: Hearer,
+        proof: Proof,
         until: Timestamp,
     ) -> Op<Vec<NoticeId>> {
-        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, hearer, until))
+        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, hearer, proof, until))
     }
 
     fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
         self.reader.run(move |conn| inbox::unconfirmed(conn, now))
     }
 
-    fn confirm(&self, owner: String, now: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, now))
+    fn confirm(&self, owner: String, proof: Proof, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, proof, now))
     }
 
     fn bind(&self, bind: Bind) -> Op<()> {
