@@ -17,8 +17,9 @@ use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
 use homing_model::route::Address;
 use homing_model::schedule::{Tries, Verdict};
-use homing_model::{Route, Target, Timestamp, Tried, turn};
+use homing_model::{Route, Status, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
+use homing_store::store::Filter;
 use serde::Deserialize;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -39,6 +40,8 @@ const SPARE: usize = IN_ALL / 2;
 const TOGETHER: u32 = 100;
 /// What ends within this time is told in one go, where a command is told.
 const GATHER: Duration = Duration::from_millis(25);
+/// The same where an agent is woken and other tasks of its session still run: each wake costs a turn.
+const SETTLING: Duration = Duration::from_millis(250);
 /// An attempt has ended by then, and what came of it is recorded.
 const LEASE: Duration = DEADLINE.saturating_mul(4);
 /// What waits for a session that is at work is judged anew after so many looks.
@@ -191,7 +194,7 @@ impl Dispatcher {
     /// Gives all that is due to a command, at once. Its end, recorded under a shim, settles them.
     async fn hand_over(&self, channel: &str, more: &Notify) {
         // What ends in the same moment is told in one go.
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep(if self.settles(channel).await { SETTLING } else { GATHER }).await;
         let claims = match self.until_ready(channel, more).await {
             Ok(true) => self.engine.claim(channel, together(channel), LEASE).await,
             Ok(false) => return,
@@ -223,6 +226,18 @@ impl Dispatcher {
                 let _ = self.engine.settle(&claim, settled).await;
             }
         }
+    }
+
+    /// Whether a channel wakes a session of which other tasks still run.
+    async fn settles(&self, channel: &str) -> bool {
+        let Some((owner, Target::Wake(_))) =
+            channel.split_once('\n').and_then(|(owner, _)| Some((owner, target(channel)?)))
+        else {
+            return false;
+        };
+        let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
+        let live = Filter { owner: Some(owner.to_owned()), statuses, limit: 1, ..Filter::default() };
+        self.engine.list(live).await.is_ok_and(|page| !page.items.is_empty())
     }
 
     /// Waits until what is due of a channel may be claimed. False if nothing is left of it, or not now.

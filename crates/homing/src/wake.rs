@@ -1,6 +1,6 @@
 //! `homing __homing-wake HOME [BUS]`: what the daemon runs, under a shim, to start a turn of an agent.
 //!
-//! Reads an order on its input, does it, and says by its exit code what came of it: 0 delivered, 75 not now, 1 a failed attempt. Its last line
+//! Reads an order on its input, does it, and says by its exit code what came of it: 0 delivered, 75 not now, 78 given up, 1 a failed attempt. Its last line
 //! says how or why, and stays with the delivery. It asks no daemon: what it needs to know is in the order.
 
 use std::io::{self, Read, Write};
@@ -16,6 +16,8 @@ use crate::{exit_code, home};
 pub(crate) const WAKE: &str = "__homing-wake";
 /// The code that means: not now (`EX_TEMPFAIL`).
 const NOT_NOW: u8 = 75;
+/// The code that means: another attempt would fail in the same way (`EX_CONFIG`).
+const GIVEN_UP: u8 = 78;
 /// No order is longer: fifty notices with their tails.
 const LONGEST: u64 = 16 << 20;
 /// Where programs are looked for; a session says it better.
@@ -60,6 +62,7 @@ pub(crate) fn run(home: &Path) -> u8 {
         Verdict::Delivered(how) => (exit_code::DONE, how),
         Verdict::NotNow(why) => (NOT_NOW, why),
         Verdict::Failed(why) => (exit_code::FAILED, why),
+        Verdict::GivenUp(why) => (GIVEN_UP, why),
     };
     // If nobody takes it, the code still says what matters.
     let _ = writeln!(io::stderr(), "{}", homing_model::sanitize::line(line));

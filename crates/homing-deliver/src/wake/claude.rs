@@ -43,6 +43,9 @@ const TURN: Duration = Duration::from_secs(60 * 60);
 /// A file that says more is none of these.
 const LONGEST: u64 = 64 * 1024;
 
+/// Errors of a turn that heal by no other attempt, as Claude Code names them: the login, and an account that may not use it.
+const UNHEALABLE: [&str; 2] = ["authentication_failed", "oauth_org_not_allowed"];
+
 /// Why a session that is open is not spoken to.
 const NO_SOCKET: &str = "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`";
 
@@ -61,8 +64,9 @@ struct Entry {
 }
 
 impl Entry {
+    /// Whether no turn is under way. With the status `shell` the session is idle while a command of its own runs in the background.
     fn is_idle(&self) -> bool {
-        self.status.as_deref() == Some("idle")
+        matches!(self.status.as_deref(), Some("idle" | "shell"))
     }
 
     fn is_of_same_process(&self, other: &Self) -> bool {
@@ -301,6 +305,10 @@ fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
     let seen = running.seen()?;
     let lines = || seen.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_session = |line: &Value| line["session_id"] == id;
+    // Nobody logs in between two attempts, and each leaves the notice in the transcript.
+    let refused = |line: Value| {
+        UNHEALABLE.into_iter().find(|error| line["type"] == "assistant" && line["error"] == *error)
+    };
     if let Some(result) = lines().rfind(|line| line["type"] == "result") {
         return Ok(match result["is_error"].as_bool() {
             Some(false) if of_session(&result) => {
@@ -312,7 +320,11 @@ fn follow(running: &mut Running, id: &str) -> io::Result<Verdict> {
                     .as_str()
                     .map(homing_model::sanitize::line)
                     .filter(|said| !said.is_empty());
-                Verdict::Failed(format!("`claude -p --resume`: {}", said.unwrap_or_else(|| seen.last_line())))
+                let why = format!("`claude -p --resume`: {}", said.unwrap_or_else(|| seen.last_line()));
+                match lines().find_map(refused) {
+                    Some(_) => Verdict::GivenUp(format!("{why}; `homing redeliver` tries again")),
+                    None => Verdict::Failed(why),
+                }
             }
         });
     }

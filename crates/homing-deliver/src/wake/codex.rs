@@ -10,14 +10,15 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use homing_model::{Session, turn};
 use serde_json::Value;
 
 use super::program::{self, Version};
+use super::rollout::Turn;
 use super::told::{self, Told};
-use super::{Order, Surroundings, Verdict, rollout, socket};
+use super::{Order, Readiness, Surroundings, Verdict, rollout, socket};
 
 /// The folder in the user's own.
 pub(super) const FOLDER: &str = ".codex";
@@ -25,10 +26,37 @@ pub(super) const FOLDER: &str = ".codex";
 pub(super) const QUEUES: Version = Version(0, 166, 0);
 /// The queue answers at once; its daemon may have to be started.
 const QUEUE: Duration = Duration::from_secs(60);
+/// Why a thread waits that no process has open.
+const CLOSED: &str = "no process of Codex has the thread open; it is delivered when the thread is resumed (`homing install codex`), and \
+                      `[wake] headless = true` runs it";
+/// An idle thread has begun a turn with a queued message by then.
+const TAKEN_UP: Duration = Duration::from_secs(15);
+/// Between two looks at the thread's file.
+const LOOK: Duration = Duration::from_millis(100);
 /// A turn that takes longer is left to itself.
 const TURN: Duration = Duration::from_secs(60 * 60);
 
+/// Whether the thread can take something now. Its queue takes a message at any time, and each costs a turn: what ends while the thread is in the
+/// middle of a turn, or open nowhere, waits here and goes together.
+pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundings) -> Readiness {
+    let Some(folder) = surroundings.folder_of(session, FOLDER) else { return Readiness::Ready };
+    match rollout::turn(&folder, &session.id) {
+        // Without a file of the thread nothing is known of it.
+        None => Readiness::Ready,
+        Some(_) if !rollout::is_open(&folder, &session.id) => match runs && !is_served(&folder) {
+            true => Readiness::Ready,
+            false => Readiness::Closed(CLOSED.to_owned()),
+        },
+        Some(Turn::Over) => Readiness::Ready,
+        Some(Turn::UnderWay) => Readiness::Busy("the thread is in the middle of a turn".to_owned()),
+    }
+}
+
 pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+    match readiness(session, order.runs, surroundings) {
+        Readiness::Ready => {}
+        Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
+    }
     let path = surroundings.path_of(session);
     let Some(program) = program::of(session, path) else {
         return Verdict::Failed("`codex` is not where the session looked for programs".to_owned());
@@ -57,7 +85,12 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
             command.arg("--resume");
         }
         return match program::run(command, b"", QUEUE) {
-            Ok(ran) if ran.succeeded() => Verdict::Delivered(format!("codex queue: {}", ran.last_line())),
+            Ok(ran) if ran.succeeded() => {
+                if let Some(folder) = &folder {
+                    taken_up(folder, &session.id, order);
+                }
+                Verdict::Delivered(format!("codex queue: {}", ran.last_line()))
+            }
             Ok(ran) => Verdict::Failed(format!("codex queue: {}", ran.last_line())),
             Err(error) => Verdict::Failed(format!("codex queue could not be run: {error}")),
         };
@@ -75,6 +108,19 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
     match text(|told| told == Told::Answered) {
         Some(text) => resume(command, session, &text),
         None => told_before(),
+    }
+}
+
+/// Waits until the thread has taken a message up, which it does when it is idle: until then it looks idle, and another message would be a turn of its
+/// own. The queue keeps what is not taken up.
+fn taken_up(folder: &Path, thread: &str, order: &Order) {
+    let ids: Vec<_> = order.notices.iter().map(|notice| notice.id.clone()).collect();
+    let end = Instant::now() + TAKEN_UP;
+    while rollout::is_open(folder, thread) && rollout::told(folder, thread, &ids).is_empty() {
+        if Instant::now() >= end {
+            return;
+        }
+        std::thread::sleep(LOOK);
     }
 }
 

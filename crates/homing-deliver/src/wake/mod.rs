@@ -4,8 +4,8 @@
 //!
 //! There are two halves. [`readiness`] is asked by the dispatcher, in the daemon, before anything is claimed: it looks and changes nothing, so
 //! a session that is busy or closed costs a look now and then, and no attempt. [`wake`] is the work of a process of its own under a shim
-//! (`homing __homing-wake`), which looks once more, speaks, and says by its exit code what came of it: 0 delivered, 75 not now, anything else a
-//! failed attempt. So a daemon that dies neither loses nor doubles a turn.
+//! (`homing __homing-wake`), which looks once more, speaks, and says by its exit code what came of it: 0 delivered, 75 not now, 78 given up, anything
+//! else a failed attempt. So a daemon that dies neither loses nor doubles a turn.
 //!
 //! Each agent has a ladder of rungs, best first. A rung is taken only where it is known to work (the agent's version, a file, an answer), it
 //! makes sure that it speaks to the very session it was given, and it has its evidence that the session has it. Where no rung leads to the
@@ -76,6 +76,8 @@ pub enum Verdict {
     NotNow(String),
     /// It was tried, and the session does not have it.
     Failed(String),
+    /// It was tried, and another attempt would fail as this one did.
+    GivenUp(String),
 }
 
 /// Whether it is time for a wake.
@@ -114,7 +116,13 @@ pub async fn readiness(route: &Route, runs: bool, surroundings: &Surroundings) -
                 look.await.unwrap_or(Readiness::Ready)
             }
             Agent::Opencode => opencode::readiness(session, surroundings).await,
-            Agent::Codex | Agent::Gemini => Readiness::Ready,
+            Agent::Codex => {
+                let (session, surroundings) = (session.clone(), surroundings.clone());
+                let look =
+                    tokio::task::spawn_blocking(move || codex::readiness(&session, runs, &surroundings));
+                look.await.unwrap_or(Readiness::Ready)
+            }
+            Agent::Gemini => Readiness::Ready,
         },
         Route::Pane(_) | Route::Desktop => Readiness::Ready,
     }

@@ -67,6 +67,32 @@ pub(super) fn told(folder: &Path, thread: &str, ids: &[NoticeId]) -> Vec<(Notice
     read.flat_map(|lines| told::what_became_of(ids, &lines, judge)).collect()
 }
 
+/// Whether a thread is in the middle of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Its last turn is over, or there was none.
+    Over,
+    /// It is.
+    UnderWay,
+}
+
+/// How it is with the turns of a thread, by the end of its file. `None` if it has none, or none that can be read.
+pub(super) fn turn(folder: &Path, thread: &str) -> Option<Turn> {
+    let files = trace::of_thread(&folder.join("sessions"), thread);
+    let newest = files.iter().max_by_key(|path| path.metadata().and_then(|file| file.modified()).ok())?;
+    let file = plain::open(newest).ok()?;
+    let lines = told::recent(&file, file.metadata().ok()?.len()).ok()?;
+    let kinds = lines.lines().rev().filter(|line| line.contains("event_msg")).find_map(|line| {
+        let found = serde_json::from_str::<Value>(line).ok()?;
+        match (found["type"].as_str()?, found["payload"]["type"].as_str()?) {
+            ("event_msg", "task_started") => Some(Turn::UnderWay),
+            ("event_msg", "task_complete" | "turn_aborted") => Some(Turn::Over),
+            _ => None,
+        }
+    });
+    Some(kinds.unwrap_or(Turn::Over))
+}
+
 /// What a line says of us, if it does.
 fn judge(line: &str) -> Option<Line> {
     let found = serde_json::from_str::<Value>(line).ok()?;

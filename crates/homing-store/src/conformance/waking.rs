@@ -307,6 +307,23 @@ pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: L
     assert_eq!((row.attempts, row.history[0].result.as_str()), (1, "at work"), "in the waker's own words");
 }
 
+/// A wake that another attempt cannot heal is not tried again; the entry waits in the inbox. A command with that exit code is tried again.
+pub async fn p5_a_wake_that_is_given_up_leaves_its_entry_and_is_not_tried_again(store: Ledger) {
+    ended_for(&store, 1, &["wake", "inbox"], 1).await;
+    ended(&store, 2, &[], 1).await;
+    for (n, channel) in [(100, WAKE), (101, CHANNEL)] {
+        assert_eq!(hand_over_to(&store, channel, n, 78, 3).await, Some(1));
+    }
+    let of = async |target: &str| {
+        let rows = deliveries(&store).await;
+        let row = rows.into_iter().find(|row| row.target == target).expect("a delivery");
+        (row.state, row.attempts)
+    };
+    assert_eq!(of("wake").await, (DeliveryState::Dead, 1));
+    assert_eq!(of("exec:poke").await, (DeliveryState::Pending, 1));
+    assert_eq!(inbox(&store, 100_000).await.len(), 1);
+}
+
 /// Said and put off, then held for whoever had taken the entry, which begins the pauses anew: that it may have been told is known all the same.
 pub async fn p6_what_a_wake_may_have_told_stays_so_until_it_is_asked_for_again(store: Ledger) {
     ended_for(&store, 1, &["wake", "inbox"], 1).await;

@@ -93,7 +93,10 @@ pub(super) fn end(
         acknowledges |= matches!(target, Some(Target::Wake(_)));
         shown |= matches!(target, Some(Target::Desktop));
         // What wakes is a program of ours, which says in its last line what it did or why it did not.
-        let said = said.filter(|_| target.as_ref().is_some_and(wake::only_wakes));
+        let wakes = target.as_ref().is_some_and(wake::only_wakes);
+        let said = said.filter(|_| wakes);
+        let command_failed = Verdict::Failed { why: result.to_owned(), retry_after: None };
+        let verdict = if *verdict == Verdict::Gone && !wakes { &command_failed } else { verdict };
         let tried = Tried {
             at: hook.created_at,
             took_ms: hook.duration_ms.unwrap_or(0),
@@ -101,6 +104,9 @@ pub(super) fn end(
             result: said.unwrap_or(result).to_owned(),
         };
         let mut settled = Settled::after(Tries { attempts, busy }, verdict, tried, entropy, now);
+        if *verdict == Verdict::Gone {
+            settled.next = Next::Dead(said.unwrap_or(result).to_owned());
+        }
         if asked_again {
             // What was asked for again meanwhile is not told by this run, and is due.
             settled.next = Next::At(hook.created_at);

@@ -298,6 +298,8 @@ fn end(
 
 /// The exit code by which a hook says that it is busy (`EX_TEMPFAIL`).
 const BUSY: i32 = 75;
+/// The exit code by which a wake says that another attempt would fail in the same way (`EX_CONFIG`). Of a command it is a failure like any other.
+const GIVEN_UP: i32 = 78;
 
 /// What a hook's end means for what it was given, and in words. One that was ended says nothing by its code.
 fn judge_hook(status: Status, outcome: &Outcome) -> (schedule::Verdict, String) {
@@ -305,6 +307,7 @@ fn judge_hook(status: Status, outcome: &Outcome) -> (schedule::Verdict, String) 
     let why = match (outcome.exit_code, outcome.signal, &outcome.reason) {
         (Some(0), _, _) if by_itself => return (schedule::Verdict::Delivered, "exit 0".to_owned()),
         (Some(BUSY), _, _) if by_itself => return (schedule::Verdict::Busy, "busy".to_owned()),
+        (Some(GIVEN_UP), _, _) if by_itself => return (schedule::Verdict::Gone, format!("exit {GIVEN_UP}")),
         (Some(code), _, _) if by_itself => format!("exit {code}"),
         (Some(code), _, _) => format!("{status}, exit {code}"),
         (None, Some(signal), _) if status == Status::TimedOut => {

@@ -36,6 +36,11 @@ struct Due {
 /// Why a delivery waits: somebody has taken the entry out of the inbox, and acknowledges it or not.
 const TAKEN: &str = "somebody has taken it from the inbox; it wakes if they do not acknowledge it";
 
+/// Why a delivery waits: another wake of the same session has not ended.
+const UNDER_WAY: &str = "another wake of the session is under way; what waits goes together after it";
+/// It is looked at again after this long, in milliseconds.
+const LOOK_MS: i64 = 1_000;
+
 /// Before what is due of a channel that wakes is claimed: where it can only wake, ends what must not any more; holds the rest in the inbox
 /// while the budget is spent. True if a claim may follow.
 pub(super) fn admit(
@@ -50,7 +55,8 @@ pub(super) fn admit(
     let looked_at = due.len();
     let mut waiting = Vec::new();
     let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
-    let only_wakes = target.is_some_and(|target| wake::only_wakes(&target));
+    let only_wakes = target.as_ref().is_some_and(wake::only_wakes);
+    let waits = matches!(target, Some(Target::Wake(_))) && is_under_way(conn, channel)?;
     for due in due {
         if due.again || !only_wakes {
             waiting.push(due);
@@ -61,6 +67,8 @@ pub(super) fn admit(
             deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), now)?;
         } else if let Some(until) = due.taken_until {
             hold(conn, due.seq, until, TAKEN)?;
+        } else if waits {
+            hold(conn, due.seq, now.plus_millis(LOOK_MS), UNDER_WAY)?;
         } else {
             waiting.push(due);
         }
@@ -90,6 +98,15 @@ pub(super) fn admit(
             Ok(false)
         }
     }
+}
+
+/// Whether a wake of this channel was begun and has not ended.
+fn is_under_way(conn: &Connection, channel: &str) -> Result<bool, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_pending \
+         WHERE state = 'pending' AND channel = ?1 AND held_until = ?2)",
+    )?;
+    Ok(query.query_row(params![channel, deliveries::HANDED_OVER], |row| row.get(0))?)
 }
 
 /// Not before this time, and why.
