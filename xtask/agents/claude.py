@@ -267,6 +267,87 @@ def after_clear_a_result_stays_with_the_conversation_that_asked():
 
 
 @check
+def after_clear_an_mcp_task_is_told_once_and_in_the_conversation_that_asked():
+    with Claude() as claude:
+        conversation = claude.open()
+        job = begin(conversation, claude.by_mcp)
+        conversation.terminal.say("/clear")
+        wait_for("another session", lambda: conversation.now() != conversation.session)
+        job.ends()
+        time.sleep(5)  # Several polls of its client.
+        assert not claude.model.told(job.said), claude.model.told(job.said)[0].told
+        conversation.kill()
+        again = claude.resume(conversation)
+        comes_home(again, job)
+
+
+@check
+def three_results_of_the_shell_at_once_cost_one_turn():
+    with Claude() as claude:
+        common.three_at_once_cost_one_turn(claude)
+
+
+@check
+def three_mcp_tasks_that_end_at_once_cost_one_turn():
+    with Claude() as claude:
+        common.three_at_once_cost_one_turn(claude, claude.by_mcp)
+
+
+@check
+def five_results_within_a_turn_cost_one_turn():
+    with Claude() as claude:
+        common.what_ends_within_a_turn_costs_one_turn(claude)
+
+
+@check
+def without_hooks_five_results_within_a_turn_cost_one_turn():
+    with Claude(install=False) as claude:
+        common.what_ends_within_a_turn_costs_one_turn(claude)
+
+
+@check
+def five_results_while_it_is_closed_cost_one_turn():
+    with Claude() as claude:
+        common.what_ends_while_it_is_closed_costs_one_turn(claude)
+
+
+@check
+def without_hooks_a_session_with_a_background_shell_of_its_own_is_woken():
+    with Claude(install=False) as claude:
+        conversation = claude.open()
+        gate = claude.lab.folder / "end-the-server"
+        server = {"command": f"while [ ! -e {gate} ]; do sleep 0.1; done", "description": "a server", "run_in_background": True}
+        claude.model.when("Start a server", Call("Bash", server))
+        conversation.say("Start a server.")
+        wait_for("the shell", lambda: conversation.entry().get("status") == "shell")
+        conversation.session = conversation.now()
+        job = Job(claude.lab, "BUILD")
+        claude.model.when("Start BUILD", claude.by_wake(job))
+        conversation.say("Start BUILD.")
+        job.started()
+        wait_for("the shell again", lambda: conversation.entry().get("status") == "shell")
+        job.let_go()
+        comes_home(conversation, job)
+        [delivery] = job.deliveries()
+        assert delivery["attempts"] == 1 and "inbox socket" in delivery["history"][0]["result"], delivery
+        assert not gate.exists()
+
+
+@check
+def a_login_that_fails_is_not_tried_again():
+    with Claude() as claude:
+        job = Job(claude.lab, "BUILD")
+        claude.model.when("Start BUILD", claude.by_wake(job))
+        session = claude.headless("Start BUILD in the background.")
+        job.let_go()
+        dead = job.delivery(lambda each: each["state"] == "dead")
+        assert dead["attempts"] == 1 and "login" in dead["reason"], dead
+        assert len(waiting(claude.lab, f"claude:{session}")) == 1, "it waits in the inbox"
+        text = next((claude.lab.home / ".claude/projects").glob(f"*/{session}.jsonl")).read_text()
+        assert sum(job.said in line and '"user"' in line for line in text.splitlines()) == 1, text
+
+
+@check
 def a_headless_session_gets_one_more_turn():
     with Claude(install=False) as claude:
         claude.keeps_its_key()

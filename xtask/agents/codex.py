@@ -167,16 +167,33 @@ def what_ended_while_nobody_was_there_is_told_when_the_session_goes_on():
 
 
 @check
-def a_wake_of_a_session_that_is_gone_waits_in_the_queue_and_is_told_once_when_it_goes_on():
+def five_results_while_it_is_closed_cost_one_turn():
     with Codex() as codex:
-        conversation = codex.open()
-        job = begin(conversation)
-        conversation.kill()
-        job.ends()
-        job.delivery(lambda each: each["state"] == "delivered")
-        assert not codex.model.told(job.said), "nobody runs it behind the user's back"
-        again = codex.resume(conversation)
-        comes_home(again, job)
+        common.what_ends_while_it_is_closed_costs_one_turn(codex)
+
+
+@check
+def without_hooks_five_results_while_it_is_closed_cost_one_turn():
+    with Codex(install=False) as codex:
+        common.what_ends_while_it_is_closed_costs_one_turn(codex, by_itself=True)
+
+
+@check
+def five_results_within_a_turn_cost_one_turn():
+    with Codex() as codex:
+        common.what_ends_within_a_turn_costs_one_turn(codex, codex.by_mcp)
+
+
+@check
+def without_hooks_five_results_within_a_turn_cost_one_turn():
+    with Codex(install=False) as codex:
+        common.what_ends_within_a_turn_costs_one_turn(codex)
+
+
+@check
+def three_results_at_once_cost_one_turn():
+    with Codex() as codex:
+        common.three_at_once_cost_one_turn(codex)
 
 
 @check

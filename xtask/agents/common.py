@@ -1,6 +1,7 @@
 """Checks that go for several agents; each agent's own module says which it takes part in."""
 
 import json
+import time
 
 from check import Job, all_come_home, begin, comes_home, figure, record_turn, waiting
 from lab import wait_for
@@ -34,6 +35,51 @@ def tells_at_the_end_of_the_turn(agent, file=None):
     request = comes_home(conversation, job)
     if file:
         record_turn(file, conversation, request)
+
+
+def costs_one_turn(agent, conversation, jobs):
+    """What ends together is told in one turn. Returns that request."""
+    for job in jobs:
+        job.let_go()
+    requests = all_come_home([(conversation, job) for job in jobs])
+    turns = {request.at for request in requests}
+    assert len(turns) == 1, f"{len(jobs)} results cost {len(turns)} turns"
+    return requests[0]
+
+
+def what_ends_while_it_is_closed_costs_one_turn(agent, how=None, by_itself=False, words=("ONE", "TWO", "THREE", "FOUR", "FIVE")):
+    """Jobs that end one after the other while nobody has the session."""
+    conversation = agent.open()
+    jobs = [begin(conversation, how, word) for word in words]
+    conversation.kill()
+    for job in jobs:
+        job.ends()
+    assert not any(agent.model.told(job.said) for job in jobs), "nobody runs it behind the user's back"
+    again = agent.resume(conversation)
+    if not by_itself:
+        again.say("How did it go?")
+    return costs_one_turn(agent, again, jobs)
+
+
+def three_at_once_cost_one_turn(agent, how=None):
+    """Three jobs that end together while the session is idle."""
+    conversation = agent.open()
+    jobs = [begin(conversation, how, word) for word in ("ONE", "TWO", "THREE")]
+    return costs_one_turn(agent, conversation, jobs)
+
+
+def what_ends_within_a_turn_costs_one_turn(agent, how=None, words=("ONE", "TWO", "THREE", "FOUR", "FIVE")):
+    """Jobs that end one after the other while the session is in the middle of a turn."""
+    conversation = agent.open()
+    jobs = [begin(conversation, how, word) for word in words]
+    gate = agent.lab.folder / "end-the-turn"
+    agent.model.when("Work on", agent.shell(f"while [ ! -e {gate} ]; do sleep 0.1; done"))
+    conversation.say("Work on.")
+    for job in jobs:
+        job.ends()
+        time.sleep(0.5)
+    gate.touch()
+    return costs_one_turn(agent, conversation, jobs)
 
 
 def interleaved(agents, hows=None):

@@ -136,11 +136,9 @@ class Model:
                 self.asides.append(request)
                 return Say("A title")
             self.requests.append(request)
-            for index, (told, reply) in enumerate(self.rules):
-                if told in request.told:
-                    del self.rules[index]
-                    return reply(request) if callable(reply) else reply
-            return Say("ok")
+            index = next((index for index, (told, _) in enumerate(self.rules) if told in request.told), None)
+            reply = Say("ok") if index is None else self.rules.pop(index)[1]
+        return reply(request) if callable(reply) else reply
 
     def when(self, told, reply):
         """One more rule. A reply may be a function of the request, for what is only known by then."""

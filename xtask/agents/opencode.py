@@ -1,14 +1,15 @@
-"""opencode, as its server: sessions are made and spoken to over HTTP, as its own terminal does."""
+"""opencode, as its server: sessions are made and spoken to over HTTP, as its own terminal does. And as its terminal, which listens nowhere."""
 
 import json
 import os
 import signal
 import socket
+import time
 import urllib.request
 
 import common
 from agent import Agent, Conversation
-from check import Job, check, record, told_once
+from check import Job, begin, check, comes_home, nothing_left, record, told_once
 from lab import wait_for
 from mock import Call
 
@@ -40,6 +41,9 @@ class Opencode(Agent):
 
     def shell(self, line):
         return Call("bash", {"command": line, "description": "a job in the background"})
+
+    def by_mcp(self, job):
+        return Call("homing_run", {"command": str(job.script), "background": True, "notify_on_complete": True})
 
     def serve(self):
         """Starts its server, unless it runs."""
@@ -78,8 +82,11 @@ class Opencode(Agent):
 
 
 class Talk(Conversation):
+    agent_name = None
+
     def say(self, text):
-        self.agent.http("POST", f"/session/{self.session}/prompt_async", {"parts": [{"type": "text", "text": text}]})
+        prompt = {"parts": [{"type": "text", "text": text}], **({"agent": self.agent_name} if self.agent_name else {})}
+        self.agent.http("POST", f"/session/{self.session}/prompt_async", prompt)
         wait_for(f"{text!r} heard", lambda: self.agent.model.told(text))
 
     def idle(self):
@@ -100,6 +107,111 @@ class Talk(Conversation):
         os.killpg(self.agent.server.pid, signal.SIGKILL)
         self.agent.server.wait()
         self.agent.server = None
+
+
+class Terminal(Conversation):
+    """In its own terminal."""
+
+    def say(self, text):
+        super().say(text)
+        self.session = self.session or self.agent.model.told(text)[0].session
+
+    def idle(self):
+        wait_for("an idle session", lambda: "esc interrupt" not in self.terminal.screen())
+
+
+class InTerminals(Opencode):
+    """Each session in a terminal of its own, without a port."""
+
+    def open(self, *arguments):
+        terminal = self.lab.terminal(self.window(), "opencode", *arguments)
+        terminal.shows("Ask anything" if not arguments else "ctrl+p commands")
+        return Terminal(self, terminal)
+
+    def resume(self, conversation):
+        again = self.open("--session", conversation.session)
+        again.session = conversation.session
+        return again
+
+
+@check
+def without_a_port_a_tool_call_wakes_the_session_that_made_it():
+    with InTerminals() as opencode:
+        common.wakes_an_idle_session(opencode, opencode.by_mcp, "opencode, MCP, by its plugin", "opencode-mcp")
+
+
+@check
+def without_a_port_a_command_of_the_shell_wakes_an_idle_session():
+    with InTerminals() as opencode:
+        common.wakes_an_idle_session(opencode, name="opencode, `run --notify wake`, by its plugin", file="opencode-plugin")
+
+
+@check
+def without_a_port_two_sessions_get_their_own_results():
+    with InTerminals() as opencode:
+        common.interleaved([opencode, opencode], [opencode.by_mcp, opencode.by_wake])
+
+
+@check
+def without_a_port_three_results_at_once_cost_one_turn():
+    with InTerminals() as opencode:
+        common.three_at_once_cost_one_turn(opencode, opencode.by_mcp)
+
+
+@check
+def without_a_port_what_ends_within_a_turn_costs_one_turn():
+    with InTerminals() as opencode:
+        common.what_ends_within_a_turn_costs_one_turn(opencode, opencode.by_mcp)
+
+
+@check
+def without_a_port_a_session_that_was_killed_is_told_once_when_it_goes_on():
+    with InTerminals() as opencode:
+        common.waits_for_a_session_that_is_gone(opencode, opencode.by_mcp)
+
+
+@check
+def the_model_never_sees_how_its_session_is_named():
+    with InTerminals() as opencode:
+        conversation = opencode.open()
+        begin(conversation, opencode.by_mcp)
+        assert all("opencode_session" not in json.dumps(request.body) for request in opencode.model.requests)
+
+
+@check
+def without_a_port_a_turn_that_was_killed_before_its_answer_confirms_nothing_and_is_not_told_twice():
+    with InTerminals() as opencode:
+        conversation = opencode.open()
+        job = begin(conversation, opencode.by_mcp)
+        opencode.model.when(job.said, never_answers)
+        job.let_go()
+        wait_for("a turn with the result", lambda: opencode.model.told(job.said))
+        conversation.kill()
+        entries = [each["open"] for each in opencode.lab.get("/v1/inbox")["items"] if each["owner"] == conversation.owner]
+        assert entries == [1], f"no model has answered it: {entries}"
+        again = opencode.resume(conversation)
+        again.say("How did it go?")
+        again.idle()
+        request = opencode.model.told("How did it go?")[0]
+        assert json.dumps(request.body).count(job.said) == 1, json.dumps(request.body)
+        nothing_left(opencode.lab, conversation.owner)
+
+
+@check
+def a_wake_runs_with_the_agent_of_the_prompt_before_it():
+    with Opencode() as opencode:
+        conversation = opencode.open()
+        conversation.agent_name = "plan"
+        job = begin(conversation, opencode.by_mcp)
+        job.let_go()
+        comes_home(conversation, job)
+        messages = opencode.http("GET", f"/session/{conversation.session}/message")
+        agents = {each["info"]["agent"] for each in messages if each["info"]["role"] == "user"}
+        assert agents == {"plan"}, agents
+
+
+def never_answers(_):
+    time.sleep(600)
 
 
 @check

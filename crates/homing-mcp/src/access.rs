@@ -4,6 +4,7 @@ use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Problem, Session, Spec, session};
 use rmcp::RoleServer;
+use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
 
 use crate::refusal::Refusal;
@@ -18,6 +19,10 @@ const OWNER: &str = "homing-owner";
 /// neither the environment of a bridge nor its ancestors could say which.
 const CODEX: &str = "codex";
 const THREAD: &str = "threadId";
+/// How opencode names itself, and the argument in which homing's plugin names the conversation of each call. One process of opencode has many,
+/// and its calls do not say which. The plugin sets it last, so a model that gives it changes nothing.
+const OPENCODE: &str = "opencode";
+const ARGUMENT: &str = "opencode_session";
 
 /// Whose the tasks of a bridge are.
 #[derive(Debug, Clone)]
@@ -45,12 +50,13 @@ impl Bridge {
     async fn caller(
         &self,
         context: &RequestContext<RoleServer>,
+        said: Option<Session>,
     ) -> Result<(String, Option<Session>), Refusal> {
         let found = match &self.owner {
             Owner::Named(owner) => return Ok((owner.clone(), Session::of_owner(owner))),
             Owner::Session(found) => found,
         };
-        if let Some(session) = self.thread(context) {
+        if let Some(session) = self.thread(context).or(said) {
             return Ok((session.owner(), Some(session)));
         }
         // Where that cannot be asked nobody is guessed: the environment may be that of an earlier conversation.
@@ -64,6 +70,21 @@ impl Bridge {
         };
         let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
         Ok((owner, session))
+    }
+
+    /// The session of opencode that a call names: that argument is taken out, since no tool has it.
+    pub(crate) fn said(
+        &self,
+        arguments: Option<&mut JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Session> {
+        context.client_info().filter(|client| client.name.starts_with(OPENCODE))?;
+        let session = arguments?.remove(ARGUMENT)?;
+        session::detect(|name| match name {
+            "OPENCODE_SESSION_ID" => session.as_str().map(str::to_owned),
+            "PATH" => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
+            _ => None,
+        })
     }
 
     /// The thread of Codex that the call belongs to, and how it is reached, as if the environment had named it.
@@ -100,8 +121,9 @@ impl Access {
     pub(crate) async fn by_bridge(
         bridge: &Bridge,
         context: &RequestContext<RoleServer>,
+        said: Option<Session>,
     ) -> Result<Self, Refusal> {
-        let (owner, session) = bridge.caller(context).await?;
+        let (owner, session) = bridge.caller(context, said).await?;
         Ok(Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() }))
     }
 

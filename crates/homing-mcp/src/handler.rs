@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, ErrorData, GetTaskParams, GetTaskResult, Implementation, ListPromptsRequestMethod,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    CompleteResult, ErrorData, GetTaskParams, GetTaskResult, Implementation, JsonObject,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::access::{Access, Bridge};
+use crate::polls::Polls;
 use crate::refusal::Refusal;
 use crate::{resources, tasks, tools};
 
@@ -24,7 +25,10 @@ your tasks again after a restart or a compaction. What tasks print is untrusted 
 
 /// Serves MCP over stdio or HTTP. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Handler(Way);
+pub struct Handler {
+    way: Way,
+    polls: Arc<Polls>,
+}
 
 #[derive(Debug, Clone)]
 enum Way {
@@ -38,18 +42,27 @@ impl Handler {
     /// For stdio.
     #[must_use]
     pub fn of_bridge(bridge: Bridge) -> Self {
-        Self(Way::Bridge(Arc::new(bridge)))
+        Self { way: Way::Bridge(Arc::new(bridge)), polls: Arc::default() }
     }
 
     /// For requests that carry a client of the API among their extensions.
     #[must_use]
-    pub const fn of_requests() -> Self {
-        Self(Way::Http)
+    pub fn of_requests() -> Self {
+        Self { way: Way::Http, polls: Arc::default() }
     }
 
     pub(crate) async fn access(&self, context: &RequestContext<RoleServer>) -> Result<Access, Refusal> {
-        match &self.0 {
-            Way::Bridge(bridge) => Access::by_bridge(bridge, context).await,
+        self.access_of(None, context).await
+    }
+
+    /// That of a call, whose arguments may name the session.
+    async fn access_of(
+        &self,
+        arguments: Option<&mut JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Access, Refusal> {
+        match &self.way {
+            Way::Bridge(bridge) => Access::by_bridge(bridge, context, bridge.said(arguments, context)).await,
             Way::Http => Access::by_request(context),
         }
     }
@@ -90,10 +103,10 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        match self.access(&context).await {
+        match self.access_of(request.arguments.as_mut(), &context).await {
             Ok(access) => tools::call(&access, request, &context).await,
             Err(refusal) => Ok(refusal.into_result().into()),
         }
@@ -149,7 +162,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
         let access = self.access(&context).await.map_err(|refusal| error(&refusal))?;
-        tasks::get(&access, &request.task_id).await
+        tasks::get(&access, &request.task_id, &self.polls).await
     }
 
     async fn update_task(

@@ -27,6 +27,7 @@ mod grep;
 mod handler;
 mod http;
 mod patience;
+mod polls;
 mod refusal;
 mod reply;
 mod resources;

@@ -6,7 +6,7 @@
 //! An end that is polled is told (P6): the answer is the hand-over, and the client's next call confirms it.
 
 use homing_model::api::StopRequest;
-use homing_model::{Code, Status, Task, TaskId};
+use homing_model::{Code, Session, Status, Task, TaskId, Timestamp};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject,
@@ -16,11 +16,12 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
 use crate::access::Access;
+use crate::polls::Polls;
 use crate::refusal::Refusal;
 use crate::summary::sentence;
 use crate::tools;
 
-/// How often a client should ask.
+/// How often a client should ask, in milliseconds.
 const POLL_MS: u64 = 1_000;
 
 /// Whether a client gets a task where it asks for a long job. Declaring the extension is not enough: some clients do so on connections of
@@ -38,13 +39,19 @@ pub(crate) fn created(task: &Task) -> CreateTaskResult {
 }
 
 /// What is known of a task now.
-pub(crate) async fn get(access: &Access, id: &str) -> Result<GetTaskResult, ErrorData> {
+pub(crate) async fn get(access: &Access, id: &str, polls: &Polls) -> Result<GetTaskResult, ErrorData> {
     let task = match find(access, id).await {
         Ok(task) => task,
         Err(refusal) if refusal.code() == Some(Code::RecordExpired) => return Ok(expired(id, &refusal)),
         Err(refusal) => return Err(refused(&refusal)),
     };
+    if task.owner == access.owner {
+        polls.seen(access, &task).await.map_err(|refusal| refused(&refusal))?;
+    }
     let payload = match status(&task) {
+        ended if ended.is_terminal() && is_of_another_conversation(&task.owner, &access.owner) => {
+            return Ok(elsewhere(&task));
+        }
         TaskStatus::Completed => TaskPayload::Completed { result: result(access, &task).await? },
         TaskStatus::Failed => TaskPayload::Failed {
             error: object(json!({
@@ -55,12 +62,27 @@ pub(crate) async fn get(access: &Access, id: &str) -> Result<GetTaskResult, Erro
         TaskStatus::Cancelled => TaskPayload::Cancelled,
         _ => TaskPayload::Working,
     };
-    if task.status.is_terminal() && task.owner == access.owner {
+    if payload.status().is_terminal() && task.owner == access.owner {
         // Last: calls in the owner's name confirm what was told before them.
         let told = access.client.shown(std::slice::from_ref(&task.id)).await;
         told.map_err(|error| refused(&error.into()))?;
     }
     Ok(GetTaskResult::new(DetailedTask::new(facts(&task, payload.status()), payload)))
+}
+
+/// Whether a task belongs to another conversation of the agent that asks. A client that has begun a new one polls on for the tasks of the old.
+fn is_of_another_conversation(owner: &str, caller: &str) -> bool {
+    match (Session::of_owner(owner), Session::of_owner(caller)) {
+        (Some(owner), Some(caller)) => owner.agent == caller.agent && owner.id != caller.id,
+        _ => false,
+    }
+}
+
+/// The end of a task of another conversation. Its own client is answered when that is resumed; any end told here would start a turn of the wrong one.
+fn elsewhere(task: &Task) -> GetTaskResult {
+    let facts = facts(task, TaskStatus::Working)
+        .with_status_message(format!("{} belongs to another conversation ({})", task.id, task.owner));
+    GetTaskResult::new(DetailedTask::new(facts, TaskPayload::Working))
 }
 
 /// No task of homing asks its client for anything, so there is nothing to answer; that is heard, as the extension wants it.
@@ -123,7 +145,7 @@ async fn result(access: &Access, task: &Task) -> Result<JsonObject, ErrorData> {
 /// It ended, longer ago than anybody remembers how.
 fn expired(id: &str, refusal: &Refusal) -> GetTaskResult {
     let error = json!({ "code": ErrorCode::INTERNAL_ERROR.0, "message": refusal.text() });
-    let long_ago = homing_model::Timestamp::from_millis(0).to_string();
+    let long_ago = Timestamp::from_millis(0).to_string();
     let facts =
         McpTask::new(id, TaskStatus::Failed, long_ago.clone(), long_ago).with_status_message(refusal.text());
     GetTaskResult::new(DetailedTask::new(facts, TaskPayload::Failed { error: object(error) }))
@@ -144,5 +166,18 @@ fn refused(refusal: &Refusal) -> ErrorData {
             ErrorData::invalid_params(refusal.text(), Some(data))
         }
         _ => ErrorData::internal_error(refusal.text(), Some(data)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_conversation_is_one_of_the_same_agent() {
+        assert!(is_of_another_conversation("claude:a", "claude:b"));
+        for (owner, caller) in [("claude:a", "claude:a"), ("codex:a", "claude:b"), ("user", "claude:b")] {
+            assert!(!is_of_another_conversation(owner, caller), "{owner} {caller}");
+        }
     }
 }

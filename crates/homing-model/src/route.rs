@@ -15,10 +15,10 @@ pub enum Address {
     Claude(String),
     /// `codex:THREAD`.
     Codex(String),
-    /// `opencode:URL#SESSION`.
+    /// `opencode:URL#SESSION`, or `opencode:SESSION` where only its plugin reaches the session.
     Opencode {
-        /// Its server.
-        url: String,
+        /// Its server, if it listens.
+        url: Option<String>,
         /// Which session.
         session: String,
     },
@@ -31,7 +31,8 @@ impl fmt::Display for Address {
         match self {
             Self::Claude(id) => write!(f, "claude:{id}"),
             Self::Codex(id) => write!(f, "codex:{id}"),
-            Self::Opencode { url, session } => write!(f, "opencode:{url}#{session}"),
+            Self::Opencode { url: Some(url), session } => write!(f, "opencode:{url}#{session}"),
+            Self::Opencode { url: None, session } => write!(f, "opencode:{session}"),
             Self::Tmux(pane) => write!(f, "tmux:{pane}"),
         }
     }
@@ -48,10 +49,12 @@ impl FromStr for Address {
             ("codex", rest) => Ok(Self::Codex(id(rest)?)),
             ("tmux", rest) if session::is_pane(rest) => Ok(Self::Tmux(rest.to_owned())),
             ("opencode", rest) => match rest.rsplit_once('#') {
-                Some((url, session)) if is_server(url) => {
-                    Ok(Self::Opencode { url: url.trim_end_matches('/').to_owned(), session: id(session)? })
-                }
-                Some(_) | None => Err(unknown()),
+                Some((url, session)) if is_server(url) => Ok(Self::Opencode {
+                    url: Some(url.trim_end_matches('/').to_owned()),
+                    session: id(session)?,
+                }),
+                Some(_) => Err(unknown()),
+                None => Ok(Self::Opencode { url: None, session: id(rest)? }),
             },
             _ => Err(unknown()),
         }
@@ -71,7 +74,7 @@ fn is_server(url: &str) -> bool {
 pub enum NoRoute {
     /// The address is none.
     #[error(
-        "`wake:{0}` names nobody: expected wake:claude:SESSION, wake:codex:THREAD, wake:opencode:URL#SESSION or wake:tmux:%PANE"
+        "`wake:{0}` names nobody: expected wake:claude:SESSION, wake:codex:THREAD, wake:opencode:SESSION, wake:opencode:URL#SESSION or wake:tmux:%PANE"
     )]
     Unknown(String),
     /// Nobody's environment names a session.
@@ -87,12 +90,6 @@ pub enum NoRoute {
         .0.title(), .0
     )]
     Asleep(Agent),
-    /// opencode, and nobody knows where its server is.
-    #[error(
-        "`wake` cannot reach opencode: where its server listens is not known. Start it with `opencode --port PORT` and name it: \
-         wake:opencode:http://127.0.0.1:PORT#{0}"
-    )]
-    NoServer(String),
     /// What ran in the pane at submit was not recorded.
     #[error(
         "`wake:tmux:{0}` needs to know what runs in that pane, and nobody can say: submit from the command line on the machine of that \
@@ -153,9 +150,7 @@ impl Route {
         let Some(whom) = whom else {
             let session = session.ok_or(NoRoute::NoSession)?;
             return match session.agent {
-                Agent::Claude | Agent::Codex => Ok(Some(Self::Session(session.clone()))),
-                Agent::Opencode if session.url.is_some() => Ok(Some(Self::Session(session.clone()))),
-                Agent::Opencode => Err(NoRoute::NoServer(session.id.clone())),
+                Agent::Claude | Agent::Codex | Agent::Opencode => Ok(Some(Self::Session(session.clone()))),
                 Agent::Gemini => Err(NoRoute::Asleep(Agent::Gemini)),
             };
         };
@@ -173,7 +168,7 @@ impl Route {
             Address::Claude(id) => found(Agent::Claude, &id).map(|session| Some(Self::Session(session))),
             Address::Codex(id) => found(Agent::Codex, &id).map(|session| Some(Self::Session(session))),
             Address::Opencode { url, session } => found(Agent::Opencode, &session)
-                .map(|session| Some(Self::Session(Session { url: Some(url), ..session }))),
+                .map(|found| Some(Self::Session(Session { url: url.or(found.url.clone()), ..found }))),
             Address::Tmux(id) => {
                 let pane = pane.filter(|pane| pane.id == id).ok_or_else(|| NoRoute::NoPane(id.clone()))?;
                 let program = pane.program.as_ref().ok_or_else(|| NoRoute::NoPane(id.clone()))?;
@@ -191,12 +186,12 @@ impl Route {
         let address = match self {
             Self::Desktop => return Target::Desktop,
             Self::Pane(pane) => Address::Tmux(pane.id.clone()),
-            Self::Session(session) => match (session.agent, &session.url) {
-                (Agent::Codex, _) => Address::Codex(session.id.clone()),
-                (Agent::Opencode, Some(url)) => {
-                    Address::Opencode { url: url.clone(), session: session.id.clone() }
+            Self::Session(session) => match session.agent {
+                Agent::Codex => Address::Codex(session.id.clone()),
+                Agent::Opencode => {
+                    Address::Opencode { url: session.url.clone(), session: session.id.clone() }
                 }
-                (Agent::Claude | Agent::Gemini | Agent::Opencode, _) => Address::Claude(session.id.clone()),
+                Agent::Claude | Agent::Gemini => Address::Claude(session.id.clone()),
             },
         };
         Target::Wake(Some(address.to_string()))
@@ -219,7 +214,13 @@ mod tests {
 
     #[test]
     fn addresses_read_back_as_they_were_written() {
-        for text in ["claude:0b6e-42", "codex:019a", "opencode:http://127.0.0.1:4096#ses_1", "tmux:%3"] {
+        for text in [
+            "claude:0b6e-42",
+            "codex:019a",
+            "opencode:http://127.0.0.1:4096#ses_1",
+            "opencode:ses_1",
+            "tmux:%3",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
         for text in [
@@ -232,7 +233,8 @@ mod tests {
             "tmux:3",
             "tmux:%x",
             "tmux:",
-            "opencode:s",
+            "opencode:",
+            "opencode:http://h",
             "opencode:http://#s",
             "opencode:http://h/x#s",
             "opencode:ftp://h#s",
@@ -248,6 +250,7 @@ mod tests {
         let claude = session(Agent::Claude);
         assert_eq!(of("wake", Some(&claude), None).as_deref(), Ok("wake:claude:s1"));
         assert_eq!(of("wake", Some(&session(Agent::Codex)), None).as_deref(), Ok("wake:codex:s1"));
+        assert_eq!(of("wake", Some(&session(Agent::Opencode)), None).as_deref(), Ok("wake:opencode:s1"));
         assert_eq!(of("wake:codex:t9", Some(&claude), None).as_deref(), Ok("wake:codex:t9"));
         assert_eq!(
             of("wake:opencode:http://h:1/#s", None, None).as_deref(),
@@ -264,7 +267,6 @@ mod tests {
         for (target, session, expected) in [
             ("wake", None, "in no session of an agent"),
             ("wake", Some(session(Agent::Gemini)), "Gemini CLI"),
-            ("wake", Some(session(Agent::Opencode)), "--port PORT"),
             ("wake:tmux:%3", None, "needs to know what runs in that pane"),
             ("wake:someone", None, "names nobody"),
         ] {

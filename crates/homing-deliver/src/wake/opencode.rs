@@ -1,6 +1,6 @@
-//! opencode: by the HTTP interface of its server. The server must know the session, the session must be idle, and 204 says that it has the
-//! prompt. It takes the same prompt twice: what an attempt before this one may have said, with its answer coming too late for it, is looked for
-//! among the session's messages first.
+//! opencode: by the HTTP interface of its server, where no plugin of homing waits in the process. The server must know the session, the session
+//! must be idle, and 204 says that it has the prompt. It takes the same prompt twice: what an attempt before this one may have said, with its
+//! answer coming too late for it, is looked for among the session's messages first.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +19,9 @@ use crate::endpoint::{Caller, Endpoint};
 use crate::exchange::Answer;
 use crate::guard::Policy;
 
+/// Why a session waits that only the plugin reaches.
+const NO_SERVER: &str = "opencode listens nowhere (`--port`), and homing's plugin is not waiting in the session; it is delivered with its \
+                         next prompt";
 /// All of it is on this machine.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A file of the home with the server's password, if it has one (`OPENCODE_SERVER_PASSWORD`): a line, for its owner alone.
@@ -37,7 +40,7 @@ async fn ask(
     body: Option<&Value>,
     home: &Path,
 ) -> Result<Answer, String> {
-    let url = session.url.as_deref().ok_or("where its server listens is not known")?;
+    let url = session.url.as_deref().ok_or(NO_SERVER)?;
     // Judged when the task was submitted, with the configuration; here it may only be a port of this machine or what was let through then.
     let policy = Policy::default();
     let endpoint =

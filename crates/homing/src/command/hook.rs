@@ -120,7 +120,8 @@ struct Telling {
 impl Hook<'_> {
     /// The end of a turn: what has ended meanwhile makes it go on.
     async fn stop(&self, hold: Option<Duration>) -> Result<u8, Failure> {
-        let Some(streak) = self.bind(Some(self.input.continued)).await else { return Ok(exit_code::DONE) };
+        let ended = (!self.input.unanswered).then_some(self.input.continued);
+        let Some(streak) = self.bind(ended).await else { return Ok(exit_code::DONE) };
         if self.blocks().is_some_and(|most| streak.saturating_add(1) >= most) {
             // Claude Code would end the turn all the same, and nobody would read it.
             return Ok(exit_code::DONE);
@@ -203,8 +204,14 @@ impl Hook<'_> {
             let left = timeout(self.patience, self.client.inbox(&self.owner, None)).await;
             left.ok().and_then(Result::ok).map_or(0, |left| left.items.len())
         };
-        let turn = turn::compose(&taken, more);
-        let ids = taken.into_iter().take(turn.told).map(|notice| notice.id).collect();
+        let (known, news): (Vec<_>, Vec<_>) =
+            taken.into_iter().partition(|notice| self.input.known.iter().any(|id| id == notice.id.as_str()));
+        let known = known.into_iter().map(|notice| notice.id);
+        if news.is_empty() {
+            return Some(Telling { text: String::new(), ids: known.collect() });
+        }
+        let turn = turn::compose(&news, more);
+        let ids = known.chain(news.into_iter().take(turn.told).map(|notice| notice.id)).collect();
         Some(Telling { text: turn.text, ids })
     }
 
@@ -212,7 +219,7 @@ impl Hook<'_> {
     /// It is no failure of the agent's.
     async fn tell(&self, event: Event, telling: Option<Telling>) -> Result<u8, Failure> {
         let Some(Telling { text, ids }) = telling else { return Ok(exit_code::DONE) };
-        if self.context.console.json_line(&event.answer(self.agent, &text)).is_ok() {
+        if text.is_empty() || self.context.console.json_line(&event.answer(self.agent, &text)).is_ok() {
             self.told(ids).await;
         }
         Ok(exit_code::DONE)

@@ -160,12 +160,55 @@ fn p5_only_the_end_of_a_turn_proves_that_a_hook_was_read() {
 }
 
 #[test]
+fn p5_no_call_and_no_other_hook_proves_that_a_hook_was_read() {
+    let home = super::home();
+    let ended = done(&home, "claude:s", "true");
+    let told = hook(&home, &["claude", "SessionStart"], &with("s", "source", "startup"));
+    assert!(context(&told).contains(&ended));
+    let _ = home.command().arg("list").env("HOMING_OWNER", "claude:s").output().expect("it runs");
+    silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 1, "no turn has ended");
+    silent(&hook(&home, &["claude", "Stop"], &session("s")));
+    assert_eq!(open_entries(&home, "claude:s"), 0);
+}
+
+#[test]
 fn the_plugin_in_opencode_is_given_what_waits_for_the_session_of_the_prompt() {
     let home = super::home();
     let (own, other) = (done(&home, "opencode:ses_1", "true"), done(&home, "opencode:ses_2", "true"));
     let told = context(&hook(&home, &["opencode", "UserPromptSubmit"], &json!({ "session_id": "ses_1" })));
     assert!(told.contains(&own) && !told.contains(&other), "{told}");
     silent(&hook(&home, &["opencode", "UserPromptSubmit"], &json!({ "session_id": "ses_1" })));
+}
+
+#[test]
+fn p5_opencode_confirms_only_by_a_turn_that_its_model_answered() {
+    let home = super::home();
+    let id = done(&home, "opencode:ses_1", "true");
+    let told = context(&hook(&home, &["opencode", "UserPromptSubmit"], &json!({ "session_id": "ses_1" })));
+    assert!(told.contains(&id), "{told}");
+    let failed = json!({ "session_id": "ses_1", "homing_unanswered": true });
+    silent(&hook(&home, &["opencode", "Stop"], &failed));
+    assert_eq!(open_entries(&home, "opencode:ses_1"), 1, "no answer of a model");
+    silent(&hook(&home, &["opencode", "Stop"], &json!({ "session_id": "ses_1" })));
+    assert_eq!(open_entries(&home, "opencode:ses_1"), 0);
+}
+
+#[test]
+fn p6_what_is_among_the_messages_of_opencode_is_not_told_again() {
+    let home = super::home();
+    let old = done(&home, "opencode:ses_1", "true");
+    let entries = home.get("/v1/inbox/opencode:ses_1").json();
+    let notice = entries["items"][0]["id"].as_str().expect("an id").to_owned();
+    let known = |event: &str| {
+        let input = json!({ "session_id": "ses_1", "homing_known": [notice], "homing_unanswered": true });
+        hook(&home, &["opencode", event], &input)
+    };
+    silent(&known("Stop"));
+    assert_eq!(open_entries(&home, "opencode:ses_1"), 1, "it is told, and nothing confirms it yet");
+    let new = done(&home, "opencode:ses_1", "true");
+    let told = context(&known("UserPromptSubmit"));
+    assert!(told.contains(&new) && !told.contains(&old), "{told}");
 }
 
 #[test]
@@ -409,6 +452,38 @@ fn p5_a_waiter_wakes_its_session_with_the_next_end_through_a_crash_of_the_daemon
     assert!(woken.stderr.contains(&id) && woken.stderr.contains("hello"), "{}", woken.stderr);
     silent(&hook(&home, &["claude", "Stop"], &session("s")));
     assert_eq!(open_entries(&home, "claude:s"), 0);
+}
+
+#[test]
+fn p6_ends_that_are_close_together_wake_a_session_once() {
+    let home = super::home();
+    let options = ["--owner", "claude:s"];
+    let ids: Vec<_> = (0..3).map(|_| home.submit(&options, &gate("open"))).collect();
+    let _runs_on = home.submit(&options, &gate("never"));
+    let waiter = waiting(&home, "s");
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!(woken.code, 2, "{}", woken.stderr);
+    assert!(ids.iter().all(|id| woken.stderr.contains(id.as_str())), "{ids:?}: {}", woken.stderr);
+}
+
+#[test]
+fn p6_the_waiter_in_opencode_takes_nothing_and_no_wake_comes_before_its_plugin() {
+    let home = super::home();
+    let target = ["--owner", "opencode:ses_1", "--notify", "wake:opencode:ses_1"];
+    let id = home.submit(&target, &gate("end"));
+    let mut command = home.command();
+    command.args(["hook", "opencode", "rewake"]);
+    let waiter = start(command, &json!({ "session_id": "ses_1" }).to_string());
+    wait_for("a waiter", || {
+        let session = home.get("/v1/sessions/opencode:ses_1").json();
+        (session["waiter"] == true).then_some(())
+    });
+    std::fs::write(home.scratch().join("end"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!((woken.code, woken.text().as_str(), woken.stderr.as_str()), (2, "", ""));
+    let told = context(&hook(&home, &["opencode", "Stop"], &json!({ "session_id": "ses_1" })));
+    assert!(told.contains(&id), "{told}");
 }
 
 #[test]

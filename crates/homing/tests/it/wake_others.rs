@@ -100,10 +100,47 @@ fn p6_what_codex_has_in_its_thread_is_not_queued_again_though_its_queue_said_not
          >> $day/rollout-2026-01-02T03-04-05-t-1.jsonl; exit 1;; *) exit 9;; esac",
     );
     let id = ok(codex(&home).args(["run", "--notify", "wake", "true"]));
+    // Somebody goes on with the thread.
+    let file = home.scratch().join("codex/sessions/2026/01/02/rollout-2026-01-02T03-04-05-t-1.jsonl");
+    let _open = wait_for("the file of the thread", || fs::File::open(&file).ok());
     let row = delivered(&home, &id);
     assert_eq!(row["attempts"], 2, "{row}");
     assert!(row["history"][1]["result"].as_str().unwrap().contains("since an attempt before"), "{row}");
     assert_eq!(read(&home, "calls"), "queued\n");
+}
+
+#[test]
+fn p6_what_ends_while_codex_is_busy_or_closed_is_queued_as_one_message() {
+    let home = super::home();
+    program(
+        &home,
+        "codex",
+        "case $1 in --version) echo codex-cli 0.166.0;; queue) echo queued >> calls; echo \"$5\" >> messages;; *) exit 9;; esac",
+    );
+    let day = home.scratch().join("codex/sessions/2026/01/02");
+    fs::create_dir_all(&day).unwrap();
+    let file = day.join("rollout-2026-01-02T03-04-05-t-1.jsonl");
+    let event = |kind: &str| format!("{}\n", json!({ "type": "event_msg", "payload": { "type": kind } }));
+    fs::write(&file, event("task_started")).unwrap();
+    let submit = || ok(codex(&home).args(["run", "--notify", "wake", "true"]));
+    let waits = |id: &str, why: &str| {
+        let _ = delivery(&home, id, |one| {
+            one["attempts"] == 0 && one["reason"].as_str().is_some_and(|reason| reason.contains(why))
+        });
+    };
+    let closed = submit();
+    waits(&closed, "no process of Codex has the thread open");
+    let open = fs::File::open(&file).unwrap();
+    waits(&closed, "middle of a turn");
+    let busy = submit();
+    waits(&busy, "middle of a turn");
+    fs::write(&file, event("task_started") + &event("task_complete")).unwrap();
+    for id in [&closed, &busy] {
+        assert_eq!(delivered(&home, id)["attempts"], 1);
+    }
+    assert_eq!(read(&home, "calls"), "queued\n", "one message, one turn");
+    assert!([&closed, &busy].into_iter().all(|id| read(&home, "messages").contains(id.as_str())));
+    drop(open);
 }
 
 #[test]
@@ -380,7 +417,6 @@ fn nothing_is_typed_into_a_shell_and_nobody_is_woken_where_there_is_nobody() {
         "{said}"
     );
     assert!(refused(&["wake"], &[("GEMINI_SESSION_ID", "g1")]).contains("homing install gemini"));
-    assert!(refused(&["wake"], &[("OPENCODE_SESSION_ID", "s1")]).contains("--port"));
     assert!(refused(&["wake:nobody"], &[]).contains("names nobody"));
     assert!(refused(&["wake:tmux:%7"], &[]).contains("what runs in that pane"));
     assert!(refused(&["wake:opencode:http://10.0.0.1:1#s"], &[]).contains("https"));

@@ -21,6 +21,10 @@ pub(super) struct Input {
     pub(super) subagent: bool,
     /// The turn that ends is the going on after an end that was put off.
     pub(super) continued: bool,
+    /// The turn that ends had no answer of its model, so that nothing shows what it read. Only homing's plugin in opencode says so.
+    pub(super) unanswered: bool,
+    /// Notices that are among the session's messages already. Only homing's plugin in opencode says so.
+    pub(super) known: Vec<String>,
     /// Why a session begins.
     source: Option<String>,
 }
@@ -55,6 +59,8 @@ struct Given {
     session_id: Value,
     agent_id: Value,
     stop_hook_active: Value,
+    homing_unanswered: Value,
+    homing_known: Value,
     source: Value,
 }
 
@@ -67,6 +73,8 @@ fn parse(text: &[u8]) -> Option<Input> {
         session: text(&given.session_id)?,
         subagent: text(&given.agent_id).is_some(),
         continued: given.stop_hook_active.as_bool().unwrap_or(false),
+        unanswered: given.homing_unanswered.as_bool().unwrap_or(false),
+        known: given.homing_known.as_array().into_iter().flatten().filter_map(text).collect(),
         source: text(&given.source),
     })
 }

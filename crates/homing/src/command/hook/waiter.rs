@@ -8,6 +8,11 @@
 //! Nor does one wait for a `claude -p`, which does not end before its hooks have: whoever runs it waits for its answer, and the result
 //! comes by one more turn of the session (`--notify wake`).
 //!
+//! In opencode homing's plugin starts it, and wakes the session itself: there the waiter takes nothing, it only ends with 2. The plugin then takes what
+//! waits (`Stop`) and starts a turn with it, or leaves it where a turn has begun meanwhile.
+//!
+//! Results that end within [`SETTLING`] of each other cost one turn.
+//!
 //! It waits for facts: the inbox, and the agent's end. A daemon that dies is waited for; one that was never there is not.
 
 use std::fs::File;
@@ -16,6 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use homing_model::Agent;
 use homing_shim::process::{self, Process};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -31,6 +37,8 @@ use crate::failure::Failure;
 pub(super) const ROUND: Duration = Duration::from_secs(600);
 /// The hook at the end of the same turn comes first: what it tells wakes nobody.
 const PRECEDENCE: Duration = Duration::from_millis(250);
+/// Once there is something and other tasks still run, so long is waited for their ends.
+const SETTLING: Duration = Duration::from_millis(250);
 /// Between two tries to reach a daemon that went away; longer each time, up to the second.
 const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MOST: Duration = Duration::from_secs(10);
@@ -53,7 +61,7 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
         return Ok(exit_code::DONE);
     }
     // Who cannot say anything has nothing to wait for.
-    if leads_nowhere(io::stderr()) {
+    if hook.agent != Agent::Opencode && leads_nowhere(io::stderr()) {
         return Ok(exit_code::DONE);
     }
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
@@ -110,6 +118,12 @@ async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Fa
         match look(hook).await {
             Ok(Look::Something) if elsewhere(hook, seated).await => return Ok(exit_code::DONE),
             Ok(Look::Something) => {
+                if runs(hook).await.unwrap_or(false) {
+                    sleep(SETTLING).await;
+                }
+                if hook.agent == Agent::Opencode {
+                    return Ok(WAKE);
+                }
                 if let Some(telling) = hook.take().await {
                     // A session that is woken and told nothing would not know what for; by its next hook it is told.
                     if !hook.context.console.noted(&telling.text) {
@@ -145,7 +159,7 @@ enum Look {
 
 async fn look(hook: &Hook<'_>) -> Result<Look, homing_client::Error> {
     // In this order: what has ended when the first is asked is in the inbox when the second is.
-    let runs = !hook.client.list(&hook.live()).await?.items.is_empty();
+    let runs = runs(hook).await?;
     let wait = if runs { ROUND } else { Duration::ZERO };
     let there = !hook.client.await_inbox(&hook.owner, wait).await?.items.is_empty();
     Ok(match (there, runs) {
@@ -153,6 +167,11 @@ async fn look(hook: &Hook<'_>) -> Result<Look, homing_client::Error> {
         (false, true) => Look::NotYet,
         (false, false) => Look::Nothing,
     })
+}
+
+/// Whether a task of the session still runs.
+async fn runs(hook: &Hook<'_>) -> Result<bool, homing_client::Error> {
+    Ok(!hook.client.list(&hook.live()).await?.items.is_empty())
 }
 
 /// The right to wait for a session in one process of the agent. It is given up with the process, however that ends.

@@ -40,6 +40,27 @@ fn p6_a_call_of_codex_belongs_to_the_thread_that_it_names() {
 }
 
 #[test]
+fn p6_a_call_of_opencode_belongs_to_the_session_that_its_plugin_names() {
+    let home = crate::home();
+    let told = |speaker: &mut Speaker, session: &str| {
+        let arguments = json!({
+            "command": gate("never"), "background": true, "notify_on_complete": true, "opencode_session": session,
+        });
+        let ran = speaker.data("run", arguments);
+        let task = home.task(ran["task"]["id"].as_str().expect("an id"));
+        (task["owner"].clone(), task["notify"]["targets"].clone())
+    };
+    let mut opencode = Speaker::named(&mut home.command(), "opencode");
+    for session in ["ses_1", "ses_2", "ses_1"] {
+        let (owner, targets) = told(&mut opencode, session);
+        assert_eq!((owner, targets), (json!(format!("opencode:{session}")), json!(["inbox", "wake"])));
+    }
+    assert_eq!(owner(&home, &mut opencode), "user");
+    let refused = Speaker::of(&home).tool("run", json!({ "command": "true", "opencode_session": "ses_1" }));
+    assert!(text(&refused).contains("unknown field"), "another client names nobody by it: {refused}");
+}
+
+#[test]
 fn p11_stop_and_input_reach_ones_own_tasks_only() {
     let home = crate::home();
     let (mut ann, mut bob) = (session(&home, "ann"), session(&home, "bob"));

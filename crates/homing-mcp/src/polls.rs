@@ -1,0 +1,170 @@
+//! Ends that are due together are answered together.
+//!
+//! A client polls each of its MCP tasks by itself, and each answer that tells an end costs it a turn, unless it comes with others in the same moment.
+//! So the answer for a task that has ended waits: a moment for the ends of other tasks of the owner, and until the client has asked for those that have
+//! ended as well. Then all of them go out at once. What is kept here is which tasks are asked for; where it is lost, an end costs a turn of its own.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use homing_client::ListQuery;
+use homing_model::{Task, TaskId, Timestamp};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::access::Access;
+use crate::refusal::Refusal;
+
+/// Ends that are this close together, in milliseconds, are due together.
+const SETTLING_MS: u64 = 250;
+/// However many tasks end, an end is answered after this long, in milliseconds: longer than a client pauses between two polls.
+const HELD_MS: u64 = 2_500;
+/// So many of the newest tasks of an owner are looked at for ends that are close.
+const NEWEST: u32 = 50;
+/// No client polls for more tasks at once.
+const MOST: usize = 1_000;
+
+/// How it is with a task that a client polls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Poll {
+    /// It asks now and then.
+    Asked,
+    /// It asks, and the answer waits.
+    Waits,
+    /// The answer goes out.
+    Goes,
+}
+
+/// What clients poll for.
+#[derive(Debug, Default)]
+pub(crate) struct Polls {
+    known: Mutex<HashMap<TaskId, Poll>>,
+    changed: Notify,
+}
+
+impl Polls {
+    /// A client asks for a task. Where that has ended, this returns once the end may be told.
+    pub(crate) async fn seen(&self, access: &Access, task: &Task) -> Result<(), Refusal> {
+        let Some(ended) = task.ended_at.filter(|ended| now().millis_since(*ended) < HELD_MS) else {
+            self.set(&task.id, (!task.status.is_terminal()).then_some(Poll::Asked));
+            return Ok(());
+        };
+        let _waiting = Waiting::new(self, &task.id);
+        loop {
+            let changed = self.changed.notified();
+            let newest = newest(access, &task.owner).await?;
+            let now = now();
+            let pause = {
+                let known = self.known();
+                if known.get(&task.id) == Some(&Poll::Goes) {
+                    return Ok(());
+                }
+                let others = newest.iter().filter(|other| other.id != task.id);
+                pause(others.map(|other| (other.ended_at, known.get(&other.id).copied())), ended, now)
+            };
+            let Some(pause) = pause.filter(|_| now.millis_since(ended) < HELD_MS) else {
+                self.go(newest.iter().map(|other| &other.id));
+                return Ok(());
+            };
+            let _ = timeout(Duration::from_millis(pause), changed).await;
+            if self.known().get(&task.id) == Some(&Poll::Goes) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// All answers that wait, of these tasks, go out.
+    fn go<'a>(&self, tasks: impl Iterator<Item = &'a TaskId>) {
+        let mut known = self.known();
+        for task in tasks {
+            known.entry(task.clone()).and_modify(|poll| {
+                if *poll == Poll::Waits {
+                    *poll = Poll::Goes;
+                }
+            });
+        }
+        drop(known);
+        self.changed.notify_waiters();
+    }
+
+    fn set(&self, task: &TaskId, poll: Option<Poll>) {
+        let mut known = self.known();
+        match poll {
+            Some(poll) if known.len() < MOST => known.insert(task.clone(), poll),
+            Some(_) | None => known.remove(task),
+        };
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<TaskId, Poll>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task while the answer for it waits; after that it is not polled for any more.
+struct Waiting<'a> {
+    polls: &'a Polls,
+    task: &'a TaskId,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(polls: &'a Polls, task: &'a TaskId) -> Self {
+        polls.set(task, Some(Poll::Waits));
+        polls.changed.notify_waiters();
+        Self { polls, task }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.polls.set(self.task, None);
+    }
+}
+
+/// How long an end waits for others, in milliseconds; not at all where no other is close. Of each other task: when it ended, and whether it is polled for.
+fn pause(
+    others: impl Iterator<Item = (Option<Timestamp>, Option<Poll>)>,
+    ended: Timestamp,
+    now: Timestamp,
+) -> Option<u64> {
+    let settles = |end: Timestamp| SETTLING_MS.checked_sub(now.millis_since(end)).filter(|left| *left > 0);
+    others
+        .filter_map(|(end, poll)| match (end, poll) {
+            (None, _) => settles(ended),
+            (Some(end), Some(Poll::Asked)) if now.millis_since(end) < HELD_MS => Some(HELD_MS),
+            (Some(end), _) => settles(end),
+        })
+        .max()
+}
+
+async fn newest(access: &Access, owner: &str) -> Result<Vec<Task>, Refusal> {
+    let query = ListQuery { owner: Some(owner.to_owned()), limit: Some(NEWEST), ..ListQuery::default() };
+    Ok(access.reader.list(&query).await?.items)
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_waits_for_what_ends_with_it_and_for_what_the_client_has_not_asked_for() {
+        let now = Timestamp::from_millis(1_789_000_000_000);
+        let ago = |millis: i64| now.plus_millis(-millis);
+        let pause = |others: &[(Option<i64>, Option<Poll>)], ended: i64| {
+            pause(others.iter().map(|(end, poll)| (end.map(ago), *poll)), ago(ended), now)
+        };
+        let polled = Some(Poll::Asked);
+        assert_eq!(pause(&[], 0), None, "a single task has nothing to wait for");
+        assert_eq!(pause(&[(None, polled)], 100), Some(150), "another still runs");
+        assert_eq!(pause(&[(None, polled)], 250), None);
+        assert_eq!(pause(&[(Some(100), Some(Poll::Waits))], 300), Some(150), "another has just ended");
+        assert_eq!(pause(&[(Some(300), polled)], 300), Some(HELD_MS), "the client comes for it as well");
+        assert_eq!(pause(&[(Some(300), None), (Some(300), Some(Poll::Waits))], 300), None);
+        assert_eq!(pause(&[(Some(90_000), polled)], 10), None, "nobody comes for that any more");
+    }
+}
