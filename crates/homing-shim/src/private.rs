@@ -109,7 +109,7 @@ impl PrivateHome {
     /// # Errors
     /// If it is another user, or cannot be found out.
     pub fn check_listener(&self, connection: impl AsFd) -> Result<(), Error> {
-        let (_, uid) = sys::peer(connection.as_fd()).ok_or_else(io::Error::last_os_error)?;
+        let (_, uid) = sys::peer(connection.as_fd())?;
         if uid == rustix::process::geteuid().as_raw() {
             return Ok(());
         }

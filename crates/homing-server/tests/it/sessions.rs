@@ -42,7 +42,7 @@ fn p6_a_session_that_was_resumed_elsewhere_does_not_end_with_the_process_that_it
     assert_eq!(served.ask("DELETE", "/v1/sessions/claude:s", &[], b"").status, 200);
     assert_eq!(seen(), (Some(pid.into()), "held".to_owned()), "it goes on where it is");
     hook("DELETE\t/v1/sessions/claude:s\t\n".to_owned());
-    assert_eq!(seen(), (None, "acknowledged".to_owned()));
+    assert_eq!(seen(), (None, "waiting".to_owned()), "the end of a session proves no reading");
     drop(agent.stdin.take());
     assert!(agent.wait().unwrap().success());
 }

@@ -128,6 +128,7 @@ runs! {
     notices: "docs/notices.md",
     service: "docs/service.md",
     troubleshooting: "docs/troubleshooting.md",
+    wakes: "docs/wakes.md",
 }
 
 #[test]
