@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::environment::DEFAULT_OWNER;
+use homing_model::units::millis;
 use homing_model::{Kind, Task, TaskId};
 use homing_shim::peer::PeerProcess;
 use homing_shim::wire::{self, ToShim};
@@ -37,8 +38,7 @@ impl Engine {
         if by.len() > 200 || by.chars().any(char::is_control) {
             return Err(Error::BadParameter("`by` is too long or contains control characters".into()));
         }
-        let stop = wire::Stop { grace_ms: request.grace_ms, signal, by: Some(by.clone()) };
-        let asked = Stop { by, signal, grace_ms: request.grace_ms };
+        let asked = Stop { by: by.clone(), signal, grace_ms: request.grace_ms };
         let at_most = Some(inner.config().notify.on);
         let record =
             match inner.store.stop_requested(id.clone(), asked, entropy::draw(), at_most, inner.now()).await?
@@ -57,8 +57,9 @@ impl Engine {
                 Applied::Unknown => return Err(Error::Unknown(id.to_string())),
             };
         // What the kernel cannot end is named after the grace and a moment; nobody waits longer for it.
-        let grace = request.grace_ms.or(record.spec.grace_ms).map(Duration::from_millis);
-        let patience = grace.unwrap_or_else(|| inner.config().stop.grace.0).saturating_add(PATIENCE);
+        let grace = grace_ms(inner, request.grace_ms, &record);
+        let patience = Duration::from_millis(grace).saturating_add(PATIENCE);
+        let stop = wire::Stop { grace_ms: Some(grace), signal, by: Some(by) };
         if record.status.is_terminal() && inner.live.commands(id).is_none() {
             let ended = end_leftovers(inner, &record, stop, request.wait);
             let _ = tokio::time::timeout(patience, ended).await;
@@ -117,6 +118,11 @@ impl Engine {
             Err(_) => Err(wait::unheard(inner, id).await),
         }
     }
+}
+
+/// Time between the first signal and SIGKILL: as the stop or the task says, else by the configuration as it is now. The shim knows that of its start.
+pub(crate) fn grace_ms(inner: &Inner, asked: Option<u64>, record: &Record) -> u64 {
+    asked.or(record.spec.grace_ms).unwrap_or_else(|| millis(inner.config().stop.grace.0))
 }
 
 /// A task that ended may have left children with its shim: a build daemon, a server. This reaches them.

@@ -14,6 +14,7 @@ use crate::ancestry;
 use crate::live::Command;
 use crate::pause::Stilled;
 use crate::resize::Size;
+use crate::stop;
 
 /// Resizes without an answer that are remembered before those who gave up on theirs are forgotten.
 const UNANSWERED: usize = 16;
@@ -166,8 +167,8 @@ impl Attendant {
                 if known.status == Status::Stopping && standing.stopping != Some(true) {
                     // The stop was recorded and never sent. (A shim of the first release does not say; a second one does not slow the first.)
                     let asked = known.stop.clone().unwrap_or_default();
-                    let stop =
-                        wire::Stop { grace_ms: asked.grace_ms, signal: asked.signal, by: Some(asked.by) };
+                    let grace_ms = Some(stop::grace_ms(&self.inner, asked.grace_ms, known));
+                    let stop = wire::Stop { grace_ms, signal: asked.signal, by: Some(asked.by) };
                     send(stream, &ToShim::Stop(stop)).await?;
                 }
                 self.settle();

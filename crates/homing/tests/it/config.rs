@@ -226,15 +226,32 @@ fn a_file_that_is_away_for_a_moment_changes_nothing_and_one_that_stays_away_was_
     until_depth(&home, 3);
 }
 
-#[test]
-fn a_changed_interval_ends_the_wait_that_has_begun() {
+/// A home whose first daemon finds this configuration.
+fn begun_with(text: &str) -> Home {
     let home = super::home();
     std::fs::create_dir(home.path()).expect("a folder");
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).expect("it is ours");
-    write(&home, "[reconcile]\ninterval = \"1d\"\n");
+    write(&home, text);
+    home
+}
+
+#[test]
+fn a_changed_interval_ends_the_wait_that_has_begun() {
+    let home = begun_with("[reconcile]\ninterval = \"1d\"\n");
     let _ = home.daemon_pid();
     let passes = || home.cli(["status", "--json"]).ok().json()["reconcile"]["passes"].as_u64();
     assert_eq!(passes(), Some(0));
     write(&home, "[reconcile]\ninterval = \"100ms\"\n");
     wait_for("passes by the new interval", || (passes() > Some(1)).then_some(()));
+}
+
+#[test]
+fn a_changed_grace_holds_for_tasks_that_run() {
+    let home = begun_with("[stop]\ngrace = \"1d\"\n");
+    let id = home.submit(&[], "trap '' TERM; echo ready > ready; while :; do sleep 0.1; done");
+    assert_eq!(home.told("ready"), "ready");
+    write(&home, "[stop]\ngrace = \"100ms\"\n");
+    home.does(["config", "reload"]);
+    home.does(["stop", &id]);
+    assert_eq!(home.ended(&id)["status"], "stopped");
 }
