@@ -10,9 +10,10 @@ use super::client::Mode;
 use super::connection::Connection;
 use super::daemon::Daemon;
 use super::service::Keeper;
+use crate::clock;
+use crate::confine::{self, Confinement};
 use crate::peer::PeerProcess;
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{clock, confine};
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
@@ -41,7 +42,7 @@ impl Keeper {
             // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
-        if confine::is_trusted_peer(&socket) {
+        if confine::is_trusted_peer(&socket, Confinement::beyond) {
             self.peers.push(Peer { connection: Connection::new(socket), role: Role::Unknown });
         }
     }

@@ -15,8 +15,9 @@ use super::ending::{Phase, Safety};
 use super::launch;
 use super::service::Service;
 use super::stop::{Cause, MainProcess, Stop};
+use crate::clock;
+use crate::confine::{self, Confinement};
 use crate::wire::{FromShim, PauseAnswer, Standing, ToShim};
-use crate::{clock, confine};
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;
@@ -38,7 +39,7 @@ impl Service {
             // No descriptor to be had: the connection stays in the queue, and looking at once again would not help.
             Err(_) => return clock::pause(SHORTAGE_MS),
         };
-        if confine::is_trusted_peer(&socket) {
+        if confine::is_trusted_peer(&socket, Confinement::beyond_as_successor) {
             // A daemon that connects is the one that holds the lock: the old connection is of one that is gone.
             self.watch = None;
             self.forget_askers();

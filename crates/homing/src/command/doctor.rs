@@ -11,6 +11,7 @@ use clap::Args;
 use homing_model::api::{ConfigurationInfo, DaemonInfo};
 use homing_model::{Code, Problem};
 use homing_server::token;
+use homing_shim::{confine, peer};
 use serde::Serialize;
 
 use crate::console::{Console, Tint};
@@ -71,7 +72,7 @@ pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
     list.push(checks::configuration(context, in_force.as_ref()));
     list.push(daemon);
     list.push(listener(context)?);
-    list.extend(checks::callers(homing_shim::peer::is_exact()));
+    list.extend(checks::callers(peer::is_exact(), confine::is_blind_to_landlock()));
     list.push(checks::reserve(&context.home));
     list.push(ledger(context)?);
     list.push(checks::cgroup(&context.home));

@@ -7,7 +7,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use homing_testkit::{freeze, left_out, thaw};
+use homing_testkit::{Home, freeze, left_out, thaw, wait_for};
 
 /// A confined process connects, asks and ends; an unconfined one gets its pid; then the answer is printed.
 const REUSE: &str = r#"
@@ -71,4 +71,42 @@ fn p11_a_caller_that_ended_is_refused_though_its_pid_lives() {
         }
     }
     panic!("no pid could be used again");
+}
+
+#[test]
+fn p11_a_caller_with_fewer_capabilities_or_groups_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        left_out("only root has capabilities and groups to give up");
+        return;
+    }
+    let home = super::home();
+    let call = |words: &[&str], arguments: &[&str]| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(home.program()).args(arguments);
+        command.env("HOMING_HOME", home.path()).env("NO_COLOR", "1").current_dir(home.scratch());
+        Home::finish(&mut command)
+    };
+    let groups = ["setpriv", "--groups=0,4,27"];
+    let _ = call(&groups, &["daemon", "start"]).ok();
+    let refused = |words: &[&str], reason: &str| {
+        let said = call(words, &["list"]);
+        assert!(said.code != 0 && said.stderr.contains("HM0016"), "{words:?}: {said:?}");
+        assert!(said.stderr.contains(reason), "{words:?}: {said:?}");
+    };
+    let _ = call(&groups, &["list"]).ok();
+    let _ = call(&["setpriv", "--groups=0,4,27,44"], &["list"]).ok();
+    refused(&["setpriv", "--groups=0,4"], "group 27");
+    refused(&["setpriv", "--clear-groups"], "group 4");
+    refused(&["setpriv", "--groups=0,4,27", "--bounding-set=-sys_time"], "capabilities");
+    for (flag, name) in [("-i", "ipc"), ("-u", "uts"), ("-C", "cgroup"), ("-T", "time")] {
+        refused(
+            &["setpriv", "--groups=0,4,27", "unshare", flag, "--fork"],
+            &format!("another {name} namespace"),
+        );
+    }
+    // A login with fewer groups is no sandbox: it may start the daemon.
+    let _ = call(&groups, &["daemon", "stop"]).ok();
+    wait_for("the daemon to leave", || home.find_daemon().is_none().then_some(()));
+    let _ = call(&["setpriv", "--clear-groups"], &["list"]).ok();
+    let _ = call(&["setpriv", "--clear-groups"], &["run", "--wait", "--", "true"]).ok();
 }
