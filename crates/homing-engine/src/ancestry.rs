@@ -5,9 +5,14 @@
 //!
 //! It is looked at once, when a process connects, and kept with the connection: the process may end, and its pid be another's, before the
 //! first request is read. A look that finds an ancestor gone begins anew, since its children have another parent by then; a process
-//! that is gone itself stands nowhere, and is not served. Nobody is younger than his children, so whoever is older than every shim has none
-//! above him: there the look ends.
+//! that is gone itself is not served. No process is younger than its children, so one that is older than every shim has none
+//! above it: there the look ends.
+//!
+//! The keeper inherits the children of a shim that was killed. So a process below the keeper of this home is in a task, or is this daemon or
+//! its child, or an [orphan](Unplaced::Orphan) of a task that is no longer known: it is not served, since a task would leave its
+//! limits by killing its shim.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -36,12 +41,29 @@ impl Ancestry {
     pub(crate) fn tasks(&self) -> &[TaskId] {
         &self.0
     }
+
+    /// The task that all others of them are inside of.
+    #[must_use]
+    pub fn outermost(&self) -> Option<&TaskId> {
+        self.0.last()
+    }
+}
+
+/// Why it is not known which tasks a process runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unplaced {
+    /// It is gone, or `/proc` cannot be read now.
+    Unseen,
+    /// A task left it behind when its shim was killed.
+    Orphan,
 }
 
 impl Engine {
-    /// Which tasks a process runs in; none if the process is gone.
-    #[must_use]
-    pub fn ancestry(&self, pid: u32) -> Option<Ancestry> {
+    /// Which tasks a process runs in.
+    ///
+    /// # Errors
+    /// If that cannot be seen, or is not known any more.
+    pub fn ancestry(&self, pid: u32) -> Result<Ancestry, Unplaced> {
         of(&self.inner, pid)
     }
 }
@@ -68,42 +90,60 @@ fn oldest(all: &[Process], own: u32) -> u64 {
     all.iter().filter(counts).map(|one| one.start).min().unwrap_or(0)
 }
 
-pub(crate) fn of(inner: &Inner, pid: u32) -> Option<Ancestry> {
+pub(crate) fn of(inner: &Inner, pid: u32) -> Result<Ancestry, Unplaced> {
     let oldest = inner.oldest_shim.start();
-    let shims = (0..LOOKS).find_map(|_| match climb(pid, oldest, process::stat) {
-        Climb::Top(shims) => Some(Some(shims)),
-        Climb::Gone => Some(None),
-        Climb::Torn => None,
-    })??;
-    let task = |shim: &Process| match inner.live.by_shim(shim) {
-        Some(record) => Some(record.id),
-        None => task_of(inner.home.path(), shim),
+    let own = Own { keeper: inner.keeper.pid(), daemon: std::process::id() };
+    let looked = (0..LOOKS).map(|_| climb(pid, oldest, own, process::stat));
+    let (shims, kept) = match looked.into_iter().find(|climb| *climb != Climb::Torn) {
+        Some(Climb::Top { shims, kept }) => (shims, kept),
+        Some(Climb::Gone | Climb::Torn) | None => return Err(Unplaced::Unseen),
     };
-    Some(Ancestry(shims.iter().filter_map(task).collect()))
+    let mut tasks = Vec::new();
+    for shim in &shims {
+        tasks.extend(match inner.live.by_shim(shim) {
+            Some(record) => Some(record.id),
+            // What cannot be looked at now is not taken for a shim of another home.
+            None => task_of(inner.home.path(), shim).map_err(|_| Unplaced::Unseen)?,
+        });
+    }
+    // A process that only calls itself a shim is none.
+    if kept && tasks.is_empty() { Err(Unplaced::Orphan) } else { Ok(Ancestry(tasks.into())) }
+}
+
+/// The processes of this home that are above no task, or above all of them.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    /// While the engine is connected to one.
+    keeper: Option<u32>,
+    daemon: u32,
 }
 
 /// What a look at all ancestors came to.
 #[derive(Debug, PartialEq, Eq)]
 enum Climb {
-    /// These of them call themselves shims.
-    Top(Vec<Process>),
+    /// These of them call themselves shims. `kept`: it is below the keeper of this home, and not because it is the daemon or its child.
+    Top { shims: Vec<Process>, kept: bool },
     /// The process itself is gone.
     Gone,
     /// One of them ended meanwhile.
     Torn,
 }
 
-fn climb(pid: u32, oldest: u64, look: impl Fn(u32) -> Option<Process>) -> Climb {
+fn climb(pid: u32, oldest: u64, own: Own, look: impl Fn(u32) -> Option<Process>) -> Climb {
     let Some(mut process) = look(pid) else { return Climb::Gone };
-    let mut shims = Vec::new();
+    let (mut shims, mut kept) = (Vec::new(), false);
+    // The keeper itself is below no keeper.
+    let mut accounted = own.keeper == Some(process.pid);
     for _ in 0..ANCESTORS {
         let parent = process.parent;
         let started = process.start;
+        accounted |= process.pid == own.daemon;
+        kept |= own.keeper == Some(process.pid) && !accounted;
         if process.name == SHIM {
             shims.push(process);
         }
         if parent <= 1 || started < oldest {
-            return Climb::Top(shims);
+            return Climb::Top { shims, kept };
         }
         match look(parent) {
             // One that is younger than its child only has the pid of the parent.
@@ -119,9 +159,12 @@ pub(crate) fn shim(pid: u32) -> Option<Process> {
     process::stat(pid).filter(|process| process.name == SHIM)
 }
 
-/// The task of this home whose folder a shim holds.
-pub(crate) fn task_of(home: &Path, shim: &Process) -> Option<TaskId> {
-    let open = std::fs::read_dir(format!("/proc/{}/fd", shim.pid)).ok()?;
+/// The task of this home whose folder a shim holds; none if it is the shim of another home, or gone.
+pub(crate) fn task_of(home: &Path, shim: &Process) -> io::Result<Option<TaskId>> {
+    let open = match std::fs::read_dir(format!("/proc/{}/fd", shim.pid)) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        open => open?,
+    };
     let held = |descriptor: PathBuf| {
         let target = std::fs::read_link(&descriptor).ok()?;
         let mut parts = target.iter();
@@ -131,7 +174,24 @@ pub(crate) fn task_of(home: &Path, shim: &Process) -> Option<TaskId> {
         let (theirs, ours) = (std::fs::metadata(&descriptor).ok()?, std::fs::metadata(ours).ok()?);
         (theirs.is_dir() && (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino())).then_some(id)
     };
-    open.flatten().find_map(|entry| held(entry.path()))
+    for entry in open {
+        match entry {
+            Ok(entry) => {
+                if let Some(id) = held(entry.path()) {
+                    return Ok(Some(id));
+                }
+            }
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// A process that has ended, or that is another user's.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 #[cfg(test)]
@@ -145,16 +205,49 @@ mod tests {
         let folder = dir.path().join(home::TASKS).join(id.as_str());
         std::fs::create_dir_all(&folder).unwrap();
         let me = process::stat(std::process::id()).unwrap();
-        assert_eq!(task_of(dir.path(), &me), None);
+        assert_eq!(task_of(dir.path(), &me).unwrap(), None);
         let held = std::fs::File::open(&folder).unwrap();
-        assert_eq!(task_of(dir.path(), &me), Some(id));
+        assert_eq!(task_of(dir.path(), &me).unwrap(), Some(id));
         let other = tempfile::tempdir().unwrap();
-        assert_eq!(task_of(other.path(), &me), None, "it is of another home");
+        assert_eq!(task_of(other.path(), &me).unwrap(), None, "it is of another home");
         drop(held);
     }
 
     fn process(pid: u32, parent: u32, start: u64, name: &str) -> Process {
         Process { pid, parent, start, name: name.into(), zombie: false, frozen: false }
+    }
+
+    fn top(shims: &[Process]) -> Climb {
+        Climb::Top { shims: shims.to_vec(), kept: false }
+    }
+
+    /// A daemon and a keeper that are above none of these processes.
+    const NOT_OURS: Own = Own { keeper: None, daemon: 1_000 };
+
+    #[test]
+    fn p11_an_orphan_of_a_task_is_not_outside_of_all_tasks() {
+        let tree = [
+            process(20, 1, 3, KEEPER),
+            process(25, 20, 4, "homing"),
+            process(26, 25, 6, "notify-send"),
+            process(30, 20, 7, SHIM),
+            process(40, 30, 8, "sh"),
+            process(41, 20, 8, "sh"),
+            process(50, 41, 9, "sh"),
+            process(60, 1, 9, "sh"),
+        ];
+        let look = |pid| tree.iter().find(|one| one.pid == pid).cloned();
+        let own = Own { keeper: Some(20), daemon: 25 };
+        let none = Vec::new;
+        assert_eq!(climb(40, 0, own, look), Climb::Top { shims: vec![tree[3].clone()], kept: true });
+        for pid in [41, 50] {
+            assert_eq!(climb(pid, 0, own, look), Climb::Top { shims: none(), kept: true }, "{pid}");
+        }
+        for pid in [20, 25, 26, 60] {
+            assert_eq!(climb(pid, 0, own, look), Climb::Top { shims: none(), kept: false }, "{pid}");
+        }
+        let elsewhere = climb(41, 0, NOT_OURS, look);
+        assert_eq!(elsewhere, Climb::Top { shims: none(), kept: false }, "below the keeper of another home");
     }
 
     #[test]
@@ -169,18 +262,21 @@ mod tests {
             let tree = tree.clone();
             move |pid| tree.iter().find(|one| one.pid == pid && pid != missing).cloned()
         };
-        assert_eq!(climb(50, 0, without(0)), Climb::Top(vec![tree[2].clone()]));
-        assert_eq!(climb(20, 0, without(0)), Climb::Top(Vec::new()));
-        assert_eq!(climb(50, 0, without(50)), Climb::Gone);
+        assert_eq!(climb(50, 0, NOT_OURS, without(0)), top(&tree[2..3]));
+        assert_eq!(climb(20, 0, NOT_OURS, without(0)), top(&[]));
+        assert_eq!(climb(50, 0, NOT_OURS, without(50)), Climb::Gone);
         for missing in [40, 30, 20] {
-            assert_eq!(climb(50, 0, without(missing)), Climb::Torn, "{missing}");
+            assert_eq!(climb(50, 0, NOT_OURS, without(missing)), Climb::Torn, "{missing}");
         }
     }
 
     #[test]
     fn p11_a_stranger_with_the_pid_of_a_parent_is_none() {
         let reused = [process(50, 40, 9, "sh"), process(40, 1, 10, "sh")];
-        assert_eq!(climb(50, 0, |pid| reused.iter().find(|one| one.pid == pid).cloned()), Climb::Torn);
+        assert_eq!(
+            climb(50, 0, NOT_OURS, |pid| reused.iter().find(|one| one.pid == pid).cloned()),
+            Climb::Torn
+        );
     }
 
     #[test]
@@ -193,8 +289,8 @@ mod tests {
         ];
         let look =
             |pid| Some(tree.iter().find(|one| one.pid == pid).cloned().expect("nobody beyond is looked at"));
-        assert_eq!(climb(50, 7, look), Climb::Top(vec![tree[1].clone()]));
-        assert_eq!(climb(20, 7, look), Climb::Top(Vec::new()));
+        assert_eq!(climb(50, 7, NOT_OURS, look), top(&tree[1..2]));
+        assert_eq!(climb(20, 7, NOT_OURS, look), top(&[]));
     }
 
     #[test]
@@ -211,6 +307,6 @@ mod tests {
 
     #[test]
     fn a_chain_without_an_end_is_given_up() {
-        assert_eq!(climb(5, 0, |pid| Some(process(pid, 5, 1, "sh"))), Climb::Torn);
+        assert_eq!(climb(5, 0, NOT_OURS, |pid| Some(process(pid, 5, 1, "sh"))), Climb::Torn);
     }
 }

@@ -78,7 +78,7 @@ mod view;
 mod wait;
 mod watch;
 
-pub use ancestry::Ancestry;
+pub use ancestry::{Ancestry, Unplaced};
 pub use aside::aside;
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, Sleep, SystemClock};

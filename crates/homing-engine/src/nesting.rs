@@ -250,7 +250,7 @@ pub(crate) async fn claim_session(
         let above = ancestry::of(inner, process.pid);
         // Looked at by number: it was about this process only if that still has it.
         let same = process::stat(process.pid).is_some_and(|now| now.id() == process.id());
-        let within = same && above.is_some_and(|above| above.tasks().contains(&inside.task));
+        let within = same && above.is_ok_and(|above| above.tasks().contains(&inside.task));
         if !within {
             return Ok(standing);
         }

@@ -229,7 +229,7 @@ catalogue! {
         "`homing web` prints another address; its code is good once, for a minute.";
     /// Another user's program.
     ForeignUser = "HM0361", "foreign_user", 403, "the connection belongs to another user of this machine",
-        "The page is for the browser of the user who runs the daemon; a program shows the token instead (docs/http.md).";
+        "The listener serves the programs of the user who runs the daemon; `[confined] allow = true` in config.toml serves those of others that show the token, and no browser of theirs (docs/http.md).";
     /// The browser cannot be let in.
     NotSignedIn = "HM0362", "not_signed_in", 401, "this browser is not signed in",
         "Run `homing web`: it prints, and opens, an address that signs this browser in.";
@@ -245,6 +245,12 @@ catalogue! {
     /// The program of an agent is not installed where its task would look for it.
     AgentMissing = "HM0431", "agent_missing", 422, "the program of the agent is not there",
         "Install it, or ask one that is there with `--agent NAME`; `argv` under [agents.NAME] in config.toml may name the program by its whole path.";
+    /// One caller has its share of the connections.
+    TooManyConnections = "HM0432", "too_many_connections", 503, "there is no place for another connection",
+        "One process or task may have a quarter of the connections at once, all tasks together seven eighths: close some, or wait until their requests are answered.";
+    /// It was in a task whose shim is gone.
+    OrphanCaller = "HM0433", "orphan_caller", 403, "the caller was left behind by a task",
+        "Which limits hold for it is not known any more, so it is not served. Ask from outside of the task.";
 }
 
 impl Code {

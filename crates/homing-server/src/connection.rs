@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use homing_engine::{Ancestry, Engine};
+use homing_engine::{Ancestry, Engine, Unplaced};
 use homing_model::{Code, Problem};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -115,10 +115,27 @@ fn judge(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Result<Admi
             return Err(refused(Code::Confined, detail));
         }
     }
-    let (Some(process), Some(ancestry)) = (process, ancestry) else {
-        return Err(short(format!("what started the caller (pid {pid}) cannot be seen now")));
-    };
+    let Some(process) = process else { return Err(unseen(pid)) };
+    let ancestry = ancestry.map_err(|unplaced| unplaced_caller(pid, unplaced))?;
     Ok(Admission::Welcome(Peer::Local { process: Some(process.id()) }, ancestry))
+}
+
+fn unseen(pid: u32) -> Box<Problem> {
+    Box::new(Problem::new(
+        Code::SystemLimit,
+        format!("what started the caller (pid {pid}) cannot be seen now"),
+    ))
+}
+
+/// What is said to a process of which it is not known in which tasks it runs.
+fn unplaced_caller(pid: u32, unplaced: Unplaced) -> Box<Problem> {
+    match unplaced {
+        Unplaced::Unseen => unseen(pid),
+        Unplaced::Orphan => Box::new(Problem::new(
+            Code::OrphanCaller,
+            format!("the caller (pid {pid}) was left behind by a task whose shim was killed"),
+        )),
+    }
 }
 
 /// The daemon leaves: whoever only waits is cut off, and asks the next daemon.

@@ -68,7 +68,7 @@ fn p11_a_connection_that_was_handed_on_is_still_that_of_the_task_it_was_made_in(
         // Either it was seen to be inside, or there was nobody left to look at.
         assert!(said.starts_with("HTTP/1.1 403"), "{said}");
         assert!(
-            said.contains("HM0054") || said.contains("is gone") || said.contains("cannot be seen"),
+            said.contains("HM0054") || said.contains("has ended") || said.contains("cannot be seen"),
             "{said}"
         );
     }

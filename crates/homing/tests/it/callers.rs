@@ -110,3 +110,71 @@ fn p11_a_caller_with_fewer_capabilities_or_groups_is_refused() {
     let _ = call(&["setpriv", "--clear-groups"], &["list"]).ok();
     let _ = call(&["setpriv", "--clear-groups"], &["run", "--wait", "--", "true"]).ok();
 }
+
+/// Waits until another process is its parent, connects, asks, and hands the connection on.
+const ORPHAN: &str = r#"
+import os, socket, sys
+shim = os.getppid()
+print("ready", flush=True)
+helper = socket.socket(socket.AF_UNIX)
+helper.connect(sys.argv[2])
+while os.getppid() == shim:
+    os.sched_yield()
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(b"GET /v1/tasks HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n")
+socket.send_fds(helper, [b"x"], [s.fileno()])
+os.read(0, 1)
+"#;
+
+/// Prints what is answered on the connection that it is handed.
+const HELPER: &str = r#"
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listening", flush=True)
+peer, _ = listener.accept()
+_, [connection], _, _ = socket.recv_fds(peer, 1, 1)
+print("asked", flush=True)
+answer = b""
+while piece := os.read(connection, 65536):
+    answer += piece
+sys.stdout.write(answer.decode())
+"#;
+
+#[test]
+fn p11_a_task_does_not_leave_its_limits_by_killing_its_shim() {
+    let home = super::home();
+    let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
+    let meeting = home.scratch().join("meeting");
+    let mut helper = Command::new("python3");
+    let mut helper = helper.args(["-c", HELPER]).arg(&meeting).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(helper.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    std::fs::write(home.scratch().join("orphan.py"), ORPHAN).unwrap();
+    let line = format!(
+        "exec python3 orphan.py {} {} > ready",
+        home.path().join("homing.sock").display(),
+        meeting.display()
+    );
+    let id = home.submit(&["--stdin", "pipe"], &line);
+    assert_eq!(home.told("ready"), "ready");
+    let shim = home.shim_pid(&id);
+    // Neither ends what the shim leaves behind before it has asked.
+    freeze(daemon);
+    freeze(keeper);
+    home.kill(shim);
+    let mut asked = String::new();
+    said.read_line(&mut asked).unwrap();
+    assert_eq!(asked, "asked\n");
+    thaw(daemon);
+    let mut answer = String::new();
+    said.read_to_string(&mut answer).unwrap();
+    thaw(keeper);
+    assert!(helper.wait().unwrap().success());
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    // Or the daemon had ended it by then.
+    assert!(answer.contains("HM0433") || answer.contains("has ended"), "{answer}");
+}
