@@ -1,6 +1,6 @@
 //! One connection: who is at the other end, and its requests one after the other.
 
-use std::io;
+use std::io::{self, Write};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use crate::handover::Handover;
 use crate::hangup::Hangup;
 use crate::leaving::Leaving;
 use crate::page;
+use crate::places::{Holder, Place, until_sent};
 use crate::refusal::Refusal;
 use crate::unread::{Patience, Unread};
 use homing_shim::confine::Confinement;
@@ -38,7 +39,10 @@ use homing_shim::process;
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// The same on the listener, where anybody on this machine can connect.
-const STRANGER_TIME: Duration = Duration::from_secs(10);
+pub(crate) const STRANGER_TIME: Duration = Duration::from_secs(10);
+
+/// The same there for other users, while many are connected.
+pub(crate) const CROWD_TIME: Duration = Duration::from_secs(2);
 
 /// What is still done for a client that is gone.
 const LAST_WORDS: Duration = Duration::from_millis(10);
@@ -59,10 +63,36 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub(crate) enum Admission {
     Welcome(Peer, Ancestry),
-    /// Every request has to show that it may come in.
-    Gated(Gate),
+    /// Every request has to show that it may come in, and be begun within this time.
+    Gated(Gate, Duration),
     /// Every request is answered with this.
     Refused(Problem),
+}
+
+impl Admission {
+    /// Whom a connection on the socket counts for.
+    pub(crate) fn holder(&self) -> Holder {
+        match self {
+            Self::Welcome(peer, ancestry) => match (ancestry.outermost(), peer) {
+                (Some(task), _) => Holder::Task(task.clone()),
+                (None, Peer::Local { process: Some(process) }) => Holder::Process(*process),
+                (None, Peer::Local { process: None } | Peer::Network) => Holder::Unseen,
+            },
+            Self::Refused(_) | Self::Gated(..) => Holder::Refused,
+        }
+    }
+}
+
+/// Answers a connection that gets no place, and closes it.
+pub(crate) fn turn_away(stream: UnixStream, problem: &Problem) {
+    let body = serde_json::to_string(problem).unwrap_or_default();
+    let text = format!(
+        "HTTP/1.1 {} Too Many Connections\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        problem.status,
+        body.len()
+    );
+    // A new connection has room for so little, or is gone.
+    let _ = stream.into_std().and_then(|mut stream| stream.write_all(text.as_bytes()));
 }
 
 /// Looks at who connected: the same user, alive, and no more confined than we are (P11).
@@ -197,11 +227,12 @@ pub(crate) async fn serve(
     router: TowerToHyperService<Router>,
     leaving: Leaving,
     hangup: Option<Hangup>,
+    place: Place,
 ) {
     let mut over = leaving.clone();
     let mut http = http1::Builder::new();
     let head_time = match admission {
-        Admission::Gated(_) => STRANGER_TIME,
+        Admission::Gated(_, head_time) => head_time,
         Admission::Welcome(..) | Admission::Refused(_) => HEAD_TIME,
     };
     http.timer(TokioTimer::new())
@@ -216,7 +247,7 @@ pub(crate) async fn serve(
             None => std::future::pending().await,
         }
     };
-    let (admission, handover) = (&admission, Handover::default());
+    let (admission, place, handover) = (&admission, &place, Handover::default());
     let hands = handover.clone();
     let service = service_fn(|request: Request<Incoming>| {
         let (router, leaving, hands) = (router.clone(), leaving.clone(), hands.clone());
@@ -224,6 +255,8 @@ pub(crate) async fn serve(
         let (body, unread) = Unread::of(body, &head.headers);
         let request = Request::from_parts(head, body);
         async move {
+            // It makes room for another; whoever asked finds it closed, as any connection that is kept open may be.
+            let Some(under_way) = place.begin() else { return Err(CutOff) };
             let (patience, answered) = match admission {
                 Admission::Welcome(peer, ancestry) => {
                     let peer = (*peer, ancestry.clone());
@@ -233,7 +266,7 @@ pub(crate) async fn serve(
                     drop(request);
                     (Patience::FRIEND, Ok(Refusal::from(problem.clone()).into_response()))
                 }
-                Admission::Gated(gate) => match gate.admit(&request).await {
+                Admission::Gated(gate, _) => match gate.admit(&request).await {
                     Ok(()) => {
                         let peer = (Peer::Network, Ancestry::default());
                         let answered = answer(router, peer, request.map(Body::new), hands, leaving).await;
@@ -248,7 +281,7 @@ pub(crate) async fn serve(
             if answered.is_ok() {
                 unread.hear(patience).await;
             }
-            answered
+            answered.map(|response| response.map(|body| until_sent(body, under_way)))
         }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
@@ -267,7 +300,9 @@ pub(crate) async fn serve(
         tracing::debug!(%error, "a connection broke");
     }
     // What it has become is served here too, and ends with whatever ends this.
-    if let Some(rest) = handover.take() {
+    if let Some(rest) = handover.take()
+        && let Some(_under_way) = place.begin()
+    {
         rest.await;
     }
 }

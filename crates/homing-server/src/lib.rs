@@ -37,6 +37,7 @@ mod memory;
 mod metrics;
 mod openapi;
 pub mod page;
+mod places;
 mod query;
 mod refusal;
 mod reload;

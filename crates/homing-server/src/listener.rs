@@ -34,12 +34,15 @@ use tokio::time::sleep;
 use crate::connection::{self, Admission, is_shortage};
 use crate::gate::{Counts, Gate, Keys};
 use crate::leaving::Leaving;
+use crate::places::{Holder, Limits, Places};
 use crate::refusal::Refusal;
 use crate::remembered::{Remembered, digest};
+use crate::signin::neighbour::Sockets;
 use crate::signin::{self, Codes};
 use crate::token::{self, Token};
 
-/// Connections served at once; more wait in the kernel's queue. Each that says nothing is closed after a while.
+/// Connections served at once. Each that says nothing is closed after a while; from the half on it is looked at whose they are, and other users
+/// have a quarter.
 const MOST: usize = 256;
 
 /// Before accepting again when the system has no descriptor or memory left.
@@ -125,6 +128,7 @@ pub(crate) struct Service {
     codes: Arc<Codes>,
     counts: Arc<Counts>,
     connections: JoinSet<()>,
+    places: Places,
     /// Why it is not open, though it should be.
     problem: Option<String>,
 }
@@ -144,6 +148,7 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
         codes: Arc::clone(&codes),
         counts: Arc::default(),
         connections: JoinSet::new(),
+        places: Places::default(),
         problem: None,
     };
     (Listener { orders: sender, codes }, service)
@@ -168,7 +173,7 @@ impl Service {
                 },
                 Some(_) = self.connections.join_next() => {}
                 Ok(()) = looked.changed() => self.look_again(),
-                accepted = accept(&self.sockets), if !self.sockets.is_empty() && self.connections.len() < MOST => {
+                accepted = accept(&self.sockets), if !self.sockets.is_empty() => {
                     match accepted {
                         Ok(stream) => self.welcome(stream, &router, &told),
                         Err(error) if is_shortage(&error) => sleep(BREATH).await,
@@ -186,6 +191,9 @@ impl Service {
         let (Some(token), Ok(at), Ok(from)) = (&self.token, stream.local_addr(), stream.peer_addr()) else {
             return;
         };
+        let (holder, head_time) = self.look_at(at, from);
+        // A stranger beyond the share of strangers is closed without a word.
+        let Some(place) = self.places.take(holder, Limits::new(MOST)) else { return };
         // Answers are small and awaited.
         let _ = stream.set_nodelay(true);
         let engine = self.engine.clone();
@@ -195,9 +203,24 @@ impl Service {
             now: Arc::new(move || engine.now()),
         };
         let gate = Gate::new(at, from, keys, Arc::clone(&self.counts));
-        let serving =
-            connection::serve(stream, Admission::Gated(gate), router.clone(), leaving.clone(), None);
-        self.connections.spawn(serving);
+        let (number, admission) = (place.number(), Admission::Gated(gate, head_time));
+        let serving = connection::serve(stream, admission, router.clone(), leaving.clone(), None, place);
+        let abort = self.connections.spawn(serving);
+        self.places.set_abort(number, abort);
+    }
+
+    /// Whom a connection counts for, and how long it may say nothing. While few are connected nothing needs to be looked up.
+    fn look_at(&self, at: SocketAddr, from: SocketAddr) -> (Holder, Duration) {
+        if self.places.len() < MOST / 2 {
+            return (Holder::Unlooked(at, from), connection::STRANGER_TIME);
+        }
+        let sockets = Sockets::read();
+        let whose = |ours, theirs| if sockets.is_kin(ours, theirs) { Holder::User } else { Holder::Stranger };
+        self.places.look(whose);
+        match whose(at, from) {
+            Holder::Stranger => (Holder::Stranger, connection::CROWD_TIME),
+            holder => (holder, connection::STRANGER_TIME),
+        }
     }
 
     fn obey(&mut self, order: Order) {

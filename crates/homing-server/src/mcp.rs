@@ -25,6 +25,7 @@ use crate::body;
 use crate::call::Peer;
 use crate::connection::{self, Admission};
 use crate::leaving::Leaving;
+use crate::places::Place;
 use crate::refusal::Refusal;
 
 /// Where it is.
@@ -100,6 +101,7 @@ fn client(api: TowerToHyperService<Router>, (peer, ancestry): (Peer, Ancestry), 
             api.clone(),
             leaving.clone(),
             None,
+            Place::uncounted(),
         );
         // It ends with its client, which drops the other end of the pipe; on a panic that end is closed.
         drop(tokio::spawn(serving));

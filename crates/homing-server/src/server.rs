@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
+use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -19,6 +21,7 @@ use crate::hangup::Hangup;
 use crate::leaving::switch;
 use crate::listener;
 use crate::memory::Bodies;
+use crate::places::{Holder, Limits, Places};
 use crate::reload::Reloader;
 use crate::resource::attach::Stages;
 use crate::router::router;
@@ -27,9 +30,6 @@ use crate::traffic::Traffic;
 use homing_shim::confine::Confinement;
 use homing_shim::home;
 use homing_shim::presence::{self, Identity};
-
-/// Connections served at once; more wait in the kernel's queue.
-const MOST: usize = 4096;
 
 /// Before accepting again when the system has no descriptor or memory left, unless a connection ends before.
 const BREATH: Duration = Duration::from_millis(100);
@@ -121,6 +121,7 @@ impl Server {
         let mut told = pin!(told);
         // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.
         let mut connections = JoinSet::new();
+        let places = Places::default();
         // Whether the last try found the system short of something; said once, not at every try.
         let mut short = false;
         let mut looked = self.engine.looked();
@@ -134,23 +135,33 @@ impl Server {
                 }
                 Some(_) = connections.join_next() => {}
                 Ok(()) = looked.changed() => self.mend(),
-                accepted = self.listener.accept(), if connections.len() < MOST => match accepted {
+                accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         short = false;
                         let admission = self.admit(&stream);
-                        let hangup = Hangup::of(&stream);
-                        let (visit, serving) =
-                            (traffic.enter(), connection::serve(stream, admission, router.clone(), leaving.clone(), hangup));
-                        connections.spawn(async move {
+                        // The limit may be changed from outside.
+                        let limits = Limits::of_files(getrlimit(Resource::Nofile).current);
+                        let Some(place) = places.take(admission.holder(), limits) else {
+                            connection::turn_away(stream, &no_place(&admission));
+                            continue;
+                        };
+                        let (number, hangup) = (place.number(), Hangup::of(&stream));
+                        let (visit, serving) = (
+                            traffic.enter(),
+                            connection::serve(stream, admission, router.clone(), leaving.clone(), hangup, place),
+                        );
+                        let abort = connections.spawn(async move {
                             serving.await;
                             drop(visit);
                         });
+                        places.set_abort(number, abort);
                     }
                     Err(error) if is_shortage(&error) => {
                         if !short {
                             short = true;
                             tracing::warn!(%error, connections = connections.len(), "no connection can be accepted now");
                         }
+                        places.give_up_one();
                         tokio::select! {
                             Some(_) = connections.join_next() => {}
                             () = sleep(BREATH) => {}
@@ -180,6 +191,19 @@ impl Server {
         }
         admission
     }
+}
+
+/// What a caller is told that gets no place.
+fn no_place(admission: &Admission) -> Problem {
+    let whose = match admission.holder() {
+        Holder::Process(process) => format!("process {} has", process.pid),
+        Holder::Task(task) => format!("the processes of task {task} have"),
+        Holder::Unseen => "processes in other pid namespaces have".to_owned(),
+        Holder::Refused | Holder::Unlooked(..) | Holder::User | Holder::Stranger => "others have".to_owned(),
+    };
+    let detail = format!("{whose} too many connections with requests under way, or no place is left for any");
+    tracing::info!(detail, "a connection was turned away");
+    Problem::new(Code::TooManyConnections, detail)
 }
 
 fn listen(engine: &Engine) -> Result<(UnixListener, Option<Identity>), BindError> {

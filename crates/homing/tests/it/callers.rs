@@ -73,6 +73,112 @@ fn p11_a_caller_that_ended_is_refused_though_its_pid_lives() {
     panic!("no pid could be used again");
 }
 
+/// Opens connections until one is refused or there are so many, keeps them, and says how many there are.
+const HOG: &str = r#"
+import resource, socket, sys, time
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = []
+for number in range(int(sys.argv[2])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    if sys.argv[3] == "busy":
+        s.sendall(b"GET /v1/events HTTP/1.1\r\nhost: homing\r\n\r\n")
+    held.append(s)
+print(len(held), flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn p11_one_hog_does_not_lock_the_owner_out() {
+    let home = super::home();
+    let started = home.command().args(["daemon", "start"]).env("HOMING_HOME", home.path()).status().unwrap();
+    assert!(started.success());
+    let script = home.scratch().join("hog.py");
+    std::fs::write(&script, HOG).unwrap();
+    let pid = i32::try_from(home.daemon_pid()).ok().and_then(rustix::process::Pid::from_raw);
+    // As where 4096 is all that a session may have.
+    let files = rustix::process::Rlimit { current: Some(4096), maximum: Some(4096) };
+    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, files).unwrap();
+    let socket = home.path().join("homing.sock");
+    let (script, socket) = (script.display(), socket.display());
+    for how in ["idle", "busy"] {
+        let line = format!("exec python3 {script} {socket} 4300 {how} > {how}");
+        let id = home.submit(&["--stdin", "pipe"], &line);
+        assert_eq!(home.told(how), "4300", "the hog is held up by none of this");
+        let listed = home.cli(["list", "--json"]).ok().json();
+        assert!(listed["items"].as_array().unwrap().iter().any(|task| task["id"] == *id), "{listed}");
+        let more = home.submit(&[], "exit 3");
+        assert_eq!(home.ended(&more)["outcome"]["exit_code"], 3);
+    }
+    home.stop_daemon();
+}
+
+#[test]
+fn p11_a_hog_at_the_keeper_leaves_room_for_the_daemon() {
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    let keeper = i32::try_from(home.keeper_pid()).ok().and_then(rustix::process::Pid::from_raw);
+    let files = rustix::process::Rlimit { current: Some(200), maximum: Some(200) };
+    rustix::process::prlimit(keeper, rustix::process::Resource::Nofile, files).unwrap();
+    let mut hog = Command::new("python3");
+    let at_keeper = HOG.replace("socket.AF_UNIX)", "socket.AF_UNIX, socket.SOCK_SEQPACKET)");
+    hog.args(["-c", &at_keeper]).arg(home.path().join("keeper.sock")).args(["190", "idle"]);
+    let mut hog = hog.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(hog.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "190\n");
+    assert_eq!(home.cli(["run", "--wait", "-c", "exit 3"]).code, 3, "shims are forked");
+    home.kill(daemon);
+    let next = home.next_daemon(daemon);
+    assert_eq!(home.cli(["run", "--wait", "-c", "exit 4"]).code, 4);
+    assert_eq!(home.daemon_pid(), next);
+    drop(hog.stdin.take());
+    assert!(hog.wait().unwrap().success());
+}
+
+/// Asks the listener for the list, with what is in the home's token file.
+fn by_token(home: &Home, words: &[&str]) -> String {
+    let port = home.get("/v1/listener").json()["port"].as_u64().unwrap();
+    let script = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET /v1/tasks HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\
+         authorization: Bearer %s\r\n\r\n' \"$(cat token)\" >&3; cat <&3"
+    );
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(["bash", "-c", &script]).current_dir(home.path());
+    String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+}
+
+fn listening() -> Home {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    assert_eq!(home.http("POST", "/v1/listener", &[], b"").whole().status, 200);
+    home
+}
+
+#[test]
+fn p11_idle_connections_of_another_user_do_not_starve_the_listener() {
+    if !rustix::process::geteuid().is_root() {
+        left_out("only root can become another user");
+        return;
+    }
+    let home = listening();
+    let port = home.get("/v1/listener").json()["port"].as_u64().unwrap();
+    let script = format!(
+        "for _ in {{1..600}}; do exec {{fd}}<>/dev/tcp/127.0.0.1/{port} || exit; done; echo 600; read _"
+    );
+    let mut flood = Command::new("setpriv");
+    flood.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", &script]);
+    let mut flood = flood.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(flood.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "600\n");
+    assert!(by_token(&home, &["env"]).starts_with("HTTP/1.1 200"));
+    assert!(home.get("/v1/listener").json()["connections"].as_u64().unwrap() <= 128);
+    drop(flood.stdin.take());
+    let _ = flood.wait();
+}
+
 #[test]
 fn p11_a_caller_with_fewer_capabilities_or_groups_is_refused() {
     if !rustix::process::geteuid().is_root() {
