@@ -25,7 +25,7 @@ pub(crate) enum Peer {
         /// Which; none that means anything here if it is in another pid namespace.
         process: Option<ProcessId>,
     },
-    /// Somebody with the token, on the loopback listener: which process that is cannot be seen.
+    /// A program with the token or a browser, on the loopback listener.
     Network,
 }
 
@@ -81,7 +81,7 @@ impl Call {
         let owner = self.header(OWNER.name)?.map(str::to_owned);
         Ok(match self.peer {
             Peer::Local { .. } => Caller { owner, ancestry: self.ancestry.clone(), local: true },
-            Peer::Network => Caller { owner, local: false, ..Caller::default() },
+            Peer::Network => Caller { owner, ancestry: self.ancestry.clone(), local: false },
         })
     }
 

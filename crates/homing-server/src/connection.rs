@@ -158,7 +158,7 @@ fn unseen(pid: u32) -> Box<Problem> {
 }
 
 /// What is said to a process of which it is not known in which tasks it runs.
-fn unplaced_caller(pid: u32, unplaced: Unplaced) -> Box<Problem> {
+pub(crate) fn unplaced_caller(pid: u32, unplaced: Unplaced) -> Box<Problem> {
     match unplaced {
         Unplaced::Unseen => unseen(pid),
         Unplaced::Orphan => Box::new(Problem::new(
@@ -267,8 +267,8 @@ pub(crate) async fn serve(
                     (Patience::FRIEND, Ok(Refusal::from(problem.clone()).into_response()))
                 }
                 Admission::Gated(gate, _) => match gate.admit(&request).await {
-                    Ok(()) => {
-                        let peer = (Peer::Network, Ancestry::default());
+                    Ok(ancestry) => {
+                        let peer = (Peer::Network, ancestry);
                         let answered = answer(router, peer, request.map(Body::new), hands, leaving).await;
                         (Patience::FRIEND, answered.map(fenced))
                     }

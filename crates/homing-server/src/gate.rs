@@ -17,8 +17,10 @@ use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN};
 use axum::http::header::{HeaderName, HeaderValue, LOCATION, SET_COOKIE, TRANSFER_ENCODING, UPGRADE};
 use axum::response::{IntoResponse, Response};
+use homing_engine::Ancestry;
 use homing_model::{Code, Problem, Timestamp};
 use hyper::{HeaderMap, Method, Request};
+use tokio::sync::OnceCell;
 
 use crate::page::refused;
 use crate::refusal::Refusal;
@@ -66,8 +68,10 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// How the process at the other end is judged; whether it is vouched for as unconfined. May take a while.
+pub(crate) type Judge = Arc<dyn Fn(bool) -> Result<Ancestry, Box<Problem>> + Send + Sync>;
+
 /// The gate of one connection.
-#[derive(Debug)]
 pub(crate) struct Gate {
     /// The names that mean us, each with the port.
     names: Vec<String>,
@@ -77,13 +81,32 @@ pub(crate) struct Gate {
     ends: (SocketAddr, SocketAddr),
     /// Whether it belongs to our user; looked up where that matters, once.
     kin: OnceLock<bool>,
+    judge: Judge,
+    /// The tasks that the process at the other end runs in, once it was let in.
+    let_in: OnceCell<Ancestry>,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("ends", &self.ends).finish_non_exhaustive()
+    }
+}
+
+/// What a request has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    Token,
+    /// A cookie that is sealed with the token, by whomever.
+    Cookie,
+    /// A cookie that this daemon gave for a code.
+    GivenCookie,
 }
 
 /// How a request comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// It is served.
-    Enter,
+    /// It is served, if its process may call.
+    Enter(Proof),
     /// It has spent a code, and gets a cookie for it.
     SignIn,
     /// Its code is worth nothing, and it needs none: it has a cookie.
@@ -115,20 +138,46 @@ impl Offence {
 
 impl Gate {
     /// Of a connection between an address of ours and one of theirs.
-    pub(crate) fn new(at: SocketAddr, from: SocketAddr, keys: Keys, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(
+        at: SocketAddr,
+        from: SocketAddr,
+        keys: Keys,
+        counts: Arc<Counts>,
+        judge: Judge,
+    ) -> Self {
         let (address, port) = (at.ip().to_canonical(), at.port());
         let mut names =
             vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}"), format!("localhost:{port}")];
         if !address.is_loopback() {
             names.push(SocketAddr::new(address, port).to_string());
         }
-        Self { names, keys, counts, ends: (at, from), kin: OnceLock::new() }
+        Self { names, keys, counts, ends: (at, from), kin: OnceLock::new(), judge, let_in: OnceCell::new() }
     }
 
-    /// Lets a request in, or says how else it is answered. Who has not got what opens it waits for that answer.
-    pub(crate) async fn admit<B>(&self, request: &Request<B>) -> Result<(), Response> {
+    /// Lets a request in, with the tasks that its process runs in, or says how else it is answered. Who has not got what opens it waits for
+    /// that answer.
+    pub(crate) async fn admit<B>(&self, request: &Request<B>) -> Result<Ancestry, Response> {
+        let page = wants_a_page(request);
         let offence = match self.judge(request) {
-            Ok(Pass::Enter) => return Ok(()),
+            Ok(Pass::Enter(proof)) => {
+                let problem = match self.look(proof).await {
+                    Ok(ancestry) => return Ok(ancestry),
+                    Err(problem) => problem,
+                };
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                tracing::info!(
+                    code = problem.code,
+                    reason = problem.detail,
+                    "a caller on the listener was refused"
+                );
+                // A browser that is confined needs a cookie of this daemon.
+                let again = proof == Proof::Cookie && problem.known() == Some(Code::Confined);
+                return Err(if again {
+                    self.refusal(Offence::Session, page)
+                } else {
+                    answer(*problem, page)
+                });
+            }
             Ok(Pass::SignIn) => return Err(self.signed_in()),
             Ok(Pass::SignedIn) => return Err(to_the_page()),
             Err(offence) => offence,
@@ -140,7 +189,17 @@ impl Gate {
         }
         // What was sent is not repeated, here or to whoever sent it.
         tracing::info!(?offence, method = %request.method(), "a request on the listener was refused");
-        Err(self.refusal(offence, wants_a_page(request)))
+        Err(self.refusal(offence, page))
+    }
+
+    /// Which process calls, looked up once for a connection.
+    async fn look(&self, proof: Proof) -> Result<Ancestry, Box<Problem>> {
+        let looking = || async {
+            let judge = Arc::clone(&self.judge);
+            let judged = tokio::task::spawn_blocking(move || judge(proof == Proof::GivenCookie)).await;
+            judged.unwrap_or_else(|error| Err(Box::new(Problem::new(Code::Internal, error.to_string()))))
+        };
+        self.let_in.get_or_try_init(looking).await.cloned()
     }
 
     fn judge<B>(&self, request: &Request<B>) -> Result<Pass, Offence> {
@@ -163,7 +222,11 @@ impl Gate {
         }
         if let Some(given) = only(headers, &AUTHORIZATION)? {
             let given = bearer(given).ok_or(Offence::Token)?;
-            return if self.keys.token.is(given.as_bytes()) { Ok(Pass::Enter) } else { Err(Offence::Token) };
+            return if self.keys.token.is(given.as_bytes()) {
+                Ok(Pass::Enter(Proof::Token))
+            } else {
+                Err(Offence::Token)
+            };
         }
         let name = signin::cookie_name(self.ends.0.port());
         let cookie = only(headers, &COOKIE).map(|header| signin::cookie(header?, &name));
@@ -204,7 +267,8 @@ impl Gate {
         if !looks && media_type(headers).as_deref() != Some(MEDIA[0]) {
             return Err(Offence::Media);
         }
-        Ok(Pass::Enter)
+        let given = self.keys.codes.gave(cookie);
+        Ok(Pass::Enter(if given { Proof::GivenCookie } else { Proof::Cookie }))
     }
 
     /// Whether the other end belongs to the user that we run as. Beyond this machine (`dangerously_bind`) nobody can tell.
@@ -223,6 +287,7 @@ impl Gate {
             signin::cookie_name(self.ends.0.port()),
             signin::LIFETIME.as_secs()
         );
+        self.keys.codes.give(&value);
         tracing::info!("a browser was signed in");
         let Ok(cookie) = HeaderValue::try_from(cookie) else {
             return Refusal::new(Code::Internal, "the cookie cannot be sent").into_response();
@@ -265,15 +330,17 @@ impl Gate {
                 Problem::new(Code::ForeignUser, "the connection comes from a program of another user")
             }
         };
-        if page {
-            return refused::page(&problem);
-        }
-        let mut response = Refusal::from(problem).into_response();
-        if offence.is_guess() {
+        let mut response = answer(problem, page);
+        if offence.is_guess() && !page {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
+}
+
+/// What is wrong, for a browser or for a program.
+fn answer(problem: Problem, page: bool) -> Response {
+    if page { refused::page(&problem) } else { Refusal::from(problem).into_response() }
 }
 
 /// The way to the page.
@@ -336,7 +403,13 @@ mod tests {
             codes: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
-        let gate = Gate::new(at.parse().unwrap(), "127.0.0.1:4711".parse().unwrap(), keys, Arc::default());
+        let gate = Gate::new(
+            at.parse().unwrap(),
+            "127.0.0.1:4711".parse().unwrap(),
+            keys,
+            Arc::default(),
+            Arc::new(|_| Ok(Ancestry::default())),
+        );
         gate.kin.set(true).unwrap();
         gate
     }
@@ -467,9 +540,9 @@ mod tests {
     #[test]
     fn p11_a_cookie_lets_look_and_changes_something_only_from_our_own_origin_and_with_json() {
         let (origin, json) = (("origin", "http://127.0.0.1:80"), ("content-type", "application/json"));
-        assert_eq!(by_cookie(Method::GET, &[]), Ok(Pass::Enter));
+        assert_eq!(by_cookie(Method::GET, &[]), Ok(Pass::Enter(Proof::Cookie)));
         for method in [Method::POST, Method::DELETE, Method::PUT] {
-            assert_eq!(by_cookie(method.clone(), &[origin, json]), Ok(Pass::Enter));
+            assert_eq!(by_cookie(method.clone(), &[origin, json]), Ok(Pass::Enter(Proof::Cookie)));
             assert_eq!(by_cookie(method.clone(), &[json]), Err(Offence::Origin), "{method}");
             assert_eq!(by_cookie(method.clone(), &[origin]), Err(Offence::Media), "{method}");
             let bytes = ("content-type", "application/octet-stream");
@@ -478,7 +551,10 @@ mod tests {
             assert_eq!(by_cookie(method, &[foreign, json]), Err(Offence::Origin));
         }
         assert_eq!(by_cookie(Method::GET, &[("upgrade", "websocket")]), Err(Offence::Origin));
-        assert_eq!(by_cookie(Method::GET, &[("upgrade", "websocket"), origin]), Ok(Pass::Enter));
+        assert_eq!(
+            by_cookie(Method::GET, &[("upgrade", "websocket"), origin]),
+            Ok(Pass::Enter(Proof::Cookie))
+        );
         assert_eq!(by_cookie(Method::GET, &[("sec-fetch-site", "same-site")]), Err(Offence::Site));
         assert_eq!(by_cookie(Method::GET, &[("cookie", "homing-80=again")]), Err(Offence::Token));
         assert_eq!(by_cookie(Method::GET, &[("authorization", "Bearer wrong")]), Err(Offence::Token));

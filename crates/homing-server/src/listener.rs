@@ -25,6 +25,7 @@ use homing_engine::Engine;
 use homing_engine::config;
 use homing_model::api::{ListenerInfo, PageAnswer};
 use homing_model::{Code, Problem};
+use homing_shim::confine::Confinement;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
@@ -38,7 +39,7 @@ use crate::places::{Holder, Limits, Places};
 use crate::refusal::Refusal;
 use crate::remembered::{Remembered, digest};
 use crate::signin::neighbour::Sockets;
-use crate::signin::{self, Codes};
+use crate::signin::{self, Caller, Codes};
 use crate::token::{self, Token};
 
 /// Connections served at once. Each that says nothing is closed after a while; from the half on it is looked at whose they are, and other users
@@ -129,12 +130,17 @@ pub(crate) struct Service {
     counts: Arc<Counts>,
     connections: JoinSet<()>,
     places: Places,
+    own: Confinement,
     /// Why it is not open, though it should be.
     problem: Option<String>,
 }
 
 /// The service of an engine's home, and how it is asked.
-pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Listener, Service) {
+pub(crate) fn service(
+    engine: Engine,
+    webhooks: Option<Arc<Webhooks>>,
+    own: Confinement,
+) -> (Listener, Service) {
     let (sender, orders) = mpsc::channel(16);
     let codes = Arc::new(Codes::default());
     let service = Service {
@@ -149,6 +155,7 @@ pub(crate) fn service(engine: Engine, webhooks: Option<Arc<Webhooks>>) -> (Liste
         counts: Arc::default(),
         connections: JoinSet::new(),
         places: Places::default(),
+        own,
         problem: None,
     };
     (Listener { orders: sender, codes }, service)
@@ -202,7 +209,9 @@ impl Service {
             codes: Arc::clone(&self.codes),
             now: Arc::new(move || engine.now()),
         };
-        let gate = Gate::new(at, from, keys, Arc::clone(&self.counts));
+        let (engine, own) = (self.engine.clone(), self.own.clone());
+        let judge = move |vouched| Caller { engine: &engine, own: &own, ends: (at, from), vouched }.judge();
+        let gate = Gate::new(at, from, keys, Arc::clone(&self.counts), Arc::new(judge));
         let (number, admission) = (place.number(), Admission::Gated(gate, head_time));
         let serving = connection::serve(stream, admission, router.clone(), leaving.clone(), None, place);
         let abort = self.connections.spawn(serving);

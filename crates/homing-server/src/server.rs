@@ -101,7 +101,8 @@ impl Server {
         let (leave, leaving) = switch();
         let asked = Arc::new(Notify::new());
         let traffic = Arc::<Traffic>::default();
-        let (listener, service) = listener::service(self.engine.clone(), self.webhooks.take());
+        let (listener, service) =
+            listener::service(self.engine.clone(), self.webhooks.take(), self.own.clone());
         let app = App {
             stages: Stages::default(),
             engine: self.engine.clone(),

@@ -83,7 +83,10 @@ pub const SECTIONS: &[Section] = &[
     Section {
         name: "confined",
         about: "Callers in a sandbox that the daemon is not in.",
-        keys: &[key("allow", "Serve them all the same. Their tasks then run outside of their sandbox.")],
+        keys: &[key(
+            "allow",
+            "Serve them all the same, on the listener also programs of other users and those that cannot be seen. Their tasks then run outside of their sandbox.",
+        )],
     },
     Section {
         name: "listener",

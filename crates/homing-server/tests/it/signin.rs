@@ -255,6 +255,28 @@ fn p11_a_program_of_another_user_gets_in_by_neither_code_nor_cookie() {
     assert_eq!(web.ask("GET", &invitation, &[], "").status(), 303, "and the code was not spent");
 }
 
+#[test]
+fn p11_a_confined_browser_is_served_by_a_cookie_that_was_given_for_a_code() {
+    let web = Web::start();
+    let cookie = web.sign_in();
+    let confined = |request: String| {
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{}; cat >&3; cat <&3", web.port);
+        let mut child = Command::new("setpriv")
+            .args(["--no-new-privs", "bash", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(request.as_bytes()).unwrap();
+        Reply(String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned())
+    };
+    assert_eq!(confined(web.text("GET", "/v1/tasks", &[("cookie", &cookie)], "")).status(), 200);
+    let token = std::fs::read_to_string(web.served.home().join("token")).unwrap();
+    let bearer = format!("Bearer {}", token.trim());
+    confined(web.text("GET", "/v1/tasks", &[("authorization", &bearer)], "")).refused(403, "HM0016");
+    assert_eq!(web.ask("GET", "/v1/tasks", &[("authorization", &bearer)], "").status(), 200);
+}
+
 fn rustix_is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status.lines().any(|line| line.starts_with("Uid:\t0\t0"))

@@ -167,7 +167,16 @@ fn listener(context: &Context) -> Result<Check, Failure> {
             Some(why) => Check::fail(NAME, why, Code::ListenerFailed.advice()),
             None if listener.enabled => Check::ok(
                 NAME,
-                format!("open at {}; {} refused", listener.addresses.join(", "), listener.refused),
+                format!(
+                    "open at {}; {} refused{}",
+                    listener.addresses.join(", "),
+                    listener.refused,
+                    if checks::confined_are_served(context) {
+                        "; `[confined] allow` serves sandboxes that can read the token"
+                    } else {
+                        ""
+                    }
+                ),
             ),
             None => Check::ok(NAME, "off"),
         },

@@ -157,6 +157,43 @@ fn listening() -> Home {
 }
 
 #[test]
+fn p11_a_sandbox_that_shares_the_network_gets_nothing_by_the_token() {
+    let home = listening();
+    assert!(by_token(&home, &["env"]).starts_with("HTTP/1.1 200"));
+    let refused = |words: &[&str], reason: &str| {
+        let said = by_token(&home, words);
+        assert!(said.starts_with("HTTP/1.1 403") && said.contains("HM0016"), "{words:?}: {said}");
+        assert!(said.contains(reason), "{words:?}: {said}");
+    };
+    refused(&["setpriv", "--no-new-privs"], "no_new_privs");
+    let cage = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-pid"];
+    match Command::new("bwrap").args(&cage[1..]).arg("true").status() {
+        Ok(status) if status.success() => refused(&cage, "the caller (pid"),
+        Ok(_) | Err(_) => left_out("bubblewrap is not there, or may not be used"),
+    }
+    assert!(home.get("/v1/listener").json()["refused"].as_u64().unwrap() > 0);
+    std::fs::write(home.path().join("config.toml"), "[confined]\nallow = true\n").unwrap();
+    assert_eq!(home.http("POST", "/v1/config/reload", &[], b"").whole().status, 200);
+    assert!(by_token(&home, &["setpriv", "--no-new-privs"]).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn p11_a_task_that_comes_by_the_listener_is_still_inside() {
+    let home = listening();
+    let _ = home.submit(&["--name", "other"], "true");
+    let (port, path) =
+        (home.get("/v1/listener").json()["port"].as_u64().unwrap(), home.path().display().to_string());
+    let line = format!(
+        "exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'POST /v1/gc HTTP/1.1\\r\\nhost: 127.0.0.1:{port}\\r\\nconnection: close\\r\\n\
+         authorization: Bearer %s\\r\\n\\r\\n' \"$(cat {path}/token)\" >&3; cat <&3"
+    );
+    let id = home.cli(["run", "--", "bash", "-c", &line]).ok().text();
+    let _ = home.ended(&id);
+    let said = String::from_utf8_lossy(&home.output(&id)).into_owned();
+    assert!(said.starts_with("HTTP/1.1 403") && said.contains("HM0054"), "{said}");
+}
+
+#[test]
 fn p11_idle_connections_of_another_user_do_not_starve_the_listener() {
     if !rustix::process::geteuid().is_root() {
         left_out("only root can become another user");

@@ -267,6 +267,13 @@ pub(super) fn configuration(context: &Context, in_force: Option<&ConfigurationIn
     }
 }
 
+/// Whether the configuration lets confined callers in.
+pub(super) fn confined_are_served(context: &Context) -> bool {
+    places::configuration(context.home_flag.as_deref(), &context.surroundings)
+        .and_then(|path| entry::configuration(&path))
+        .is_ok_and(|config| config.confined.allow)
+}
+
 const CONFIG: &str = "config";
 
 fn sound(path: &Path, in_force: Option<&ConfigurationInfo>) -> Check {

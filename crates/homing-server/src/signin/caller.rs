@@ -1,0 +1,100 @@
+//! Which process calls on the listener, and whether it may. Keeps P11.
+//!
+//! A token proves that somebody could read a file, and a program in a sandbox that shares the network can do that as well. So a connection
+//! from this machine is held to the rules of the socket: the processes that hold its other end are found by the socket's inode, all of them
+//! must be no more confined than the daemon, and what they may do follows from the tasks that they run in. A process that cannot be found
+//! (in another pid namespace, another user's, one that hides its descriptors) is refused. `[confined] allow` serves these and the confined.
+//!
+//! A browser is often confined by its package. With the cookie that this daemon gave for a code it is served all the same: a code is made for
+//! unconfined callers alone. One that comes from another machine (`dangerously_bind`) has no process here, and is not looked for.
+
+use std::io;
+use std::net::SocketAddr;
+
+use homing_engine::{Ancestry, Engine};
+use homing_model::{Code, Problem};
+use homing_shim::confine::Confinement;
+use homing_shim::process::{self, Process};
+
+use super::neighbour::{Sockets, holders, holds};
+use crate::connection::{is_shortage, unplaced_caller};
+
+/// The other end of a connection to the listener.
+pub(crate) struct Caller<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) own: &'a Confinement,
+    /// An address of ours, and one of theirs.
+    pub(crate) ends: (SocketAddr, SocketAddr),
+    /// It has shown what only an unconfined caller can have got.
+    pub(crate) vouched: bool,
+}
+
+impl Caller<'_> {
+    /// The tasks that it runs in, if it may call. Reads all of `/proc`: not for the event loop.
+    pub(crate) fn judge(&self) -> Result<Ancestry, Box<Problem>> {
+        let (ours, theirs) = self.ends;
+        let allowed = self.engine.config().confined.allow;
+        let own = rustix::process::geteuid();
+        let Some(socket) = Sockets::read().find(ours, theirs) else {
+            let elsewhere = !theirs.ip().to_canonical().is_loopback();
+            return if allowed || elsewhere { Ok(Ancestry::default()) } else { Err(unseen()) };
+        };
+        // Root needs none of our rights.
+        let free = allowed || (socket.uid == 0 && !own.is_root());
+        if !free && socket.uid != own.as_raw() {
+            let detail = format!("the connection comes from a program of user {}", socket.uid);
+            return Err(Box::new(Problem::new(Code::ForeignUser, detail)));
+        }
+        self.ancestry(socket.inode, free || self.vouched)
+    }
+
+    /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free` to.
+    fn ancestry(&self, inode: u64, free: bool) -> Result<Ancestry, Box<Problem>> {
+        let found = holders(inode).map_err(|error| short(&error))?;
+        let all =
+            found.iter().map(|process| self.one(process, inode, free)).collect::<Result<Vec<_>, _>>()?;
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        // Where one of them runs in a task, that is the limit of all.
+        all.sort_by_key(|ancestry| ancestry.outermost().is_none());
+        match all.into_iter().next() {
+            Some(ancestry) => Ok(ancestry),
+            None if free => Ok(Ancestry::default()),
+            None => Err(unseen()),
+        }
+    }
+
+    /// One of them; none if it does not hold the socket any more.
+    fn one(&self, process: &Process, inode: u64, free: bool) -> Result<Option<Ancestry>, Box<Problem>> {
+        let pid = process.pid;
+        let confinement = (!free).then(|| Confinement::of(pid)).transpose();
+        let ancestry = self.engine.ancestry(pid);
+        // What was read is about this process only if that has its number still.
+        let same = process::stat(pid).is_some_and(|now| now.id() == process.id());
+        if !same || !holds(pid, inode).map_err(|error| short(&error))? {
+            return Ok(None);
+        }
+        let confined = |why: String| {
+            Box::new(Problem::new(Code::Confined, format!("the caller (pid {pid}) is refused: {why}")))
+        };
+        match confinement {
+            Ok(None) => {}
+            Ok(Some(theirs)) => {
+                if let Some(reason) = theirs.beyond(self.own) {
+                    return Err(confined(reason.to_string()));
+                }
+            }
+            Err(error) if is_shortage(&error) => return Err(short(&error)),
+            Err(error) => return Err(confined(format!("whether it is confined cannot be seen: {error}"))),
+        }
+        ancestry.map(Some).map_err(|unplaced| unplaced_caller(pid, unplaced))
+    }
+}
+
+fn short(error: &io::Error) -> Box<Problem> {
+    Box::new(Problem::new(Code::SystemLimit, format!("which process calls cannot be seen now: {error}")))
+}
+
+fn unseen() -> Box<Problem> {
+    let detail = "the caller is refused: its process cannot be seen; it is in another pid namespace, or hides its descriptors";
+    Box::new(Problem::new(Code::Confined, detail))
+}
