@@ -47,6 +47,9 @@ pub enum OpenError {
     /// Where our own program is cannot be found.
     #[error("the path of this program cannot be found: {0}")]
     Program(#[source] std::io::Error),
+    /// Which boot of the machine this is cannot be read, and with it not what became of the tasks.
+    #[error("the id of this boot cannot be read: {0}")]
+    Boot(#[source] std::io::Error),
 }
 
 impl OpenError {
@@ -63,7 +66,7 @@ impl OpenError {
             Self::Store(store::Error::TooNew { .. }) => Code::SchemaTooNew,
             Self::Store(store::Error::Full) => Code::StorageFull,
             Self::Home(HomeError::Io { .. }) | Self::Store(_) => Code::StorageFailed,
-            Self::Keeper(_) | Self::Program(_) => Code::NoKeeper,
+            Self::Keeper(_) | Self::Program(_) | Self::Boot(_) => Code::NoKeeper,
         }
     }
 }
@@ -168,6 +171,10 @@ impl Builder {
             Some(program) => program,
             None => std::env::current_exe().map_err(OpenError::Program)?,
         };
+        let boot_id = match self.boot_id {
+            Some(id) => id,
+            None => boot::id().map_err(OpenError::Boot)?,
+        };
         let store = match self.store {
             Some(store) => store,
             None => {
@@ -209,7 +216,7 @@ impl Builder {
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,
-            boot_id: self.boot_id.unwrap_or_else(boot::id),
+            boot_id,
             node: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             cgroups,
             revive: self.mode == Mode::Daemon,

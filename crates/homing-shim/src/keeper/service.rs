@@ -159,7 +159,8 @@ impl Keeper {
             restart_at: None,
             orphans: false,
             starter: Some(starter),
-            boot_id: boot::id(),
+            // In records it is for people; nothing is decided by it.
+            boot_id: boot::id().unwrap_or_default(),
         }))
     }
 

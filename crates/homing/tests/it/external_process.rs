@@ -112,8 +112,8 @@ fn p2_a_process_that_only_has_the_number_is_not_taken_for_it() {
     wait_for("everybody to leave", || home.all_processes().is_empty().then_some(()));
     let start = process::stat(pid).expect("it runs").start;
     let now = homing_model::Timestamp::from_millis(0);
-    let same = plant(&home, 1, Tracking::Process { pid, start }, boot::id(), now);
-    let recycled = plant(&home, 2, Tracking::Process { pid, start: start - 1 }, boot::id(), now);
+    let same = plant(&home, 1, Tracking::Process { pid, start }, boot::id().unwrap(), now);
+    let recycled = plant(&home, 2, Tracking::Process { pid, start: start - 1 }, boot::id().unwrap(), now);
     let rebooted = plant(&home, 3, Tracking::Process { pid, start }, "another boot".into(), now);
     assert_lost(&home.ended(&recycled), pid);
     let rebooted = home.ended(&rebooted);

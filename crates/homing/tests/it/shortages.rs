@@ -4,21 +4,29 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use homing_testkit::{Home, left_out, wait_for};
+use homing_testkit::{Home, gate, left_out, wait_for};
 
 /// Makes calls of a process fail until it is dropped.
-struct Injection(Child);
+struct Injection(Child, PathBuf);
 
 impl Injection {
     /// None where no process can be traced. `rule` is that of strace's `inject`.
     fn into(home: &Home, pid: u32, rule: &str) -> Option<Self> {
+        Self::at(home, pid, rule, &[])
+    }
+
+    /// The same of calls that other options of strace choose.
+    fn at(home: &Home, pid: u32, rule: &str, which: &[&str]) -> Option<Self> {
         let call = rule.split(':').next().unwrap_or_default();
         let log = home.scratch().join(format!("strace.{call}"));
         let tracing = Command::new("strace")
             .args(["-f", "-p", &pid.to_string(), "-e", &format!("trace={call}")])
-            .args(["-e", &format!("inject={rule}"), "-o"])
+            .args(["-e", &format!("inject={rule}")])
+            .args(which)
+            .arg("-o")
             .arg(&log)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -36,14 +44,18 @@ impl Injection {
             left_out("no process can be traced here");
             return None;
         }
-        Some(Self(strace))
+        Some(Self(strace, log))
+    }
+
+    fn has_struck(&self) -> bool {
+        std::fs::read_to_string(&self.1).unwrap_or_default().contains("(INJECTED)")
     }
 }
 
 impl Drop for Injection {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        // Its death lets them go; asked politely it may wait for a process that it holds itself.
+        let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
@@ -128,4 +140,34 @@ fn p8_a_stop_that_could_not_be_sent_is_sent_again() {
     let _ = home.cli(["stop", &id]);
     drop(injection);
     assert_eq!(home.ended(&id)["status"], "stopped");
+}
+
+#[test]
+fn p2_a_recovery_that_meets_a_shortage_loses_no_task() {
+    let home = super::home();
+    let boot = ["-P", "/proc/sys/kernel/random/boot_id"];
+    for (number, (rule, which)) in [
+        ("openat:error=EMFILE:when=1", &boot[..]),
+        ("read:error=EIO:when=1", &boot[..]),
+        ("connect:error=EAGAIN:when=1", &[]),
+        ("openat:error=EMFILE:when=14", &[]),
+        ("flock:error=ENOLCK:when=2", &[]),
+        ("recvfrom:error=ENOMEM:when=1", &[]),
+        ("sendto:error=ENOBUFS:when=1", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("go{number}");
+        let id = home.submit(&[], &format!("{}; exit 3", gate(&name)));
+        let _ = home.until_status(&id, "running");
+        // Every daemon that the keeper starts meanwhile is traced from its first call on.
+        let Some(injection) = Injection::at(&home, home.keeper_pid(), rule, which) else { return };
+        let _ = home.kill_daemon();
+        wait_for(&format!("{rule} to strike"), || injection.has_struck().then_some(()));
+        drop(injection);
+        home.open(&name);
+        let task = home.ended(&id);
+        assert_eq!(task["outcome"]["exit_code"], 3, "{rule}: {task}");
+    }
 }
