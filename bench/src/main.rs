@@ -9,6 +9,7 @@
 
 mod adopt;
 mod agents;
+mod failures;
 mod idle;
 mod latency;
 mod listing;

@@ -1,6 +1,6 @@
 //! Kills daemon, keeper or shim at every interesting system call of a task's life, one call after the other.
 //!
-//! `cargo xtask sweep`. For each call by name and each time it is made, a fresh task is submitted while `strace` waits to send SIGKILL at that very
+//! `cargo xtask sweep`; with `failures` calls fail instead ([`failures`](crate::failures)). For each call by name and each time it is made, a fresh task is submitted while `strace` waits to send SIGKILL at that very
 //! call; then the books are compared with the task's own mark. The sweep of a call ends when it is no longer reached.
 
 use std::path::{Path, PathBuf};
@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use homing_shim::process;
 use homing_testkit::{Home, wait_for};
+
+use crate::failures;
 
 /// Calls of the daemon: what it writes, syncs, sends and hears.
 const DAEMON: &[&str] = &[
@@ -74,6 +76,9 @@ struct Found {
 pub(crate) fn main(arguments: &[&str]) -> Result<()> {
     let [program, only @ ..] = arguments else { bail!("usage: homing-bench sweep PATH-OF-HOMING [CALL…]") };
     let program = PathBuf::from(program).canonicalize()?;
+    if let ["failures", only @ ..] = only {
+        return failures::main(&program, only);
+    }
     let mut found = Found::default();
     for (victim, calls) in [("daemon", DAEMON), ("shim", SHIM)] {
         for call in calls.iter().filter(|call| only.is_empty() || only.contains(call)) {

@@ -72,7 +72,7 @@ const TASKS: &[Task] = &[
     Task { name: "race", about: "stop against the natural end, a thousand times", run: bench::race },
     Task {
         name: "sweep",
-        about: "`kill -9` at every interesting system call of a task's life",
+        about: "`kill -9` at every interesting system call of a task's life; `failures` lets the calls fail instead",
         run: bench::sweep,
     },
     Task {
