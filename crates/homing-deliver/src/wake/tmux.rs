@@ -7,7 +7,8 @@
 //! delivery counts only once the prompt no longer holds it and the screen shows the notice elsewhere. In any other case nothing more
 //! is typed, the notice stays in the inbox, and the reason is the delivery's.
 //!
-//! What remains is the moment between the last look and the paste: a dialog that opens within it gets the paste.
+//! tmux itself compares the cursor with that of the last look in the step that pastes, and again in the step that presses Enter. What remains is a
+//! dialog that the agent has opened and not drawn yet: it gets the paste, or the key.
 
 use std::process::Command;
 use std::time::Duration;
@@ -21,6 +22,8 @@ use super::program::{self, Ran};
 use super::prompt::{self, PromptState, Screen, prompt_state, squeezed};
 use super::{Order, Surroundings, Verdict};
 
+/// What tmux prints if the cursor is no longer where it was.
+const MOVED: &str = "moved";
 const LIMIT: Duration = Duration::from_secs(10);
 /// How long the program may take to show a paste in its prompt, or to take it after Enter.
 const SHOWN: Duration = Duration::from_secs(10);
@@ -67,18 +70,33 @@ fn leader(pid: u32) -> Option<Foreground> {
     Some(Foreground { pid: found.pid, start: found.start, name: found.name })
 }
 
-/// The visible part of the pane, and the cursor in it.
+/// The visible part of the pane, and the cursor in it, as of one moment.
 fn screen(pane: &Pane, path: &str) -> Option<Screen> {
-    let words = ["display-message", "-p", "-t", &pane.id, "#{cursor_x} #{cursor_y}"];
-    let at = tmux(pane, path, &words).filter(Ran::succeeded)?.stdout;
-    let (x, y) = at.trim().split_once(' ')?;
-    let cursor = (x.parse().ok()?, y.parse().ok()?);
-    let text = tmux(pane, path, &["capture-pane", "-p", "-t", &pane.id]).filter(Ran::succeeded)?.stdout;
-    Some(Screen { text, cursor })
+    let cursor = ["display-message", "-p", "-t", &pane.id, "#{cursor_x} #{cursor_y}"];
+    let words = [&cursor[..], &[";", "capture-pane", "-p", "-t", &pane.id]].concat();
+    let shown = tmux(pane, path, &words).filter(Ran::succeeded)?.stdout;
+    let (at, text) = shown.split_once('\n')?;
+    let (x, y) = at.split_once(' ')?;
+    Some(Screen { text: text.to_owned(), cursor: (x.parse().ok()?, y.parse().ok()?) })
 }
 
 fn state(pane: &Pane, path: &str, agent: Agent) -> PromptState {
-    screen(pane, path).map_or(PromptState::Unknown, |screen| prompt_state(&screen, agent))
+    look_at(pane, path, agent).0
+}
+
+/// The state of the prompt, and where the cursor was.
+fn look_at(pane: &Pane, path: &str, agent: Agent) -> (PromptState, Option<(usize, usize)>) {
+    screen(pane, path)
+        .map_or((PromptState::Unknown, None), |screen| (prompt_state(&screen, agent), Some(screen.cursor)))
+}
+
+/// Has tmux do something if the cursor is still where it was, in one step. False if it was not.
+fn act(pane: &Pane, path: &str, cursor: Option<(usize, usize)>, command: &str) -> Option<bool> {
+    let (x, y) = cursor?;
+    let still = format!("#{{&&:#{{==:#{{cursor_x}} #{{cursor_y}},{x} {y}}},#{{==:#{{pane_in_mode}},0}}}}");
+    let moved = format!("display-message -p {MOVED}");
+    let ran = tmux(pane, path, &["if-shell", "-F", "-t", &pane.id, &still, command, &moved])?;
+    ran.succeeded().then(|| !ran.stdout.contains(MOVED))
 }
 
 /// The agent that a process is, by its command line: `claude`, or `node /usr/bin/gemini`.
@@ -117,6 +135,11 @@ fn refusal(state: &PromptState, pane: &Pane, agent: Agent) -> String {
             format!("pane {} shows no prompt of {title} that is known; nothing is typed into it", pane.id)
         }
     }
+}
+
+/// Why nothing was typed though it looked as if it could be.
+fn changed(pane: &Pane) -> String {
+    format!("pane {} changed in the last moment; nothing is typed into it", pane.id)
 }
 
 /// Waits until the condition holds, or for [`SHOWN`].
@@ -189,7 +212,7 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
     let Some(notice) = order.notices.first() else {
         return Verdict::Failed("there is nothing to say".to_owned());
     };
-    let (line, mark) = (line_for(&order.notices), squeezed(notice.id.as_str()));
+    let (line, mark) = (line_for(&order.notices), squeezed(&format!("[notice {}]", notice.id)));
     let held = PromptState::Draft(squeezed(&line));
     let tried = order.tried.contains(&notice.id);
     let now = state(pane, path, agent);
@@ -209,13 +232,14 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
     if let Err(why) = listens(pane, expected, path) {
         return Verdict::NotNow(format!("{why}, since the line was typed"));
     }
-    let now = state(pane, path, agent);
+    let (now, cursor) = look_at(pane, path, agent);
     if now != held {
         return Verdict::NotNow(format!("{}, since the line was typed", refusal(&now, pane, agent)));
     }
-    match tmux(pane, path, &["send-keys", "-t", &pane.id, "Enter"]) {
-        Some(ran) if ran.succeeded() => {}
-        Some(_) | None => return Verdict::Failed("tmux did not take the Enter key".to_owned()),
+    match act(pane, path, cursor, &format!("send-keys -t {} Enter", pane.id)) {
+        Some(true) => {}
+        Some(false) => return Verdict::NotNow(changed(pane)),
+        None => return Verdict::Failed("tmux did not take the Enter key".to_owned()),
     }
     let taken = || {
         let now = state(pane, path, agent);
@@ -242,11 +266,11 @@ async fn paste(
     path: &str,
     line: &str,
 ) -> Result<(), Verdict> {
-    let check = || match state(pane, path, agent) {
-        PromptState::Empty => Ok(()),
-        other => Err(Verdict::NotNow(refusal(&other, pane, agent))),
+    let check = || match look_at(pane, path, agent) {
+        (PromptState::Empty, cursor) => Ok(cursor),
+        (other, _) => Err(Verdict::NotNow(refusal(&other, pane, agent))),
     };
-    check()?;
+    let _ = check()?;
     let buffer = format!("homing-{}", std::process::id());
     let load = ["load-buffer", "-b", &buffer, "-"];
     if !tmux_with(pane, path, &load, line.as_bytes()).is_some_and(|ran| ran.succeeded()) {
@@ -254,14 +278,16 @@ async fn paste(
     }
     // The last look: what happened since the first one counts.
     let ready = listens(pane, expected, path).map_err(Verdict::NotNow).and_then(|()| check());
-    if let Err(verdict) = ready {
+    let pasted = ready.and_then(|cursor| {
+        match act(pane, path, cursor, &format!("paste-buffer -p -d -b {buffer} -t {}", pane.id)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Verdict::NotNow(changed(pane))),
+            None => Err(Verdict::Failed("tmux did not paste the text".to_owned())),
+        }
+    });
+    if let Err(verdict) = pasted {
         let _ = tmux(pane, path, &["delete-buffer", "-b", &buffer]);
         return Err(verdict);
-    }
-    if !tmux(pane, path, &["paste-buffer", "-p", "-d", "-b", &buffer, "-t", &pane.id])
-        .is_some_and(|ran| ran.succeeded())
-    {
-        return Err(Verdict::Failed("tmux did not paste the text".to_owned()));
     }
     let held = PromptState::Draft(squeezed(line));
     // If it never shows, the caller finds that out and types nothing more.
