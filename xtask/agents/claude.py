@@ -388,6 +388,38 @@ def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
 
 
 @check
+def a_job_that_a_sub_agent_leaves_behind_is_told_to_the_session_that_asked_it():
+    with Claude() as claude:
+        claude.keeps_its_key()
+        job = Job(claude.lab, "LEFT")
+        claude.model.when("Begin LEFT", claude.by_wake(job))
+        line = "homing ask --agent claude --wait 'Begin LEFT in the background, and end.'"
+        claude.model.when("Ask a helper", claude.shell(line))
+        conversation = claude.open()
+        conversation.say("Ask a helper.")
+        task = job.started()
+        conversation.idle()
+        helper = next(each for each in claude.lab.homing_json("list", "--all")["items"] if each["kind"] == "agent")
+        assert task["parent"] == helper["id"] and task["owner"] not in ("user", conversation.owner), task
+        wait_for("the end of the helper", lambda: claude.lab.homing_json("show", helper["id"])["ended_at"])
+        job.ends()
+        # Nothing of the outer session's own runs, so that nothing wakes it; the next prompt brings it.
+        assert [each["task"]["id"] for each in waiting(claude.lab, conversation.owner)] == [task["id"]]
+        conversation.say("How did it go?")
+        told_once(claude.model, job, conversation.session)
+        nothing_left(claude.lab, conversation.owner)
+
+
+@check
+def in_tmux_nothing_is_typed_into_a_dialog_or_a_draft():
+    with Claude(install=False) as claude:
+        claude.set(permissions={"defaultMode": "default", "allow": []})
+        claude.configure("[wake]\ntmux = true\n")
+        conversation = claude.open(shows="? for shortcuts", tells_pane=True)
+        common.typed_only_into_an_empty_prompt(claude, conversation, claude.shell, "Do you want to proceed?", ["Escape"])
+
+
+@check
 def install_and_uninstall_leave_its_files_as_they_were():
     with Claude(install=False) as claude:
         common.comes_and_goes(claude, lambda word: claude.headless(f"Hello {word}."))

@@ -94,6 +94,8 @@ class Talk(Conversation):
         self.session = self.session or self.agent.model.told(text)[0].session
 
     def idle(self):
+        self.session = self.session or next(iter(self.agent.threads()))
+
         def over():
             begun, ended = self.agent.threads().get(self.session, (0, 0))
             return begun and begun == ended
@@ -231,6 +233,16 @@ def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
         common.typed_into_its_pane(codex, conversation, lambda job: job.task()["owner"])
         conversation.idle()
         common.never_typed_into_another_program(codex, conversation)
+
+
+@check
+def in_tmux_nothing_is_typed_into_a_dialog_or_a_draft():
+    with Codex(install=False) as codex:
+        codex.config.write_text(codex.config.read_text().replace('approval_policy = "never"', 'approval_policy = "untrusted"'))
+        codex.configure("[wake]\ntmux = true\n")
+        conversation = codex.open(tells_pane=True)
+        conversation.session = None
+        common.typed_only_into_an_empty_prompt(codex, conversation, codex.shell, "Would you like to run", ["Escape"])
 
 
 @check

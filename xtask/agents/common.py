@@ -137,6 +137,53 @@ def never_typed_into_another_program(agent, conversation):
     assert len(waiting(agent.lab, owner)) == 1, "it stays in the inbox"
 
 
+def typed_only_into_an_empty_prompt(agent, conversation, dialog, asks, answer):
+    """With `dialog` open, a call that its user has to allow, and with a draft in the prompt nothing is typed; afterwards it is, once."""
+    lab, terminal = agent.lab, conversation.terminal
+    pane = lab.tmux("display-message", "-p", "-t", terminal.name, "#{pane_id}").stdout.strip()
+    within = {"TMUX": f"{lab.tmux_socket},1,0", "TMUX_PANE": pane}
+
+    def submit(word):
+        job = Job(lab, word)
+        lab.homing("run", "--notify", f"wake:tmux:{pane}", "--", job.line, env=within)
+        return job, job.started()["id"]
+
+    def refused(job, why):
+        job.ends()
+        held = job.delivery(lambda each: why in (each["reason"] or ""))
+        time.sleep(3)  # Several looks.
+        held = job.delivery(lambda each: why in (each["reason"] or ""))
+        assert (held["state"], held["attempts"]) == ("pending", 0), held
+        assert len(waiting(lab, "user")) == 1, "it stays in the inbox"
+
+    def arrives(task):
+        wait_for("a turn that names the task", lambda: agent.model.told(f"] {task} "))
+        wait_for("an empty inbox", lambda: not waiting(lab, "user"))
+
+    danger = lab.work / "DANGER"
+    agent.model.when("Do it", dialog(f"touch {danger}"))
+    terminal.say("Do it.", lambda: agent.model.told("Do it"))
+    terminal.shows(asks)
+    job, task = submit("WITH-A-DIALOG")
+    refused(job, "a dialog of")
+    assert asks in terminal.screen() and not danger.exists(), "nobody has answered"
+    assert not agent.model.told(task)
+    terminal.keys(*answer)
+    wait_for("the end of the dialog", lambda: asks not in terminal.screen())
+    arrives(task)
+    conversation.idle()
+    draft = "please delete everything except"
+    lab.tmux("send-keys", "-t", terminal.name, "-l", "--", draft)
+    terminal.shows(draft)
+    job, task = submit("WITH-A-DRAFT")
+    refused(job, "has a draft")
+    assert draft in terminal.screen()
+    for _ in draft:
+        terminal.keys("BSpace")
+    arrives(task)
+    assert not danger.exists() and not agent.model.told(draft)
+
+
 def asks(agent):
     """`homing ask` gives the answer of a sub-agent."""
     agent.model.when("What is six times seven", Say("Forty-two."))

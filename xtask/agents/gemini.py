@@ -31,8 +31,8 @@ class Gemini(Agent):
     def headless(self, text, *arguments):
         return self.lab.run("gemini", "--yolo", "--output-format", "stream-json", *arguments, "-p", text)
 
-    def open(self, *arguments, **options):
-        terminal = self.lab.terminal(self.window(), "gemini", "--yolo", *arguments, **options)
+    def open(self, *arguments, asks=False, **options):
+        terminal = self.lab.terminal(self.window(), "gemini", *([] if asks else ["--yolo"]), *arguments, **options)
         terminal.shows("Type your message")
         return Talk(self, terminal)
 
@@ -94,6 +94,36 @@ def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
         record("gemini-tmux", gemini.lab, conversation.seen())
         conversation.idle()
         common.never_typed_into_another_program(gemini, conversation)
+
+
+@check
+def in_tmux_nothing_is_typed_into_a_dialog_or_a_draft():
+    with Gemini(install=False) as gemini:
+        gemini.configure("[wake]\ntmux = true\n")
+        conversation = gemini.open(asks=True, tells_pane=True)
+        common.typed_only_into_an_empty_prompt(gemini, conversation, gemini.shell, "Allow once", ["Escape"])
+
+
+@check
+def what_ended_while_nobody_was_there_is_told_with_the_next_prompt_of_a_resumed_terminal():
+    with Gemini() as gemini:
+        gemini.lab.homing("daemon", "start")
+        job = Job(gemini.lab, "BUILD")
+        gemini.model.when("Start BUILD", gemini.by_mcp(job))
+        conversation = gemini.open()
+        conversation.say("Start BUILD in the background.")
+        owner = job.started()["owner"]
+        conversation.idle()
+        conversation.kill()
+        job.ends()
+        assert len(waiting(gemini.lab, owner)) == 1, "it waits in the inbox"
+        again = gemini.open("--resume", owner.split(":")[1])
+        again.idle()
+        assert not gemini.model.told(job.said)
+        assert len(waiting(gemini.lab, owner)) == 1, "a hook that reaches no model takes nothing"
+        again.say("How did it go?")
+        told_once(gemini.model, job, None)
+        nothing_left(gemini.lab, owner)
 
 
 @check
