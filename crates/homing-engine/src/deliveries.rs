@@ -172,6 +172,12 @@ impl Engine {
     pub async fn redeliver(&self, text: &str, owner: &str) -> Result<RedeliverAnswer, Error> {
         let which = match (text.parse::<DeliveryId>(), text.parse::<DeliveryState>()) {
             (Ok(id), _) => Redeliver::Delivery(id),
+            (_, Ok(DeliveryState::Superseded)) => {
+                return Err(Error::BadParameter(
+                    "what is `superseded` reached its owner by another way; name a delivery by its id to send it all the same"
+                        .to_owned(),
+                ));
+            }
             (_, Ok(state)) => Redeliver::State(state),
             // A task may be called like the start of a delivery; who means that can always write more of it.
             (Err(_), Err(_)) => match (self.resolve(text, owner).await, DeliveryId::start(text)) {
@@ -187,11 +193,10 @@ impl Engine {
         };
         let named = matches!(which, Redeliver::Delivery(_));
         let closed = self.inner.config().notify.closed();
-        let Redelivered { due, closed } = self.inner.store.redeliver(which, closed, self.inner.now()).await?;
-        let refused: Vec<_> = closed
-            .into_iter()
-            .map(|(id, kind)| NotRedelivered { id, reason: Policy::closes(kind) })
-            .collect();
+        let answer = self.inner.store.redeliver(which, closed, self.inner.now()).await?;
+        let Redelivered { due, closed, superseded } = answer;
+        let closed = closed.into_iter().map(|(id, kind)| NotRedelivered { id, reason: Policy::closes(kind) });
+        let mut refused: Vec<_> = closed.collect();
         if due.is_empty() {
             if let Some(NotRedelivered { id, reason }) = refused.first() {
                 return Err(Error::Forbidden(format!(
@@ -202,6 +207,10 @@ impl Engine {
                 return Err(Error::UnknownDelivery(text.to_owned()));
             }
         }
+        refused.extend(superseded.into_iter().map(|id| {
+            let reason = format!("{}; `homing redeliver {id}` sends it all the same", wake::TOLD);
+            NotRedelivered { id, reason }
+        }));
         self.inner.bump();
         self.inner.outgoing.send_modify(|count| *count += 1);
         Ok(RedeliverAnswer { redelivered: due, refused })

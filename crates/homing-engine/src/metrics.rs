@@ -105,6 +105,8 @@ impl Meters {
     /// A request was made for a delivery, or nothing could be made of it.
     pub(crate) fn settled(&self, target: &Target, settled: &Settled) {
         let result = match &settled.next {
+            // No attempt was made.
+            Next::Superseded(_) => return,
             Next::Delivered => "delivered",
             Next::At(_) if settled.tried.is_none() => "busy",
             Next::At(_) | Next::Dead(_) => "failed",

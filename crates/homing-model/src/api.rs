@@ -208,7 +208,7 @@ pub struct AckAnswer {
 pub struct RedeliverAnswer {
     /// What goes out again.
     pub redelivered: Vec<DeliveryId>,
-    /// What stays as it is, because nothing may go to its target by now.
+    /// What stays as it is: nothing may go to its target by now, or its owner has it by another way.
     #[serde(default)]
     pub refused: Vec<NotRedelivered>,
 }
@@ -282,13 +282,16 @@ pub struct ReconcileInfo {
     pub errors: Vec<ReconcileError>,
 }
 
-/// What went out. Nothing does yet, and the figures say so.
+/// What waits to go out, and what did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DeliveryCounts {
     /// Still to go.
     pub pending: u64,
     /// Given up.
     pub dead: u64,
+    /// Wakes that were not needed.
+    #[serde(default)]
+    pub superseded: u64,
 }
 
 /// Where the configuration in force was read.

@@ -17,13 +17,15 @@ pub enum DeliveryState {
     Pending,
     /// The target has it.
     Delivered,
+    /// A wake that is not needed: the owner has the notice by a hook, a waiter or the inbox.
+    Superseded,
     /// Given up; `redeliver` begins anew.
     Dead,
 }
 
 impl DeliveryState {
     /// Every state.
-    pub const ALL: [Self; 3] = [Self::Pending, Self::Delivered, Self::Dead];
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Superseded, Self::Dead];
 
     /// The word that every surface uses.
     #[must_use]
@@ -31,6 +33,7 @@ impl DeliveryState {
         match self {
             Self::Pending => "pending",
             Self::Delivered => "delivered",
+            Self::Superseded => "superseded",
             Self::Dead => "dead",
         }
     }
@@ -44,7 +47,7 @@ impl fmt::Display for DeliveryState {
 
 /// Why a text is not a state of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a state of a delivery: expected `pending`, `delivered` or `dead`")]
+#[error("`{0}` is not a state of a delivery: expected `pending`, `delivered`, `superseded` or `dead`")]
 pub struct UnknownState(String);
 
 impl FromStr for DeliveryState {
@@ -98,7 +101,7 @@ pub struct Delivery {
     pub next_at: Option<Timestamp>,
     /// When it came to its end.
     pub ended_at: Option<Timestamp>,
-    /// Why it is dead, or waits longer than its schedule says, or ended without an attempt.
+    /// Why it is dead or superseded, or waits longer than its schedule says, or ended without an attempt.
     pub reason: Option<String>,
     /// The command that has it now, or had it last: `homing output` shows what it printed.
     #[serde(default)]

@@ -48,6 +48,9 @@ pub enum EventKind {
     /// A target has a notice.
     #[serde(rename = "delivery.delivered")]
     DeliveryDelivered,
+    /// A wake is not needed any more: its owner has the notice by another way.
+    #[serde(rename = "delivery.superseded")]
+    DeliverySuperseded,
     /// A target could not be given a notice.
     #[serde(rename = "delivery.dead")]
     DeliveryDead,
@@ -64,7 +67,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::TaskQueued,
         Self::TaskStarted,
         Self::TaskPaused,
@@ -77,6 +80,7 @@ impl EventKind {
         Self::TaskProgress,
         Self::TaskForgotten,
         Self::DeliveryDelivered,
+        Self::DeliverySuperseded,
         Self::DeliveryDead,
         Self::WakePaused,
         Self::WatchPaused,
@@ -99,6 +103,7 @@ impl EventKind {
             Self::TaskProgress => "task.progress",
             Self::TaskForgotten => "task.forgotten",
             Self::DeliveryDelivered => "delivery.delivered",
+            Self::DeliverySuperseded => "delivery.superseded",
             Self::DeliveryDead => "delivery.dead",
             Self::WakePaused => "wake.paused",
             Self::WatchPaused => "watch.paused",

@@ -9,7 +9,7 @@ use homing_model::{DeliveryState, Status};
 pub struct Census {
     /// Tasks that are not forgotten, by status; commands that deliver are not counted.
     pub tasks: Vec<(Status, u64)>,
-    /// Deliveries that wait or were given up, by where they go.
+    /// Deliveries that wait, were given up or were not needed, by where they go.
     pub deliveries: Vec<(DeliveryState, TargetKind, u64)>,
     /// Notices that wait in inboxes.
     pub inbox: u64,

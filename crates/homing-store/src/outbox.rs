@@ -131,6 +131,8 @@ pub enum Next {
     Delivered,
     /// Another attempt.
     At(Timestamp),
+    /// Nothing: its owner has the notice by another way.
+    Superseded(String),
     /// Nothing: it is given up.
     Dead(String),
 }
@@ -179,4 +181,6 @@ pub struct Redelivered {
     pub due: Vec<DeliveryId>,
     /// What stays as it is, because nothing goes to targets of its kind.
     pub closed: Vec<(DeliveryId, TargetKind)>,
+    /// What stays as it is, because its owner has the notice by another way.
+    pub superseded: Vec<DeliveryId>,
 }

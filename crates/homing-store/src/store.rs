@@ -423,7 +423,7 @@ pub trait Store: Send + Sync + 'static {
     /// there is none.
     fn release_unending(&self) -> Op<u64>;
 
-    /// What came of an attempt, with `delivery.delivered` or `delivery.dead` at the end. False if the claim was no longer ours.
+    /// What came of an attempt, with an event of the delivery at the end. False if the claim was no longer ours.
     fn settle(&self, delivery: DeliveryId, fence: u64, settled: Settled, now: Timestamp) -> Op<bool>;
 
     /// Deliveries, newest first, and where the next page begins. One that cannot be read is left out, and hides no other.

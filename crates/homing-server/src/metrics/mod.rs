@@ -89,8 +89,12 @@ fn tasks(page: &mut Exposition, figures: &Figures) {
 }
 
 fn deliveries(page: &mut Exposition, figures: &Figures) {
-    page.family("homing_deliveries", Kind::Gauge, "Deliveries that wait or were given up, by where they go.");
-    for state in [DeliveryState::Pending, DeliveryState::Dead] {
+    page.family(
+        "homing_deliveries",
+        Kind::Gauge,
+        "Deliveries that wait, were given up or were not needed, by where they go.",
+    );
+    for state in [DeliveryState::Pending, DeliveryState::Superseded, DeliveryState::Dead] {
         for target in TargetKind::ALL.into_iter().filter(|kind| *kind != TargetKind::Inbox) {
             let known = figures.census.deliveries.iter();
             let count =

@@ -11,7 +11,11 @@ use crate::route::{Kind, Parameter};
 
 /// Which of them.
 pub(crate) const QUERY: &[Parameter] = &[
-    Parameter::new("state", Kind::OneOf(&["pending", "delivered", "dead"]), "Only in this state."),
+    Parameter::new(
+        "state",
+        Kind::OneOf(&["pending", "delivered", "superseded", "dead"]),
+        "Only in this state.",
+    ),
     Parameter::new(
         "task",
         Kind::Text,

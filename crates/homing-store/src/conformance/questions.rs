@@ -120,10 +120,11 @@ pub async fn p6_no_wake_tells_what_is_asked_for(store: Ledger) {
         .await
         .expect("taken");
     assert_eq!(woken(&store, 4).await, []);
-    let filter = DeliveryFilter { limit: 9, state: Some(DeliveryState::Dead), ..DeliveryFilter::default() };
-    let dead = store.deliveries(filter).await.expect("readable").items;
+    let state = Some(DeliveryState::Superseded);
+    let filter = DeliveryFilter { limit: 9, state, ..DeliveryFilter::default() };
+    let superseded = store.deliveries(filter).await.expect("readable").items;
     assert_eq!(
-        dead.iter().map(|row| (row.task_id.clone(), row.reason.as_deref())).collect::<Vec<_>>(),
+        superseded.iter().map(|row| (row.task_id.clone(), row.reason.as_deref())).collect::<Vec<_>>(),
         [(id(1), Some(wake::TOLD))]
     );
     store.withdraw(question(OWNER, &[2], 2, 5_000), at(5)).await.expect("taken");

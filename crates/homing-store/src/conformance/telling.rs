@@ -290,7 +290,7 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
     );
     assert_eq!(store.delivery_counts().await.expect("readable").dead, 1);
     let again = |which, now| store.redeliver(which, Vec::new(), at(now));
-    let ours = Ok(Redelivered { due: vec![last.id.clone()], closed: Vec::new() });
+    let ours = Ok(Redelivered { due: vec![last.id.clone()], ..Redelivered::default() });
     assert_eq!(again(Redeliver::State(DeliveryState::Dead), 30).await, ours);
     let anew = claim(30).await.expect("claimed").pop().expect("one");
     assert_eq!((anew.attempts, &anew.notice), (0, &last.notice), "the schedule begins anew");

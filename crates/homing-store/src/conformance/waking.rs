@@ -214,7 +214,7 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     assert_eq!(hand_over_to(&store, WAKE, 100, 0, 2).await, Some(1), "only the third is news");
     let rows = deliveries(&store).await;
     let ends: Vec<_> = rows.iter().map(|row| (row.state, row.attempts, row.reason.as_deref())).collect();
-    let told = (DeliveryState::Dead, 0, Some(wake::TOLD));
+    let told = (DeliveryState::Superseded, 0, Some(wake::TOLD));
     assert_eq!(
         ends,
         [told, told, (DeliveryState::Delivered, 1, None)],
@@ -223,8 +223,16 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     assert_eq!(inbox(&store, 3).await.len(), 0, "a wake that was delivered acknowledges");
     let notices = store.notices(id(3), 9, at(3)).await.expect("readable");
     assert_eq!(notices.first().map(|notice| notice.inbox), Some(InboxState::Acknowledged));
-    store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(4)).await.expect("taken");
-    assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, Some(1));
+    // What was not needed is sent again only if it is named.
+    let first = rows.first().expect("a delivery").id.clone();
+    for which in [Redeliver::Task(id(1)), Redeliver::State(DeliveryState::Dead)] {
+        let again = store.redeliver(which, Vec::new(), at(4)).await.expect("taken");
+        assert_eq!(again.due, Vec::new());
+    }
+    assert_eq!(hand_over_to(&store, WAKE, 101, 0, 4).await, None);
+    let again = store.redeliver(Redeliver::Delivery(first.clone()), Vec::new(), at(4)).await.expect("taken");
+    assert_eq!(again.due, [first]);
+    assert_eq!(hand_over_to(&store, WAKE, 102, 0, 4).await, Some(1));
 }
 
 /// The same after the claim: what they came to know since ends, what is left is due again, and nothing is spent.
@@ -242,13 +250,14 @@ pub async fn p6_nobody_is_woken_for_what_they_know_since_the_claim(store: Ledger
     let wake = Wake { owner: OWNER.into(), budget: Budget { per_hour: 1 }, until: Some(at(LIMIT)) };
     assert_eq!(store.hand_over(given, hook, Some(wake), at(3)).await, Ok(None));
     let ends: Vec<_> = deliveries(&store).await.into_iter().map(|row| (row.state, row.reason)).collect();
-    let told = (DeliveryState::Dead, Some(wake::TOLD.to_owned()));
+    let told = (DeliveryState::Superseded, Some(wake::TOLD.to_owned()));
     assert_eq!(ends, [told.clone(), told, (DeliveryState::Pending, None)]);
     assert_eq!(inbox(&store, 3).await.len(), 1, "nobody has the third");
     assert_eq!(store.due(at(3)).await, Ok((vec![WAKE.to_owned()], None)), "due again");
     assert_eq!(hand_over_to(&store, WAKE, 101, 3, 3).await, Some(1));
     // Who asks for it again gets it, known or not.
-    store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(4)).await.expect("taken");
+    let first = deliveries(&store).await.first().expect("a delivery").id.clone();
+    store.redeliver(Redeliver::Delivery(first), Vec::new(), at(4)).await.expect("taken");
     assert_eq!(hand_over_to(&store, WAKE, 102, 0, 4).await, Some(1));
 }
 
@@ -275,7 +284,7 @@ pub async fn p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile(st
     }
     assert_eq!(hand_over_to(&store, WAKE, 110, 0, 100).await, Some(1), "the second was let go");
     let states: Vec<_> = deliveries(&store).await.into_iter().map(|row| row.state).collect();
-    assert_eq!(states, [DeliveryState::Dead, DeliveryState::Delivered]);
+    assert_eq!(states, [DeliveryState::Superseded, DeliveryState::Delivered]);
 }
 
 /// While a wake has them nobody else gets the entries; if it comes to nothing they are there again.

@@ -31,7 +31,7 @@ pub(super) fn take(conn: &Connection) -> Result<Census, Error> {
         }
     }
     let mut waiting = conn.prepare_cached(WAITING)?;
-    for state in [DeliveryState::Pending, DeliveryState::Dead] {
+    for state in [DeliveryState::Pending, DeliveryState::Superseded, DeliveryState::Dead] {
         let rows = waiting
             .query_map([state.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?
             .collect::<rusqlite::Result<Vec<_>>>()?;

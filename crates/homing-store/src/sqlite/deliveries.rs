@@ -304,6 +304,7 @@ fn conclude(conn: &Connection, pending: Pending, settled: Settled, now: Timestam
     let (state, next_at, ended_at, reason) = match settled.next {
         Next::Delivered => (DeliveryState::Delivered, now, Some(now), None),
         Next::At(at) => (DeliveryState::Pending, at, None, None),
+        Next::Superseded(reason) => (DeliveryState::Superseded, now, Some(now), Some(reason)),
         Next::Dead(reason) => (DeliveryState::Dead, now, Some(now), Some(reason)),
     };
     conn.prepare_cached(
@@ -323,6 +324,7 @@ fn conclude(conn: &Connection, pending: Pending, settled: Settled, now: Timestam
     let kind = match state {
         DeliveryState::Pending => return Ok(()),
         DeliveryState::Delivered => EventKind::DeliveryDelivered,
+        DeliveryState::Superseded => EventKind::DeliverySuperseded,
         DeliveryState::Dead => EventKind::DeliveryDead,
     };
     let data = json!({
@@ -437,7 +439,7 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, and their schedule begin anew. The attempts and their history stay. What a command has is due once
+/// Makes deliveries pending and due, and their schedule begin anew; a superseded one only if it is named by its id. The attempts and their history stay. What a command has is due once
 /// that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
@@ -451,11 +453,14 @@ pub(super) fn redeliver(
         Redeliver::State(state) => ("state", state.as_str()),
     };
     let mut query = conn.prepare_cached(&format!(
-        "SELECT seq, id, target FROM deliveries WHERE {column} = ?1 ORDER BY seq"
+        "SELECT seq, id, target, state FROM deliveries WHERE {column} = ?1 ORDER BY seq"
     ))?;
     let rows = query
-        .query_map([value], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))?
-        .collect::<rusqlite::Result<Vec<(i64, _, _)>>>()?;
+        .query_map([value], |row| {
+            let text = |column| row.get::<_, String>(column);
+            Ok((row.get(0)?, text(1)?, text(2)?, text(3)?))
+        })?
+        .collect::<rusqlite::Result<Vec<(i64, _, _, _)>>>()?;
     // The fence moves on: an attempt that is still under way settles nothing.
     let mut begin = conn.prepare_cached(
         "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, said = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
@@ -463,8 +468,12 @@ pub(super) fn redeliver(
          again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
     )?;
     let mut redelivered = Redelivered::default();
-    for (seq, id, target) in rows {
+    for (seq, id, target, state) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        if state == DeliveryState::Superseded.as_str() && !matches!(which, Redeliver::Delivery(_)) {
+            redelivered.superseded.push(id);
+            continue;
+        }
         match kind_of(&target).filter(|kind| closed.contains(kind)) {
             Some(kind) => redelivered.closed.push((id, kind)),
             None => {
@@ -481,13 +490,17 @@ fn kind_of(target: &str) -> Option<TargetKind> {
     target.parse::<Target>().ok().map(|target| TargetKind::from(&target))
 }
 
-/// How many are pending, and how many were given up.
+/// How many are pending, were given up, or were not needed.
 pub(super) fn counts(conn: &Connection) -> Result<DeliveryCounts, Error> {
     let mut query =
         conn.prepare_cached("SELECT count(*) FROM deliveries INDEXED BY deliveries_state WHERE state = ?1")?;
     let mut count =
         |state: DeliveryState| query.query_row([state.as_str()], |row| row.get(0)).map(row::unsigned);
-    Ok(DeliveryCounts { pending: count(DeliveryState::Pending)?, dead: count(DeliveryState::Dead)? })
+    Ok(DeliveryCounts {
+        pending: count(DeliveryState::Pending)?,
+        dead: count(DeliveryState::Dead)?,
+        superseded: count(DeliveryState::Superseded)?,
+    })
 }
 
 /// Drops deliveries that ended before `cutoff`, at most `limit`; answers how many.

@@ -61,7 +61,7 @@ pub(super) fn admit(
         if due.again || !only_wakes {
             waiting.push(due);
         } else if due.known {
-            deliveries::end(conn, due.seq, Next::Dead(wake::TOLD.to_owned()), now)?;
+            deliveries::end(conn, due.seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
         } else if wake::expired(due.created_at, now) {
             stand_in(conn, &due)?;
             deliveries::end(conn, due.seq, Next::Dead(wake::EXPIRED.to_owned()), now)?;
@@ -249,7 +249,7 @@ pub(super) fn end_known(
             query.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let Some((seq, target)) = known else { continue };
         if target.parse().is_ok_and(|target| wake::only_wakes(&target)) {
-            deliveries::end(conn, seq, Next::Dead(wake::TOLD.to_owned()), now)?;
+            deliveries::end(conn, seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
             any = true;
         }
     }

@@ -90,7 +90,13 @@ impl Feed {
                     let Ok(Some(event)) = record.event() else { continue };
                     let Event { kind, task_id: Some(id), .. } = event else { continue };
                     touched.insert(id.to_string());
-                    if !matches!(kind, EventKind::DeliveryDelivered | EventKind::DeliveryDead) {
+                    let delivery = matches!(
+                        kind,
+                        EventKind::DeliveryDelivered
+                            | EventKind::DeliverySuperseded
+                            | EventKind::DeliveryDead
+                    );
+                    if !delivery {
                         self.unasked.insert(id.to_string());
                     }
                 }

@@ -131,6 +131,7 @@ fn row(delivery: &Delivery, now: Timestamp, width: usize) -> Vec<Cell> {
     let tint = match delivery.state {
         DeliveryState::Pending => Tint::Yellow,
         DeliveryState::Delivered => Tint::Green,
+        DeliveryState::Superseded => Tint::Dim,
         DeliveryState::Dead => Tint::Red,
     };
     let age = show_age(now.millis_since(delivery.created_at));

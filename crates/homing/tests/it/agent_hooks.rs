@@ -500,7 +500,7 @@ fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
         let deliveries = home.get(&format!("/v1/deliveries?task={id}")).json();
         let wake =
             deliveries["items"].as_array()?.iter().find(|one| one["target"] == "wake:claude:s").cloned()?;
-        (wake["state"] == "dead" && wake["attempts"] == 0).then_some(())
+        (wake["state"] == "superseded" && wake["attempts"] == 0).then_some(())
     });
 }
 

@@ -216,7 +216,7 @@ fn the_daemon_says_how_it_is_and_what_it_serves() {
         (&status["reconcile"]["interval_ms"], &status["reconcile"]["errors"]),
         (&json!(10_000), &json!([]))
     );
-    assert_eq!(status["deliveries"], json!({ "pending": 0, "dead": 0 }));
+    assert_eq!(status["deliveries"], json!({ "pending": 0, "dead": 0, "superseded": 0 }));
     assert_eq!(home.post("/v1/gc", &json!(null)).json()["forgotten"], 0);
     let lines = String::from_utf8(home.get("/v1/events?follow=false").body).unwrap();
     assert_eq!(lines.lines().count(), 4, "{lines}");

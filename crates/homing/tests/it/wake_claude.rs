@@ -108,7 +108,7 @@ fn what_a_closed_session_came_to_know_does_not_go_on_waiting_for_it() {
     let id = claude.submit(&home, "s1", "true");
     let _ = delivery(&home, &id, |one| one["reason"].as_str().is_some_and(|why| why.contains("not open")));
     let _ = home.cli(["ack", "--owner", "claude:s1", &id]).ok();
-    let row = delivery(&home, &id, |one| one["state"] == "dead");
+    let row = delivery(&home, &id, |one| one["state"] == "superseded");
     assert!(row["reason"].as_str().unwrap().contains("has it already"), "{row}");
 }
 
@@ -132,7 +132,7 @@ fn p6_who_waits_for_the_inbox_tells_it_and_nobody_is_woken() {
     let row = delivery(&home, &id, |one| one["reason"].as_str().is_some_and(|why| why.contains("taken it")));
     assert_eq!((&row["state"], session.received().len()), (&"pending".into(), 0));
     let _ = home.cli(["ack", "--owner", "claude:s1", &id]).ok();
-    let row = delivery(&home, &id, |one| one["state"] == "dead");
+    let row = delivery(&home, &id, |one| one["state"] == "superseded");
     assert!(row["reason"].as_str().unwrap().contains("has it already"), "{row}");
     assert_eq!(session.received().len(), 0);
 }

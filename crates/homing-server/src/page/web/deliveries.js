@@ -7,7 +7,7 @@ import { byId, el, fill, say } from "./dom.js";
 import { ago, clock, duration, line, number } from "./format.js";
 import { onEvent } from "./live.js";
 
-const STATES = [["", "All"], ["pending", "Pending"], ["dead", "Dead"], ["delivered", "Delivered"]];
+const STATES = [["", "All"], ["pending", "Pending"], ["dead", "Dead"], ["delivered", "Delivered"], ["superseded", "Not needed"]];
 
 function history(delivery) {
   if (!delivery.history.length) return el("span", { class: "dim" }, line(delivery.reason) || "no attempt yet");

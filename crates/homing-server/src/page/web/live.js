@@ -8,7 +8,7 @@ import { tasks } from "./tasks.js";
 /** A cursor that no log has: it is answered with the tasks and the cursor to go on from. */
 const BEGINNING = "9223372036854775807";
 const KINDS = ["task.queued", "task.started", "task.stopping", "task.completed", "task.matched", "task.quiet", "task.heartbeat", "task.progress", "task.paused",
-  "task.resumed", "task.forgotten", "delivery.delivered", "delivery.dead", "wake.paused", "watch.paused", "daemon.started"];
+  "task.resumed", "task.forgotten", "delivery.delivered", "delivery.superseded", "delivery.dead", "wake.paused", "watch.paused", "daemon.started"];
 /** As many changes at once are asked for one by one; of more, a page. */
 const ONE_BY_ONE = 24;
 const WAITS = [250, 500, 1000, 2000, 4000];
