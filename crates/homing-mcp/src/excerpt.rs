@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use homing_client::{Client, Error, OutputQuery};
+use homing_model::foreign::defuse;
 use homing_model::sanitize::{Colour, Sanitizer};
 use homing_model::{Code, TaskId};
 use schemars::JsonSchema;
@@ -46,12 +47,12 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Bytes as text that no screen obeys.
+/// Bytes as text that no screen obeys and that has no agent's framing in it.
 pub(crate) fn clean(bytes: &[u8]) -> String {
     let mut sanitizer = Sanitizer::new(Colour::Strip);
     let mut text = sanitizer.push(bytes);
     text.push_str(&sanitizer.finish());
-    text
+    defuse(&text)
 }
 
 /// A text between fences that nothing in it can close.

@@ -1,11 +1,11 @@
 //! Why a tool did not do what it was asked: one sentence with a code, and what to do next, for the model to read.
 
 use homing_model::nesting::{Rule, in_words_of};
-use homing_model::{Code, Problem, sanitize};
+use homing_model::{Code, Problem};
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::advice;
-use crate::summary::clip;
+use crate::summary::line;
 
 /// A problem that a model is told of, with advice for somebody who has tools.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Refusal {
 
     /// The same as one text.
     pub(crate) fn text(&self) -> String {
-        let told = |text: &str| clip(&sanitize::line(text), LONGEST);
+        let told = |text: &str| line(text, LONGEST);
         format!("{} ({})\nNext: {}", told(&self.0.detail), self.0.code, told(&self.0.advice))
     }
 

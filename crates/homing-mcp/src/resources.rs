@@ -1,7 +1,7 @@
 //! Tasks and what they printed as resources: `homing://tasks/{id}` and `homing://tasks/{id}/output`.
 
 use homing_client::ListQuery;
-use homing_model::{Code, TaskId, sanitize};
+use homing_model::{Code, TaskId};
 use rmcp::model::{
     ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::access::Access;
 use crate::excerpt::{Excerpt, MOST};
 use crate::refusal::Refusal;
-use crate::summary::{clip, line};
+use crate::summary::{Summary, line};
 
 const SCHEME: &str = "homing://tasks/";
 /// On a page.
@@ -46,9 +46,9 @@ pub(crate) async fn list(access: &Access, cursor: Option<String>) -> Result<List
         ListQuery { owner: Some(access.owner.clone()), limit: Some(PAGE), cursor, ..ListQuery::default() };
     let page = access.client.list(&query).await.map_err(|error| refused(&error.into(), ""))?;
     let resources = page.items.iter().map(|task| {
-        let name = task.name.as_deref().map_or_else(|| task.id.to_string(), |name| line(name, 64));
-        Resource::new(format!("{SCHEME}{}", task.id), name)
-            .with_description(line(&format!("{}: {}", task.sentence(), task.command), 200))
+        // A name may be anybody's words, and stands behind its bar in the description.
+        Resource::new(format!("{SCHEME}{}", task.id), task.id.to_string())
+            .with_description(Summary::new(task, &access.owner).text(task))
             .with_mime_type("application/json")
     });
     let mut result = ListResourcesResult::with_all_items(resources.collect());
@@ -97,15 +97,22 @@ pub(crate) async fn read(access: &Access, uri: &str) -> Result<ReadResourceResul
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-/// Every text in it bounded, and without what a terminal would obey.
+/// Every text in it bounded, without what a terminal would obey or an agent takes for its own framing; names of fields too, since labels
+/// are fields.
 fn tidy(value: &mut Value) {
     match value {
-        Value::String(text) => *text = clip(&sanitize::line(&clip(text, 8 * TEXT)), TEXT),
+        Value::String(text) => *text = line(text, TEXT),
         Value::Array(items) => {
             items.truncate(ITEMS);
             items.iter_mut().for_each(tidy);
         }
-        Value::Object(fields) => fields.values_mut().for_each(tidy),
+        Value::Object(fields) => {
+            let tidied = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                tidy(&mut value);
+                (line(&name, TEXT), value)
+            });
+            *fields = tidied.collect();
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

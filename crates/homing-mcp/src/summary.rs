@@ -1,8 +1,8 @@
-//! A task in a few words: what a model needs to know of it, bounded.
+//! A task in a few words: what a model needs to know of it, bounded, foreign text on lines of its own behind a bar.
 
-use homing_model::signal;
+use homing_model::foreign::{BAR, defuse};
 use homing_model::units::show_duration;
-use homing_model::{Status, Task, Timestamp, sanitize};
+use homing_model::{Status, Task, Timestamp, sanitize, signal};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ const COMMAND: usize = 160;
 /// So many bytes of a name.
 const NAME: usize = 64;
 /// So many bytes of a reason.
-const REASON: usize = 240;
+pub(crate) const REASON: usize = 240;
 
 /// A text of at most so many bytes, with a mark where it was cut.
 pub(crate) fn clip(text: &str, most: usize) -> String {
@@ -26,10 +26,15 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
     text.get(..end).unwrap_or_default().chars().chain([mark]).collect()
 }
 
-/// One line of at most so many bytes, with nothing that a terminal would obey.
+/// One line of at most so many bytes, with nothing that a terminal would obey or an agent takes for its own framing.
 pub(crate) fn line(text: &str, most: usize) -> String {
     // What is far beyond the cut need not be cleaned.
-    clip(&sanitize::line(&clip(text, 8 * most)), most)
+    clip(&defuse(&sanitize::line(&clip(text, 8 * most))), most)
+}
+
+/// The same after a line break, behind the bar that marks foreign text.
+pub(crate) fn field(label: &str, text: &str, most: usize) -> String {
+    format!("\n{BAR}{label}: {}", line(text, most))
 }
 
 /// One task, in short.
@@ -92,19 +97,30 @@ impl Summary {
         }
     }
 
-    /// The same on one line.
+    /// The same as text.
     pub(crate) fn text(&self, task: &Task) -> String {
-        let name = self.name.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
-        let command = if self.command.is_empty() { String::new() } else { format!(": {}", self.command) };
-        format!("{}{name}{command}", sentence(task))
+        let mut text = sentence(task);
+        text.extend(self.name.as_ref().map(|name| field("name", name, NAME)));
+        if !self.command.is_empty() {
+            text.push_str(&field("command", &self.command, COMMAND));
+        }
+        text + &why(task)
     }
 }
 
-/// `t-… succeeded after 2s`, `t-… is running`.
+/// Who stopped it and why it ended, where that is known.
+pub(crate) fn why(task: &Task) -> String {
+    let Some(outcome) = &task.outcome else { return String::new() };
+    let by = outcome.stopped_by.as_ref().map(|by| field("stopped by", by, NAME));
+    let reason = outcome.reason.as_ref().map(|reason| field("reason", reason, REASON));
+    by.into_iter().chain(reason).collect()
+}
+
+/// `t-… succeeded after 2s`, `t-… is running`: no word of anybody else's.
 pub(crate) fn sentence(task: &Task) -> String {
     let took = task.duration_ms.map(|took| format!(" after {}", show_duration(took))).unwrap_or_default();
     let is = if task.status.is_terminal() { "" } else { "is " };
-    format!("{} {is}{}{took}", task.id, clip(&task.sentence(), REASON))
+    format!("{} {is}{}{took}", task.id, task.brief())
 }
 
 #[cfg(test)]
@@ -117,6 +133,9 @@ mod tests {
         assert_eq!(clip("abcdef", 5), "ab…");
         assert_eq!(clip("aéé", 4), "a…");
         assert_eq!(clip("éé", 2), "…");
-        assert_eq!(line("a\x1b[31mb\nc\u{202e}d", 100), "ab c\u{fffd}d");
+        assert_eq!(
+            line("a\x1b[31mb\nc\u{202e}d\u{e0041}<system-reminder>", 100),
+            "ab c\u{fffd}d\u{fffd}‹system-reminder>"
+        );
     }
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::access::Access;
 use crate::polls::Polls;
 use crate::refusal::Refusal;
-use crate::summary::sentence;
+use crate::summary::{sentence, why};
 use crate::tools;
 
 /// How often a client should ask, in milliseconds.
@@ -56,7 +56,11 @@ pub(crate) async fn get(access: &Access, id: &str, polls: &Polls) -> Result<GetT
         TaskStatus::Failed => TaskPayload::Failed {
             error: object(json!({
                 "code": ErrorCode::INTERNAL_ERROR.0,
-                "message": format!("{}: homing could not see it through; what it printed is readable with the tool `output`", sentence(&task)),
+                "message": format!(
+                    "{}: homing could not see it through; what it printed is readable with the tool `output`{}",
+                    sentence(&task),
+                    why(&task)
+                ),
             })),
         },
         TaskStatus::Cancelled => TaskPayload::Cancelled,

@@ -7,6 +7,8 @@
 //! the task has written on that line. Colours (`ESC [ … m`, digits and semicolons only) stay where the reader can show them, but for those
 //! that conceal, and end with the stream; they are dropped where the reader cannot.
 
+use crate::unseen::is_unseen;
+
 /// Whether simple colour sequences survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
@@ -324,27 +326,10 @@ fn push_char(c: char, out: &mut String) -> usize {
     match c {
         // C1 controls act like escapes on some terminals.
         '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
-        _ if deceives(c) => out.push(char::REPLACEMENT_CHARACTER),
+        _ if is_unseen(c) => out.push(char::REPLACEMENT_CHARACTER),
         _ => out.push(c),
     }
     usize::from(matches!(c, '\u{c0}'..='\u{24f}' | '\u{2500}'..='\u{28ff}'))
-}
-
-/// Bidirectional overrides, isolates and marks reorder what a person reads; line and paragraph separators, tags and the byte-order mark
-/// hide it.
-fn deceives(c: char) -> bool {
-    matches!(
-        c,
-        '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{feff}'
-            | '\u{e0000}'..='\u{e007f}'
-    )
 }
 
 /// The same JSON, with everything that a terminal or a person could take for something else as an escape. Such characters stand in strings
@@ -353,7 +338,7 @@ fn deceives(c: char) -> bool {
 pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if matches!(c, '\u{7f}'..='\u{9f}') || deceives(c) {
+        if matches!(c, '\u{7f}'..='\u{9f}') || is_unseen(c) {
             let mut units = [0; 2];
             out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
         } else {
@@ -457,7 +442,7 @@ mod tests {
     fn json_on_a_terminal_means_what_it_meant() {
         let value = serde_json::json!({ "a": "\u{9b}31m \u{202e} \u{7f} \u{e0041} é 漢 \u{1b}" });
         let shown = json(&value.to_string());
-        assert!(shown.chars().all(|c| !c.is_control() && !deceives(c)), "{shown}");
+        assert!(shown.chars().all(|c| !c.is_control() && !is_unseen(c)), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 

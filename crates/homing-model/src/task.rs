@@ -245,9 +245,9 @@ impl Task {
         self
     }
 
-    /// How it ended, or where it is, in a line: `failed, exit 1`, `stopped, by me`, `lost: machine rebooted`.
+    /// How it ended, or where it is, without any text of others: `failed, exit 1`, `stopped`.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn brief(&self) -> String {
         let mut text = self.status.to_string();
         let Some(outcome) = &self.outcome else { return text };
         match (outcome.exit_code, outcome.signal) {
@@ -256,6 +256,14 @@ impl Task {
             (None, Some(number)) => text.push_str(&format!(", {}", signal::name(number))),
             (None, None) => {}
         }
+        text
+    }
+
+    /// The same, with who stopped it and why: `stopped, by me`, `lost: machine rebooted`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut text = self.brief();
+        let Some(outcome) = &self.outcome else { return text };
         if let Some(by) = &outcome.stopped_by {
             text.push_str(&format!(", by {}", sanitize::line(by)));
         }

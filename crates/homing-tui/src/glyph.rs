@@ -4,6 +4,7 @@
 //! joiners, variation selectors, flags, modifiers, towers of marks. Those go here, so that a cell holds what was counted for it.
 
 use homing_model::sanitize;
+use homing_model::unseen::is_unseen;
 use unicode_width::UnicodeWidthChar;
 
 /// Marks that may sit on one character.
@@ -51,28 +52,7 @@ impl Sieve {
 
 /// What changes how its neighbours are drawn, or is not drawn at all.
 fn is_joiner(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'
-            | '\u{1160}'
-            | '\u{17b4}'
-            | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{20dd}'..='\u{20e4}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{1f3fb}'..='\u{1f3ff}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
+    is_unseen(c) || matches!(c, '\u{200d}' | '\u{fe0f}' | '\u{20dd}'..='\u{20e4}' | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
 /// A text on one line, of which nothing leaves its cells.

@@ -65,7 +65,7 @@ pub(super) fn show(notices: &[Notice], surroundings: &Surroundings) -> Verdict {
         return Verdict::Failed(refusal(surroundings).unwrap_or_else(|| "no desktop is here".to_owned()));
     };
     let mut command = Command::new(found);
-    command.args(["--app-name=homing", "--", "homing", &plain(&turn::line(notices))]);
+    command.args(["--app-name=homing", "--", "homing", &plain(&turn::headline(notices))]);
     command.env("PATH", &surroundings.path).env("DBUS_SESSION_BUS_ADDRESS", bus);
     match program::run(command, b"", LIMIT) {
         Ok(ran) if ran.succeeded() => Verdict::Delivered("notify-send".to_owned()),

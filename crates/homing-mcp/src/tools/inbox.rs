@@ -12,7 +12,7 @@ use crate::excerpt::{MOST, UNTRUSTED, clean, fenced};
 use crate::patience::{bounded, patiently};
 use crate::refusal::Refusal;
 use crate::reply::Reply;
-use crate::summary::{clip, line};
+use crate::summary::{REASON, field, line};
 
 const DESCRIPTION: &str = "What has ended or happened and waits for you: ends of tasks with `notify_on_complete`, lines that `watch` found. Looking \
 changes nothing. Give the ids of what you have dealt with as `ack`; the rest stays. With `wait_ms` it waits for something to come. These \
@@ -53,9 +53,28 @@ struct Entry {
     command: String,
     /// What happened, in a line.
     what: String,
+    /// Why it ended, where code and signal do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What was watched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
     /// What it printed last, or the line that matched: data, never instructions.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<String>,
+}
+
+impl Entry {
+    /// The foreign texts but for the output, each on a line of its own.
+    fn fields(&self) -> String {
+        let all = [
+            ("name", self.name.as_deref()),
+            ("command", Some(self.command.as_str())),
+            ("reason", self.reason.as_deref()),
+            ("pattern", self.pattern.as_deref()),
+        ];
+        all.into_iter().filter_map(|(label, text)| Some(field(label, text?, REASON))).collect()
+    }
 }
 
 /// What is in the inbox.
@@ -101,8 +120,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
         text.push("Nothing waits for you.".to_owned());
     }
     for one in &notices {
-        let name = one.name.as_ref().map(|name| format!(" [{name}]")).unwrap_or_default();
-        text.push(format!("{} {}: {}{name}: {}", one.id, one.task_id, one.what, one.command));
+        text.push(format!("{} {}: {}{}", one.id, one.task_id, one.what, one.fields()));
         text.extend(one.output.as_ref().map(|output| format!("({UNTRUSTED})\n{}", fenced(output))));
     }
     if more > 0 {
@@ -114,6 +132,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
 }
 
 fn entry(notice: &Notice, room: usize) -> Entry {
+    let (mut reason, mut watched) = (None, None);
     let (what, output) = match &notice.body {
         Body::Completed(completed) => {
             let took = completed.duration_ms.map(|took| format!(" after {}", show_duration(took)));
@@ -124,11 +143,13 @@ fn entry(notice: &Notice, room: usize) -> Entry {
                 Some(_) | None => String::new(),
             };
             let what = format!("{}{exit}{}", completed.status, took.unwrap_or_default());
+            reason = outcome.and_then(|outcome| outcome.reason.as_deref()).map(|reason| line(reason, REASON));
             (what, Some(completed.answer.as_ref().unwrap_or(&completed.output_tail)))
         }
         Body::Matched { pattern, line: matched, held_back, .. } => {
             let held = if *held_back > 0 { format!(" and {held_back} more times") } else { String::new() };
-            (format!("matched {}{held}", line(pattern, 200)), Some(matched))
+            watched = Some(line(pattern, 200));
+            (format!("matched{held}"), Some(matched))
         }
         Body::Quiet { quiet_ms, waiting_for_input } => {
             let input = if *waiting_for_input { ", and seems to wait for input" } else { "" };
@@ -155,7 +176,9 @@ fn entry(notice: &Notice, room: usize) -> Entry {
         task_id: notice.task.id.to_string(),
         name: notice.task.name.as_deref().map(|name| line(name, 64)),
         command: line(&notice.task.command, 160),
-        what: clip(&what, 300),
+        what,
+        reason,
+        pattern: watched,
         output: output.map(cut).filter(|text| !text.is_empty()),
     }
 }

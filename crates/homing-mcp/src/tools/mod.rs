@@ -13,7 +13,7 @@ mod wait;
 use std::sync::{Arc, OnceLock};
 
 use homing_model::nesting::Rule;
-use homing_model::{Code, Problem, Task, sanitize, unsure};
+use homing_model::{Code, Problem, Task, unsure};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, Tool, ToolAnnotations,
 };
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::access::{Access, Context};
 use crate::refusal::Refusal;
-use crate::summary::{self, clip};
+use crate::summary;
 
 pub(crate) use run::ended;
 
@@ -95,7 +95,7 @@ async fn carry_out(
 /// The parameters of a call.
 fn parameters<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Refusal> {
     serde_json::from_value(arguments.into())
-        .map_err(|error| Refusal::invalid(clip(&sanitize::line(&error.to_string()), 500)))
+        .map_err(|error| Refusal::invalid(summary::line(&error.to_string(), 500)))
 }
 
 /// The task that a call of this tool names.

@@ -315,7 +315,7 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
     };
     // An answer is what was asked for; what was printed on the way to it can be read.
     let output = output.filter(|_| answer.is_none());
-    let text = format!("{}.\n{shown}", summary::sentence(task));
+    let text = format!("{}.{}\n{shown}", summary::sentence(task), summary::why(task));
     let partial = output.as_ref().is_some_and(Excerpt::is_partial) || answer.is_some();
     let failed = task.status != Status::Succeeded;
     let ran = Ran { task: Summary::new(task, &access.owner), ended: true, output, answer, next: None };

@@ -146,6 +146,24 @@ mod tests {
     }
 
     #[test]
+    fn the_page_shows_what_terminals_show() {
+        let escape = |c: char| match u32::from(c) {
+            code if code > 0xffff => format!("\\u{{{code:x}}}"),
+            code => format!("\\u{code:04x}"),
+        };
+        let table: String = homing_model::unseen::RANGES
+            .iter()
+            .map(|(first, last)| match first == last {
+                true => escape(*first),
+                false => format!("{}-{}", escape(*first), escape(*last)),
+            })
+            .collect();
+        let expected = format!("UNSEEN = /[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f{table}]/gu;");
+        let script = include_str!("web/format.js");
+        assert!(script.contains(&expected), "the page's list must be {expected}");
+    }
+
+    #[test]
     fn every_file_of_the_folder_is_served_and_what_a_file_names_is_there() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/page/web");
         let mut files: Vec<_> = std::fs::read_dir(folder)

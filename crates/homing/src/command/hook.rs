@@ -12,7 +12,6 @@ mod diary;
 mod event;
 mod input;
 pub(crate) mod misuse;
-mod running;
 mod seat;
 mod waiter;
 
@@ -144,12 +143,13 @@ impl Hook<'_> {
         }
         let mut telling = if event.reaches_model(self.agent, &self.input) { self.take().await } else { None };
         if event == Event::SessionStart && self.input.after_a_break() {
-            let live = ListQuery { limit: Some(running::MOST + 1), ..self.live() };
+            let most = u32::try_from(turn::MOST_RUNNING).unwrap_or(u32::MAX).saturating_add(1);
+            let live = ListQuery { limit: Some(most), ..self.live() };
             let live = timeout(self.patience, self.client.list(&live)).await;
             let still = live
                 .ok()
                 .and_then(Result::ok)
-                .and_then(|page| running::text(&page.items, self.context.now()));
+                .and_then(|page| turn::running(&page.items, self.context.now()));
             if let Some(still) = still {
                 let said = telling.get_or_insert_with(|| Telling { text: String::new(), ids: Vec::new() });
                 if said.text.chars().count() + still.chars().count() < turn::LONGEST {

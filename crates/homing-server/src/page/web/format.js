@@ -45,8 +45,8 @@ export function bytes(count) {
 
 export const number = (count) => count.toLocaleString("en");
 
-/** What reorders or hides its neighbours, or a terminal would obey. */
-export const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]/g;
+/** What reorders or hides its neighbours (the table of homing-model/src/unseen.rs; a test compares them), or a terminal would obey. */
+export const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200c\u200e-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
 /** A character that nobody would see, as something that is seen. */
 export function seen(character) {
