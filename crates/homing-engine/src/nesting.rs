@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
 use homing_model::{Session, TaskId, Timestamp, nesting};
 use homing_shim::process::{self, Process};
@@ -77,6 +78,19 @@ impl Standing {
     pub fn may_use_inbox(&self, what: &str, owner: &str) -> Result<(), Error> {
         let own = self.0.as_ref().is_some_and(|inside| inside.is_session(owner));
         self.check(Deed::Inbox { own }, || format!("`{what}` of `{owner}`"))
+    }
+}
+
+impl Standing {
+    /// Whose a task is that is submitted from there with this owner, where the caller's environment names that session.
+    pub(crate) fn owner(&self, asked: Option<&str>, detected: Option<&str>) -> Result<String, Error> {
+        let Some(inside) = &self.0 else { return Ok(asked.unwrap_or(DEFAULT_OWNER).to_owned()) };
+        let session = inside.session.as_deref();
+        let submitter = nesting::Submitter { place: inside.place, outer: &inside.owner, session };
+        nesting::owner(submitter, asked, detected).map(str::to_owned).map_err(|rule| {
+            let asked = homing_model::sanitize::line(asked.unwrap_or_default());
+            inside.refused(rule, format!("the owner `{asked}` (`owner`)"))
+        })
     }
 }
 

@@ -113,13 +113,15 @@ async fn submit(
         body_hash: given.body_hash,
         expires_at: now.plus_millis(IDEMPOTENCY_MS),
     });
-    let named = match &spec {
-        Ok(spec) => &spec.owner,
-        Err((owner, _)) => owner,
+    let (named, session) = match &spec {
+        Ok(spec) => (&spec.owner, spec.session.as_ref().map(Session::owner)),
+        Err((owner, _)) => (owner, None),
     };
-    let owner = named.clone().or_else(|| caller.owner.clone()).unwrap_or_else(|| DEFAULT_OWNER.to_owned());
+    let asked = named.as_deref().or(caller.owner.as_deref());
     let standing = nesting::standing(inner, &caller.ancestry).await?;
-    let standing = nesting::claim_session(inner, standing, &owner, None).await?;
+    let standing = nesting::claim_session(inner, standing, asked.unwrap_or(DEFAULT_OWNER), None).await?;
+    // Before the ledger is asked for an earlier answer: those of another owner are not the caller's to see.
+    let owner = standing.owner(asked, session.as_deref())?;
     let nest = Nest::new(inner, &standing);
     let refusal = match spec {
         Ok(spec) => {

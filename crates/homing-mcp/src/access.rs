@@ -40,6 +40,8 @@ pub struct Bridge {
     pub client: Client,
     /// In whose name.
     pub owner: Owner,
+    /// The owner of the task that the bridge runs in. What it submits may belong to that one: the daemon decides.
+    pub outer: Option<String>,
     /// All that a task takes over from the bridge: folder, environment, mask, limits, niceness, session.
     pub base: Spec,
 }
@@ -108,13 +110,20 @@ pub(crate) struct Access {
     pub(crate) reader: Client,
     /// Who calls.
     pub(crate) owner: String,
+    /// The owner of the task that the caller runs in.
+    pub(crate) outer: Option<String>,
     /// What a task takes over.
     pub(crate) base: Spec,
 }
 
 impl Access {
     fn new(client: &Client, owner: String, base: Spec) -> Self {
-        Self { client: client.on_behalf_of(&owner), reader: client.nameless(), owner, base }
+        Self { client: client.on_behalf_of(&owner), reader: client.nameless(), owner, outer: None, base }
+    }
+
+    /// Whether the caller's own tasks can have this owner.
+    pub(crate) fn is_own(&self, owner: &str) -> bool {
+        self.owner == owner || self.outer.as_deref() == Some(owner)
     }
 
     /// That of a call over stdio.
@@ -124,7 +133,8 @@ impl Access {
         said: Option<Session>,
     ) -> Result<Self, Refusal> {
         let (owner, session) = bridge.caller(context, said).await?;
-        Ok(Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() }))
+        let access = Self::new(&bridge.client, owner, Spec { session, ..bridge.base.clone() });
+        Ok(Self { outer: bridge.outer.clone(), ..access })
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the

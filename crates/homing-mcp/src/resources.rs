@@ -42,8 +42,8 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// The caller's tasks.
 pub(crate) async fn list(access: &Access, cursor: Option<String>) -> Result<ListResourcesResult, ErrorData> {
-    let query =
-        ListQuery { owner: Some(access.owner.clone()), limit: Some(PAGE), cursor, ..ListQuery::default() };
+    let owner = access.outer.is_none().then(|| access.owner.clone());
+    let query = ListQuery { owner, limit: Some(PAGE), cursor, ..ListQuery::default() };
     let page = access.client.list(&query).await.map_err(|error| refused(&error.into(), ""))?;
     let resources = page.items.iter().map(|task| {
         // A name may be anybody's words, and stands behind its bar in the description.

@@ -4,6 +4,7 @@
 //! theirs. An agent has a session, and with it an inbox and a turn to be woken for; a task that was submitted with `allow_nested_notify`
 //! may do whatever its submitter may. How deep and how many is counted elsewhere, and holds for all of them.
 
+use crate::environment::DEFAULT_OWNER;
 use crate::notify::Target;
 use crate::operator::TargetKind;
 use crate::problem::{Code, Problem};
@@ -178,10 +179,68 @@ pub fn judge_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, Str
     Ok(())
 }
 
+/// Who submits from inside a task.
+#[derive(Debug, Clone, Copy)]
+pub struct Submitter<'a> {
+    /// Where it stands.
+    pub place: Place,
+    /// The owner of the task that it is in.
+    pub outer: &'a str,
+    /// The session of the agent in that task, once it is recorded.
+    pub session: Option<&'a str>,
+}
+
+/// Whose a task is that is submitted there with this owner: an inbox is read by an agent, so a program must not choose whose it fills.
+/// `detected` is the session that the caller's environment names. An agent that runs in a command's task names that one without being
+/// asked to; its tasks report to the owner of the task, as those do that name nobody.
+///
+/// # Errors
+/// If it names another owner.
+pub fn owner<'a>(
+    submitter: Submitter<'a>,
+    asked: Option<&'a str>,
+    detected: Option<&str>,
+) -> Result<&'a str, Rule> {
+    let Submitter { place, outer, session } = submitter;
+    let asked = match (place, asked) {
+        (Place::Outside | Place::Trusted, asked) => return Ok(asked.unwrap_or(DEFAULT_OWNER)),
+        (Place::Command | Place::Agent, asked) => asked.filter(|owner| *owner != DEFAULT_OWNER),
+    };
+    let own = session.filter(|_| place == Place::Agent);
+    match asked {
+        Some(owner) if owner == outer || own == Some(owner) => Ok(owner),
+        Some(owner) if detected != Some(owner) => Err(Rule::Notify),
+        Some(_) | None => Ok(own.unwrap_or(outer)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::notify::Notify;
+
+    #[test]
+    fn p11_inside_a_task_the_owner_is_inherited_and_no_other_can_be_named() {
+        let of = |place, asked, detected| {
+            owner(Submitter { place, outer: "claude:o", session: Some("claude:s") }, asked, detected).ok()
+        };
+        for place in [Place::Outside, Place::Trusted] {
+            assert_eq!(of(place, Some("ann"), None), Some("ann"));
+            assert_eq!(of(place, None, None), Some("user"));
+        }
+        for (place, inherited) in [(Place::Command, "claude:o"), (Place::Agent, "claude:s")] {
+            for unnamed in [None, Some("user")] {
+                assert_eq!(of(place, unnamed, None), Some(inherited));
+            }
+            assert_eq!(of(place, Some("claude:o"), None), Some("claude:o"));
+            assert_eq!(of(place, Some("claude:x"), None), None);
+            assert_eq!(of(place, Some("claude:x"), Some("claude:y")), None);
+            assert_eq!(of(place, Some("claude:x"), Some("claude:x")), Some(inherited), "told to the owner");
+            assert_eq!(of(place, Some("ann"), None), None);
+        }
+        assert_eq!(of(Place::Agent, Some("claude:s"), None), Some("claude:s"));
+        assert_eq!(of(Place::Command, Some("claude:s"), None), None, "only an agent has a session");
+    }
 
     const PLACES: [Place; 4] = [Place::Outside, Place::Command, Place::Agent, Place::Trusted];
 

@@ -148,7 +148,7 @@ catalogue! {
         "It ended, and was forgotten longer ago than `[retention] tombstones` in config.toml keeps outcomes (90 days by default). The id is never issued again; a longer time keeps what is forgotten from now on.";
     /// A command inside a task names targets.
     NestedNotify = "HM0038", "nested_notify", 403, "a command inside a task may not say who is told",
-        "Leave the targets out, and the end waits in the owner's inbox; or submit the outer task with `--allow-nested-notify`.";
+        "Leave targets and owner out, and the end waits in the inbox of the owner of the outer task; or submit that one with `--allow-nested-notify`.";
     /// A start of an id that no notice has.
     UnknownNotice = "HM0045", "unknown_notice", 404, "there is no such notice",
         "`homing inbox` shows what waits, with its ids; `homing show ID` has all that was told of a task.";

@@ -89,7 +89,8 @@ pub(super) async fn call(access: &Access, given: Parameters) -> Result<Reply, Re
         return Ok(one(access, &super::find(access, "list", &id).await?));
     }
     let query = ListQuery {
-        owner: (!given.everyone).then(|| access.owner.clone()),
+        // Inside a task the daemon shows what was started there, whoever owns it, and nothing else.
+        owner: (!given.everyone && access.outer.is_none()).then(|| access.owner.clone()),
         statuses: given.status,
         limit: Some(given.limit.unwrap_or(PAGE).clamp(1, LONGEST)),
         // Models fill in what is optional.

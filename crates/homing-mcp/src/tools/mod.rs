@@ -117,7 +117,7 @@ async fn find_own(access: &Access, tool: &str, id: &str) -> Result<Task, Refusal
 
 /// Another's task is refused. A task never changes its owner.
 pub(crate) fn own(access: &Access, task: &Task, tool: &str) -> Result<(), Refusal> {
-    if task.owner == access.owner {
+    if access.is_own(&task.owner) {
         return Ok(());
     }
     let (theirs, ours) = (summary::line(&task.owner, 64), summary::line(&access.owner, 64));

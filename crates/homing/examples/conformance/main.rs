@@ -34,7 +34,7 @@ async fn serve(home: PathBuf) -> Result<(), Box<dyn Error>> {
     let client = Client::new(&home, "conformance");
     let base = Spec { cwd: Some(OsText::from("/")), ..Spec::default() };
     let owner = Owner::Named("conformance".to_owned());
-    let handler = Handler::of_bridge(Bridge { client: client.clone(), owner, base });
+    let handler = Handler::of_bridge(Bridge { client: client.clone(), owner, outer: None, base });
     let fixtures = Fixtures::new(handler, client);
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(fixtures.clone()), sessions, homing_mcp::config());

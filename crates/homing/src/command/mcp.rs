@@ -61,7 +61,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         pane: session::pane(look),
         ..Spec::default()
     };
-    let handler = Handler::of_bridge(Bridge { client: context.client(), owner, base });
+    let outer = look("HOMING_TASK_ID").and_then(|_| look("HOMING_OWNER"));
+    let handler = Handler::of_bridge(Bridge { client: context.client(), owner, outer, base });
     context.block_on(async {
         homing_mcp::serve(handler).await.map_err(|error| {
             let mut problem = Problem::new(Code::InvalidRequest, error.to_string());

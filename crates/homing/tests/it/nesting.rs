@@ -153,6 +153,33 @@ fn p11_an_agent_inside_a_task_has_the_inbox_of_its_own_session_and_no_other() {
     assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
 }
 
+#[test]
+fn p11_a_program_inside_a_task_cannot_fill_the_inbox_of_another() {
+    let home = super::home();
+    let script = r#"
+    try flag run --owner claude:victim -- true; try agent ask --owner claude:victim x; try track track --owner claude:victim
+    try variable-free run -- true
+    said=$(HOMING_OWNER=claude:victim "$HOMING" --home "$HERE" run -- true 2>&1 < /dev/null)
+    echo "variable $? $(printf '%s' "$said" | grep -o 'HM[0-9]*' | head -n 1)" >> tried
+    inside run -- true > unnamed; inside run --owner claude:outer -- true > named
+    env CLAUDE_CODE_SESSION_ID=victim "$HOMING" --home "$HERE" run -- true > detected"#;
+    let _ = run(&home, &["--owner", "claude:outer"], script);
+    for (name, _, problem) in tried(&home) {
+        assert_eq!(problem, if name == "variable-free" { "" } else { "HM0038" }, "{name}");
+    }
+    for submitted in ["unnamed", "named", "detected"] {
+        let id = home.truth(submitted);
+        assert_eq!(home.ended(id.trim())["owner"], "claude:outer", "{submitted}");
+    }
+    assert!(inbox(&home, "claude:victim").is_empty());
+    // Nor does an agent inside a task, once its session is known.
+    std::fs::remove_file(home.scratch().join("tried")).unwrap();
+    let script = "inside run --owner claude:own -- true > own; try other run --owner claude:victim -- true; inside run -- true > unnamed";
+    let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], script);
+    assert_eq!(tried(&home)[0].2, "HM0038");
+    assert_eq!(home.ended(home.truth("unnamed").trim())["owner"], "claude:own");
+}
+
 /// Claims the session of another task by its owner's name, by a variable, and by a hook of its own.
 const CLAIMS: &str = r#"
 inside list --owner claude:foreign > /dev/null 2>&1
