@@ -501,6 +501,32 @@ fn the_doctor_tells_how_far_each_agent_is_set_up() {
 }
 
 #[test]
+fn what_a_skill_teaches_works_in_that_agent() {
+    for (agent, skill, variable) in [
+        ("claude", ".claude/skills", "CLAUDE_CODE_SESSION_ID"),
+        ("codex", ".codex/skills", "CODEX_THREAD_ID"),
+        ("gemini", ".gemini/skills", "GEMINI_SESSION_ID"),
+        ("opencode", ".config/opencode/skills", "OPENCODE_SESSION_ID"),
+    ] {
+        let home = super::home();
+        let _ = install(&home, &[agent]).ok();
+        let text = fs::read_to_string(user(&home).join(skill).join("homing/SKILL.md")).expect("a skill");
+        let runs: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("    homing run ")).collect();
+        assert!(!runs.is_empty(), "{text}");
+        for run in runs {
+            // The options as they are taught; the command is any.
+            let options =
+                run.split(" -c ").next().expect("options").split_whitespace().filter(|word| *word != "-c");
+            let options: Vec<_> = options.take_while(|word| !word.starts_with('\'')).collect();
+            let mut command = home.command();
+            command.env(variable, "s1").arg("run").args(options).args(["-c", "true"]);
+            let output = command.output().expect("it runs");
+            assert!(output.status.success(), "{agent}: {run}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+#[test]
 fn what_codex_writes_between_our_marks_stays() {
     let home = super::home();
     let config = user(&home).join(".codex/config.toml");

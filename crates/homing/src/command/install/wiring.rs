@@ -24,7 +24,6 @@ const WAITER: u64 = 86_400;
 /// How long Codex waits for a tool: a wait for a task is one.
 const TOOL: u64 = 600;
 
-const SKILL: &str = include_str!("../../../assets/skill.md");
 const PLUGIN: &str = include_str!("../../../assets/opencode.js");
 
 /// All that is done for one agent.
@@ -159,9 +158,15 @@ pub(super) fn wiring(agent: Agent, scope: Scope, context: &Context) -> Result<Wi
 /// What is done for an agent, and what the user has to know.
 type Plan = (Vec<Edit>, &'static str);
 
-/// The skill, in the folder of skills below this one.
-fn skill(folder: &Path) -> Edit {
-    Edit::Own(Own { path: folder.join("skills").join(NAME).join("SKILL.md"), content: SKILL })
+/// The agent's skill, in the folder of skills below this one. What each agent is taught is what works in it.
+fn skill(agent: Agent, folder: &Path) -> Edit {
+    let content = match agent {
+        Agent::Claude => include_str!("../../../assets/skills/claude.md"),
+        Agent::Codex => include_str!("../../../assets/skills/codex.md"),
+        Agent::Gemini => include_str!("../../../assets/skills/gemini.md"),
+        Agent::Opencode => include_str!("../../../assets/skills/opencode.md"),
+    };
+    Edit::Own(Own { path: folder.join("skills").join(NAME).join("SKILL.md"), content })
 }
 
 /// A group of hooks with one command.
@@ -202,7 +207,7 @@ fn claude(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
             members: Vec::new(),
             hooks,
         }),
-        skill(&root),
+        skill(Agent::Claude, &root),
     ];
     (edits, "Sessions of Claude Code that run now know of it after a restart (`claude --continue`).")
 }
@@ -237,7 +242,7 @@ fn codex(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundin
             members: Vec::new(),
             hooks,
         }),
-        skill(&skills),
+        skill(Agent::Codex, &skills),
     ];
     let note = "Codex asks once whether it may run new hooks (\"Hooks need review\", or `/hooks`): trust them, or it leaves them out.";
     (edits, note)
@@ -260,7 +265,7 @@ fn gemini(program: &Program, scope: Scope, here: &Path, surroundings: &Surroundi
             members: vec![(&["mcpServers", NAME], json!({ "command": command, "args": args }))],
             hooks: events.map(|event| (event, handler(event))).to_vec(),
         }),
-        skill(&root),
+        skill(Agent::Gemini, &root),
     ];
     let note = "Gemini CLI is told at the end of a turn and when a session goes on; nothing wakes it while it is idle.";
     (edits, note)
@@ -285,7 +290,7 @@ fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroun
             hooks: Vec::new(),
         }),
         Edit::Own(Own { path: root.join("plugin").join("homing.js"), content: PLUGIN }),
-        skill(&root),
+        skill(Agent::Opencode, &root),
     ];
     let note =
         "opencode is woken through its server: start it with `--port N`, or results wait in the inbox.";
