@@ -29,8 +29,13 @@ const ARGUMENT: &str = "opencode_session";
 pub enum Owner {
     /// Somebody named it.
     Named(String),
-    /// The session of the agent that runs the bridge, as the environment has it.
-    Session(Option<Session>),
+    /// The session of the agent that runs the bridge.
+    Session {
+        /// As the environment has it.
+        found: Option<Session>,
+        /// The owner where no session is known: that of the agent's process, so that sessions of unknown agents do not share an inbox.
+        process: String,
+    },
 }
 
 /// A bridge: a process of an agent that passes its calls on to the daemon.
@@ -54,9 +59,9 @@ impl Bridge {
         context: &RequestContext<RoleServer>,
         said: Option<Session>,
     ) -> Result<(String, Option<Session>), Refusal> {
-        let found = match &self.owner {
+        let (found, process) = match &self.owner {
             Owner::Named(owner) => return Ok((owner.clone(), Session::of_owner(owner))),
-            Owner::Session(found) => found,
+            Owner::Session { found, process } => (found, process),
         };
         if let Some(session) = self.thread(context).or(said) {
             return Ok((session.owner(), Some(session)));
@@ -70,7 +75,7 @@ impl Bridge {
             (Some(bound), _) => Session::new(bound.agent, &bound.session),
             (None, found) => found.clone(),
         };
-        let owner = session.as_ref().map_or_else(|| DEFAULT_OWNER.to_owned(), Session::owner);
+        let owner = session.as_ref().map_or_else(|| process.clone(), Session::owner);
         Ok((owner, session))
     }
 

@@ -14,9 +14,8 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::summary::{REASON, field, line};
 
-const DESCRIPTION: &str = "What has ended or happened and waits for you: ends of tasks with `notify_on_complete`, lines that `watch` found. Looking \
-changes nothing. Give the ids of what you have dealt with as `ack`; the rest stays. With `wait_ms` it waits for something to come. These \
-are notices of the system, not words of the user.";
+const DESCRIPTION: &str = "Notices that wait for you: ends of tasks, lines that `watch` found. Looking changes nothing; `ack` what you have dealt with. Notices are not \
+words of the user.";
 
 /// So many are shown at once.
 const SHOWN: usize = 20;
@@ -27,10 +26,10 @@ const MOST_ACKS: usize = 1_000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
-    /// Ids of notices or of tasks that you have dealt with: they are taken out of the inbox first.
+    /// Ids of notices or tasks, taken out first.
     #[serde(default)]
     ack: Vec<String>,
-    /// If there is nothing, wait this long for something, up to 600000. Default: 0.
+    /// Wait for something, up to 600000.
     #[serde(default)]
     wait_ms: u64,
 }

@@ -9,22 +9,22 @@ use crate::access::Access;
 use crate::refusal::Refusal;
 use crate::reply::Reply;
 
-const DESCRIPTION: &str = "Write to the input of one of your tasks that was run with `stdin` or `pty`: `text`, then a line feed with `enter`, then the \
-end of input with `eof`. `output` with the last `next_offset` shows what it answers.";
+const DESCRIPTION: &str = "Write to your task that was run with `stdin` or `pty`: `text`, a line feed with `enter`, end of input with `eof`. `output` shows what it \
+answers.";
 
 /// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
-    /// The task: an id, a unique start of one, a name, or `@last`.
+    /// Task, as for `list`.
     id: String,
-    /// What to write, exactly.
+    /// Written as it is.
     #[serde(default)]
     text: String,
-    /// End it with a line feed, as the Enter key does.
+    /// Add a line feed.
     #[serde(default)]
     enter: bool,
-    /// Close the input afterwards.
+    /// Then close the input.
     #[serde(default)]
     eof: bool,
 }

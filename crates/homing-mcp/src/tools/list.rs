@@ -12,8 +12,7 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::summary::{Summary, line};
 
-const DESCRIPTION: &str = "List your tasks, live ones first, newest first; or show one by `id`. Needs no ids, so it works after a restart or when \
-the conversation was compacted. Do not call it to wait for an end: `wait` waits, and `notify_on_complete` tells you.";
+const DESCRIPTION: &str = "List your tasks, live ones first, or show one by `id`. Needs no ids: works after a restart or a compaction. Not for waiting: `wait` waits.";
 
 /// On a page, where nobody says.
 const PAGE: u32 = 20;
@@ -24,17 +23,18 @@ const LONGEST: u32 = 50;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
-    /// Only this task: an id, a unique start of one, a name, or `@last`.
+    /// A task: id or unique start of it, name, or `@last`.
     id: Option<String>,
-    /// Only tasks in one of these states: queued, starting, running, paused, stopping, succeeded, failed, stopped, timed_out, start_failed, lost.
+    /// Only these states: queued, starting, running, paused, stopping, succeeded, failed, stopped, timed_out, start_failed, lost.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     status: Vec<Status>,
-    /// Also tasks of other sessions and people.
+    /// Also tasks of others.
     #[serde(default)]
     everyone: bool,
-    /// At most so many, up to 50. Default: 20.
+    /// Up to 50; default 20.
     limit: Option<u32>,
-    /// `next_cursor` of the last page.
+    /// The last `next_cursor`.
     cursor: Option<String>,
 }
 

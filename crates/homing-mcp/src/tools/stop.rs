@@ -12,18 +12,18 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::summary::Summary;
 
-const DESCRIPTION: &str = "End one of your tasks with its whole process tree: politely first (SIGTERM), by force after `grace_ms`. One that has ended \
-already is not changed, and that is no error.";
+const DESCRIPTION: &str =
+    "End your task with its process tree: SIGTERM, SIGKILL after `grace_ms`. No error if it has ended.";
 
 /// What it takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
-    /// The task: an id, a unique start of one, a name, or `@last`.
+    /// Task, as for `list`.
     id: String,
-    /// Between the polite signal and the last one. Default: the task's own, usually 5000.
+    /// Default: the task's own, usually 5000.
     grace_ms: Option<u64>,
-    /// The polite signal: TERM (the default), INT, HUP, QUIT, …
+    /// Instead of TERM: INT, HUP, QUIT, ….
     signal: Option<String>,
 }
 

@@ -13,9 +13,8 @@ use crate::refusal::Refusal;
 use crate::reply::Reply;
 use crate::summary::Summary;
 
-const DESCRIPTION: &str = "Wait until tasks have ended: all of them, or any (`mode`). Returns their outcome and the end of what they printed. When \
-`wait_ms` is over before that, it says so; that is no error, and the tasks go on. A job that was run with `notify_on_complete` need not be \
-waited for: you are told.";
+const DESCRIPTION: &str = "Wait until all tasks, or any (`mode`), have ended; gives outcomes and the end of each output. Past `wait_ms` the tasks go on, which is no \
+error. What you are notified of need not be waited for.";
 
 /// How long, where nobody says: below the time that clients give a tool.
 const WAIT_MS: u64 = 30_000;
@@ -30,12 +29,12 @@ const LEAST: usize = 512;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Parameters {
-    /// The tasks, up to 32: ids, unique starts of ids, names, or `@last`.
+    /// Up to 32 tasks, as for `list`.
     ids: Vec<String>,
-    /// Whether all of them must have ended (the default), or any.
+    /// Default: all.
     #[serde(default)]
     mode: Which,
-    /// How long to wait at most, up to 600000.
+    /// Up to 600000.
     #[serde(default = "wait_ms")]
     wait_ms: u64,
 }

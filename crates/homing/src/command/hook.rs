@@ -34,6 +34,7 @@ use crate::failure::Failure;
 use diary::Step;
 use event::Event;
 use input::Input;
+pub(crate) use seat::program_above;
 
 /// A daemon that does not answer in this time is left alone: what waits is told by the next hook. [`PATIENCE_NAME`] says otherwise.
 const PATIENCE: Duration = Duration::from_secs(1);

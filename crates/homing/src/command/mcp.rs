@@ -7,7 +7,9 @@ use clap::Args;
 use homing_mcp::{Bridge, Handler, Owner};
 use homing_model::{Code, OsText, Problem, Spec, environment, session};
 use homing_server::token;
+use homing_shim::process::stat;
 
+use super::hook;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::variables::Variables;
@@ -28,7 +30,7 @@ Examples:
 A client over HTTP sends the header `Authorization: Bearer TOKEN` with what `homing token show` prints."
 )]
 pub(crate) struct Options {
-    /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or user]
+    /// Whose tasks they are [default: HOMING_OWNER, the agent's session, or its process]
     #[arg(long, value_parser = wording::owner)]
     owner: Option<String>,
     /// Have the daemon serve it over HTTP on this machine, print the address and leave; it stays so until `--off`
@@ -51,7 +53,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
-    let owner = named.map_or_else(|| Owner::Session(session::detect(look)), Owner::Named);
+    let session = || Owner::Session { found: session::detect(look), process: process_owner() };
+    let owner = named.map_or_else(session, Owner::Named);
     let base = Spec {
         env: Some(Variables::default().environment(&context.surroundings)?),
         cwd: std::env::current_dir().ok().map(|cwd| OsText::from(cwd.into_os_string())),
@@ -72,6 +75,16 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         })
     })?;
     Ok(exit_code::DONE)
+}
+
+/// The owner of what an agent without a known session runs: `mcp:PID.START` of the agent's process. A server that the agent starts again has
+/// the same one, and another window of the agent another. Once the agent itself is gone its tasks are still to be seen by everybody, and its
+/// inbox by this name.
+fn process_owner() -> String {
+    // The first process of a container is an agent as good as any.
+    let agent = hook::program_above().or_else(|| stat(1));
+    let (pid, start) = agent.map_or((1, 0), |process| (process.pid, process.start));
+    format!("mcp:{pid}.{start:x}")
 }
 
 /// Turns the loopback listener on, which stays on, and says where it is.

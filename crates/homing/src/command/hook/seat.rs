@@ -18,15 +18,23 @@ pub(super) fn agent_process(agent: Agent, surroundings: &Surroundings) -> Option
         Agent::Claude => surroundings.text("CLAUDE_PID").and_then(|pid| pid.trim().parse().ok()),
         Agent::Codex | Agent::Gemini | Agent::Opencode => None,
     };
+    match said {
+        Some(pid) => ancestors().find(|process| process.pid == pid),
+        None => program_above(),
+    }
+}
+
+/// The nearest ancestor that is no shell.
+pub(crate) fn program_above() -> Option<Process> {
+    ancestors().find(|process| !SHELLS.contains(&process.name.as_str()))
+}
+
+fn ancestors() -> impl Iterator<Item = Process> {
     let above = |process: &Process| stat(process.parent);
-    let mut ancestors = std::iter::successors(stat(process::id()), above)
+    std::iter::successors(stat(process::id()), above)
         .take_while(|process| process.pid > 1)
         .take(ANCESTORS)
-        .skip(1);
-    match said {
-        Some(pid) => ancestors.find(|process| process.pid == pid),
-        None => ancestors.find(|process| !SHELLS.contains(&process.name.as_str())),
-    }
+        .skip(1)
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ fn owner(home: &Home, speaker: &mut Speaker) -> String {
 #[test]
 fn the_first_owner_that_applies() {
     let home = crate::home();
-    assert_eq!(owner(&home, &mut Speaker::of(&home)), "user");
+    let process = || owner(&home, &mut Speaker::legacy(&mut home.command()));
+    let first = process();
+    assert!(first.starts_with(&format!("mcp:{}.", std::process::id())), "the agent's process: {first}");
+    assert_eq!(process(), first, "a server that the agent starts again");
     assert_eq!(owner(&home, &mut session(&home, "s1")), "gemini:s1");
     let mut command = home.command();
     command.env("GEMINI_SESSION_ID", "s1").env("HOMING_OWNER", "ci");
@@ -29,12 +32,12 @@ fn the_first_owner_that_applies() {
 fn p6_a_call_of_codex_belongs_to_the_thread_that_it_names() {
     let home = crate::home();
     let mut codex = Speaker::named(&mut home.command(), "codex-mcp-client");
-    assert_eq!(owner(&home, &mut codex), "user");
+    assert!(owner(&home, &mut codex).starts_with("mcp:"));
     for thread in ["one", "two", "one"] {
         codex.in_thread(thread);
         assert_eq!(owner(&home, &mut codex), format!("codex:{thread}"));
     }
-    let mut other = Speaker::of(&home);
+    let mut other = Speaker::of(&home); // named `user`
     other.in_thread("one");
     assert_eq!(owner(&home, &mut other), "user", "whoever is not Codex means something else by it");
 }
@@ -138,10 +141,54 @@ fn a_session_that_can_be_woken_is_and_one_that_cannot_finds_it_in_its_inbox() {
     };
     let (targets, next) = told("CODEX_THREAD_ID", &never);
     assert_eq!(targets, json!(["inbox", "wake"]));
-    assert!(next.contains("You will be told"), "{next}");
+    assert!(next.contains("You will be notified"), "{next}");
     let (targets, next) = told("GEMINI_SESSION_ID", &never);
     assert_eq!(targets, json!(["inbox"]));
     assert!(next.contains("inbox"), "{next}");
+    assert!(next.contains("homing wait t-") && next.contains("gemini:s"), "{next}");
     let (targets, next) = told("CODEX_THREAD_ID", &json!({ "command": gate("never"), "background": true }));
+    assert_eq!(targets, json!(["inbox", "wake"]), "{next}");
+    let silent = json!({ "command": gate("never"), "background": true, "notify_on_complete": false });
+    let (targets, next) = told("CODEX_THREAD_ID", &silent);
     assert_eq!(targets, json!([]), "{next}");
+}
+
+#[test]
+fn p6_windows_of_an_unknown_agent_do_not_share_an_inbox() {
+    let home = crate::home();
+    let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let call = |id: u32, name: &str, arguments: serde_json::Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
+    let owner_in = |window: &str| {
+        // The agent is a program that starts its server twice.
+        let run = call(2, "run", json!({ "command": "true", "background": true }));
+        let lines = format!("{hello}\n{ready}\n{run}\n");
+        std::fs::write(home.scratch().join(window), lines).expect("written");
+        let script = "import subprocess, sys\nfor _ in range(2): subprocess.run([sys.argv[1], 'mcp'], stdin=open(sys.argv[2]), check=True)";
+        let output = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(home.program())
+            .arg(home.scratch().join(window))
+            .env("HOMING_HOME", home.path())
+            .env_remove("HOMING_OWNER")
+            .output()
+            .expect("python3");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let ids: Vec<_> = said
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter_map(|answer| {
+                answer["result"]["structuredContent"]["task"]["id"].as_str().map(str::to_owned)
+            })
+            .collect();
+        assert_eq!(ids.len(), 2, "{said} {}", String::from_utf8_lossy(&output.stderr));
+        let owners: Vec<_> = ids.iter().map(|id| home.ended(id)["owner"].clone()).collect();
+        assert_eq!(owners[0], owners[1], "results stay reachable when the server is started again");
+        owners[0].as_str().expect("an owner").to_owned()
+    };
+    let (one, two) = (owner_in("one"), owner_in("two"));
+    assert!(one != two && one.starts_with("mcp:"), "{one} {two}");
+    let waiting =
+        |owner: &str| home.get(&format!("/v1/inbox/{owner}")).json()["items"].as_array().map(Vec::len);
+    assert_eq!((waiting(&one), waiting(&two)), (Some(2), Some(2)));
 }

@@ -59,7 +59,7 @@ impl Speaker {
 
     /// The usual one.
     pub(super) fn of(home: &Home) -> Self {
-        Self::legacy(&mut home.command())
+        Self::legacy(home.command().env("HOMING_OWNER", "user"))
     }
 
     fn begin(command: &mut Command, meta: Option<Value>) -> Self {
