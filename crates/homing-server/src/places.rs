@@ -1,16 +1,20 @@
-//! Places for connections: how many each caller may have, and which connection makes room for another.
+//! Places for connections: how many each caller may have, and which connection makes room for
+//! another.
 //!
-//! Keeps P11. A process or a task that opens connections without end gets a quarter of the places; the oldest of its own that is idle makes
-//! room for each one more, and where none is idle that one is turned away. The last eighth of the places is for processes outside of tasks that
-//! have few connections, so that a person at a terminal gets through whatever the tasks do. When all places are taken, the idle connection
-//! of the caller that has most makes room.
+//! Keeps P11. A process or a task that opens connections without end gets a quarter of the places;
+//! the oldest of its own that is idle makes room for each one more, and where none is idle that one
+//! is turned away. The last eighth of the places is for processes outside of tasks that have few
+//! connections, so that a person at a terminal gets through whatever the tasks do. When all places
+//! are taken, the idle connection of the caller that has most makes room.
 //!
-//! A connection is idle while no request is under way on it: between a request's head and the end of its answer's body, and for as long
-//! as it is something else (an attached terminal), it is not. An idle connection can be closed without a loss, since clients expect that of
-//! every connection that is kept open.
+//! A connection is idle while no request is under way on it: between a request's head and the end
+//! of its answer's body, and for as long as it is something else (an attached terminal), it is not.
+//! An idle connection can be closed without a loss, since clients expect that of every connection
+//! that is kept open.
 //!
-//! Descriptors are what runs out first, two for each connection, so the number of places follows from the limit of open files; the
-//! rest of those is for tasks. What can crash where: nothing is kept.
+//! Descriptors are what runs out first, two for each connection, so the number of places follows
+//! from the limit of open files; the rest of those is for tasks. What can crash where: nothing is
+//! kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -168,7 +172,8 @@ impl Table {
         }
     }
 
-    /// Closes the idle connection that ranks first, of those that may make room; false if there is none.
+    /// Closes the idle connection that ranks first, of those that may make room; false if there is
+    /// none.
     fn close_idle(&mut self, may: impl Fn(&Holder, usize) -> bool) -> bool {
         let makes_room =
             |entry: &Entry| may(&entry.holder, self.held(&entry.holder)) && entry.activity.is_idle();
@@ -225,8 +230,8 @@ impl Places {
         Some(Place { places: self.clone(), number, activity })
     }
 
-    /// Closes an idle connection of one that has many, because the system is short of what connections need; false if there is none. One that
-    /// has few may be about to ask.
+    /// Closes an idle connection of one that has many, because the system is short of what
+    /// connections need; false if there is none. One that has few may be about to ask.
     pub(crate) fn give_up_one(&self) -> bool {
         self.table().close_idle(|_, held| held > FEW)
     }

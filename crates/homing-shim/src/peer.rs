@@ -1,12 +1,14 @@
 //! The process at the other end of a local connection.
 //!
-//! Keeps P11. `SO_PEERCRED` names it by a number, which belongs to another process as soon as it has ended and was waited for: by the time
-//! of an accept, what `/proc` shows under that number may be a stranger. So the process is held by a pidfd that the kernel makes for the one
-//! that connected (`SO_PEERPIDFD`, Linux 6.5), `/proc` is read, and then [`PeerProcess::is_alive`] says whether all of that was about it: a
-//! number is not given again while its process lives.
+//! Keeps P11. `SO_PEERCRED` names it by a number, which belongs to another process as soon as it
+//! has ended and was waited for: by the time of an accept, what `/proc` shows under that number may
+//! be a stranger. So the process is held by a pidfd that the kernel makes for the one that
+//! connected (`SO_PEERPIDFD`, Linux 6.5), `/proc` is read, and then [`PeerProcess::is_alive`] says
+//! whether all of that was about it: a number is not given again while its process lives.
 //!
-//! Before Linux 6.5 the pidfd is of whichever process has the number when the connection is accepted. What happens after that is noticed
-//! there too, what happened before is not; SECURITY.md says so.
+//! Before Linux 6.5 the pidfd is of whichever process has the number when the connection is
+//! accepted. What happens after that is noticed there too, what happened before is not; SECURITY.md
+//! says so.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -58,7 +60,8 @@ impl PeerProcess {
         self.uid
     }
 
-    /// Whether it has not ended. What was read of its number before is about it, and about no other process.
+    /// Whether it has not ended. What was read of its number before is about it, and about no other
+    /// process.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -75,7 +78,8 @@ impl PeerProcess {
     }
 }
 
-/// Whether the kernel notices that the pid of a caller was used again before its connection was accepted.
+/// Whether the kernel notices that the pid of a caller was used again before its connection was
+/// accepted.
 #[must_use]
 pub fn is_exact() -> bool {
     std::os::unix::net::UnixStream::pair().is_ok_and(|(socket, _)| sys::peer_pidfd(socket.as_fd()).is_ok())

@@ -1,12 +1,15 @@
 //! Which process calls on the listener, and whether it may. Keeps P11.
 //!
-//! A token proves that somebody could read a file, and a program in a sandbox that shares the network can do that as well. So a connection
-//! from this machine is held to the rules of the socket: the processes that hold its other end are found by the socket's inode, all of them
-//! must be no more confined than the daemon, and what they may do follows from the tasks that they run in. A process that cannot be found
-//! (in another pid namespace, another user's, one that hides its descriptors) is refused. `[confined] allow` serves these and the confined.
+//! A token proves that somebody could read a file, and a program in a sandbox that shares the
+//! network can do that as well. So a connection from this machine is held to the rules of the
+//! socket: the processes that hold its other end are found by the socket's inode, all of them must
+//! be no more confined than the daemon, and what they may do follows from the tasks that they run
+//! in. A process that cannot be found (in another pid namespace, another user's, one that hides its
+//! descriptors) is refused. `[confined] allow` serves these and the confined.
 //!
-//! A browser is often confined by its package. With the cookie that this daemon gave for a code it is served all the same: a code is made for
-//! unconfined callers alone. One that comes from another machine (`dangerously_bind`) has no process here, and is not looked for.
+//! A browser is often confined by its package. With the cookie that this daemon gave for a code it
+//! is served all the same: a code is made for unconfined callers alone. One that comes from another
+//! machine (`dangerously_bind`) has no process here, and is not looked for.
 
 use std::io;
 use std::net::SocketAddr;
@@ -48,7 +51,8 @@ impl Caller<'_> {
         self.ancestry(socket.inode, free || self.vouched)
     }
 
-    /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free` to.
+    /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free`
+    /// to.
     fn ancestry(&self, inode: u64, free: bool) -> Result<Ancestry, Box<Problem>> {
         let found = holders(inode).map_err(|error| short(&error))?;
         let all =

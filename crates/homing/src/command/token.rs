@@ -11,7 +11,7 @@ use crate::home;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Whoever has the token may do over the loopback listener what you may do here. `[listener]` in
+    after_help = "A program of yours that has the token may do over the loopback listener what it may do here. `[listener]` in
 config.toml turns the listener on; `homing status` shows where it is.
 
 Examples:
