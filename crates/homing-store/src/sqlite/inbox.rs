@@ -3,7 +3,7 @@
 use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
-use super::{events, questions, row};
+use super::{questions, row};
 use crate::outbox::Waiting;
 use crate::question::{Hearer, Proof};
 use crate::store::Error;
@@ -63,6 +63,9 @@ pub(super) fn take(
     Ok(entries.into_iter().map(|(_, notice)| notice).collect())
 }
 
+/// What is given of an inbox at once, in bytes; the rest is given when that was acknowledged.
+const PAGE_BYTES: usize = 4 << 20;
+
 /// What a question is open for is there to be read, and not to be told.
 fn free(
     conn: &Connection,
@@ -88,7 +91,7 @@ fn free(
     let mut bytes = 0;
     // Only what can be given counts: what is damaged must not stand before the rest for ever.
     while entries.len() < limit
-        && bytes < events::PAGE_BYTES
+        && bytes < PAGE_BYTES
         && let Some(row) = rows.next()?
     {
         let seq = row.get(0)?;

@@ -66,7 +66,6 @@ async fn all(client: &Client, owner: &str, asked: Timestamp) -> Result<AckAnswer
     let mut acknowledged = Vec::new();
     let mut page = client.inbox_up_to(owner, Some(PAGE), None).await?.items;
     loop {
-        let is_last = page.len() < PAGE as usize;
         let ids: Vec<_> = page.iter().map(|notice| notice.id.to_string()).collect();
         if ids.is_empty() {
             return Ok(AckAnswer { acknowledged });
@@ -74,7 +73,8 @@ async fn all(client: &Client, owner: &str, asked: Timestamp) -> Result<AckAnswer
         let gone = client.acknowledge(owner, ids).await?.acknowledged;
         let in_vain = gone.is_empty();
         acknowledged.extend(gone);
-        if is_last || in_vain {
+        // A page may end early, so that only one with nothing is the last.
+        if in_vain {
             return Ok(AckAnswer { acknowledged });
         }
         page = client.inbox_up_to(owner, Some(PAGE), None).await?.items;
