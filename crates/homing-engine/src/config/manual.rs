@@ -53,9 +53,15 @@ pub const SECTIONS: &[Section] = &[
         name: "retention",
         about: "How long finished tasks and their output are kept; whichever is reached first.",
         keys: &[
-            key("age", "Since their end."),
-            key("count", "How many of them."),
-            key("bytes", "How much output of them in all."),
+            key(
+                "age",
+                "A finished task is forgotten this long after its end, its output deleted; not while an inbox has an entry of it.",
+            ),
+            key(
+                "count",
+                "How many finished tasks are kept. The oldest go first, and after all others those that an inbox has an entry of: of these the oldest of the owner who has the most.",
+            ),
+            key("bytes", "How much output of finished tasks is kept in all; the order is that of `count`."),
             key("tombstones", "How long a task whose output is gone still answers with its outcome."),
         ],
     },

@@ -78,7 +78,7 @@ fn p12_forget_and_gc_make_room_on_a_full_disk() {
 }
 
 #[test]
-fn p2_the_log_leaves_a_small_disk_to_the_tasks_and_ends_are_recorded_when_it_is_full() {
+fn p2_a_small_disk_is_not_filled_by_the_log() {
     let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 16 << 20);
     let Some(home) = home else { return left_out("no disk can be mounted here") };
     let config = "[reconcile]\ninterval = \"1h\"\n[retention]\ncount = 100\n";

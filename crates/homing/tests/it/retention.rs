@@ -159,7 +159,7 @@ fn p12_past_the_age_all_are_forgotten_and_live_ones_are_not() {
 }
 
 #[test]
-fn p5_the_output_of_an_unread_task_outlives_its_age_until_it_is_acknowledged() {
+fn p5_the_output_of_an_unread_task_outlives_its_age() {
     let home = keeping("age = \"1ms\"");
     let (unread, read) = (home.submit(&[], "echo words"), home.submit(&[], "true"));
     for id in [&unread, &read] {

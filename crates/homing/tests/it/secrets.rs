@@ -379,7 +379,7 @@ fn in_memory(pid: u32, bytes: &[u8]) -> Option<usize> {
 }
 
 #[test]
-fn p11_the_copies_of_a_secret_are_overwritten_once_its_command_runs() {
+fn p11_copies_of_a_secret_are_overwritten_after_the_start() {
     let home = super::home();
     let canary = ["canary", "8d1f6c", "in", "memory"].join("-");
     let id = home.submit(&["--secret", &format!("TOKEN={canary}")], "exec sleep 1000");
