@@ -390,7 +390,6 @@ def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
 @check
 def a_job_that_a_sub_agent_leaves_behind_is_told_to_the_session_that_asked_it():
     with Claude() as claude:
-        claude.keeps_its_key()
         job = Job(claude.lab, "LEFT")
         claude.model.when("Begin LEFT", claude.by_wake(job))
         line = "homing ask --agent claude --wait 'Begin LEFT in the background, and end.'"

@@ -238,11 +238,12 @@ def in_tmux_a_line_is_typed_into_its_pane_and_into_no_other_program():
 @check
 def in_tmux_nothing_is_typed_into_a_dialog_or_a_draft():
     with Codex(install=False) as codex:
-        codex.config.write_text(codex.config.read_text().replace('approval_policy = "never"', 'approval_policy = "untrusted"'))
+        text = codex.config.read_text().replace('approval_policy = "never"', 'approval_policy = "on-request"')
+        codex.config.write_text(text.replace("danger-full-access", "workspace-write"))
         codex.configure("[wake]\ntmux = true\n")
         conversation = codex.open(tells_pane=True)
-        conversation.session = None
-        common.typed_only_into_an_empty_prompt(codex, conversation, codex.shell, "Would you like to run", ["Escape"])
+        asks = lambda line: Call("exec_command", {"cmd": line, "sandbox_permissions": "require_escalated", "justification": "it has to be"})
+        common.typed_only_into_an_empty_prompt(codex, conversation, asks, "Would you like to run", ["Escape"])
 
 
 @check

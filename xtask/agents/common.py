@@ -72,9 +72,11 @@ def what_ends_within_a_turn_costs_one_turn(agent, how=None, words=("ONE", "TWO",
     """Jobs that end one after the other while the session is in the middle of a turn."""
     conversation = agent.open()
     jobs = [begin(conversation, how, word) for word in words]
-    gate = agent.lab.folder / "end-the-turn"
-    agent.model.when("Work on", agent.shell(f"while [ ! -e {gate} ]; do sleep 0.1; done"))
+    gate, works = agent.lab.folder / "end-the-turn", agent.lab.folder / "works"
+    agent.model.when("Work on", agent.shell(f"touch {works}; while [ ! -e {gate} ]; do sleep 0.1; done"))
     conversation.say("Work on.")
+    wait_for("the work", works.exists)
+    time.sleep(1)  # Until the agent says that it is busy.
     for job in jobs:
         job.ends()
         time.sleep(0.5)
@@ -102,7 +104,8 @@ def waits_for_a_session_that_is_gone(agent, how, by_itself=False):
     job = begin(conversation, how)
     conversation.kill()
     job.ends()
-    left = waiting(agent.lab, conversation.owner)
+    # A waiter that has not seen the end of its agent yet takes the entry for ten seconds.
+    left = wait_for("an entry in the inbox", lambda: waiting(agent.lab, conversation.owner))
     assert [each["task"]["id"] for each in left] == [job.task()["id"]], f"it waits in the inbox: {json.dumps(left)}"
     again = agent.resume(conversation)
     if not by_itself:

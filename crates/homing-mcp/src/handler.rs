@@ -108,7 +108,15 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         match self.access_of(request.arguments.as_mut(), &context).await {
-            Ok(access) => tools::call(&access, request, &context).await,
+            Ok(access) => {
+                let response = tools::call(&access, request, &context).await;
+                if let Ok(CallToolResponse::Task(created)) = &response
+                    && let Ok(id) = created.task.task_id.parse()
+                {
+                    self.polls.promised(&id);
+                }
+                response
+            }
             Err(refusal) => Ok(refusal.into_result().into()),
         }
     }

@@ -18,8 +18,9 @@ use crate::refusal::Refusal;
 
 /// Ends that are this close together, in milliseconds, are due together.
 const SETTLING_MS: u64 = 250;
-/// However many tasks end, an end is answered after this long, in milliseconds: longer than a client pauses between two polls.
-const HELD_MS: u64 = 2_500;
+/// However many tasks end, an end is answered after this long, in milliseconds: longer than a busy client
+/// pauses between two polls.
+const HELD_MS: u64 = 6_000;
 /// So many of the newest tasks of an owner are looked at for ends that are close.
 const NEWEST: u32 = 50;
 /// No client polls for more tasks at once.
@@ -44,6 +45,11 @@ pub(crate) struct Polls {
 }
 
 impl Polls {
+    /// A client was given a task, and will ask for it.
+    pub(crate) fn promised(&self, task: &TaskId) {
+        self.set(task, Some(Poll::Asked));
+    }
+
     /// A client asks for a task. Where that has ended, this returns once the end may be told.
     pub(crate) async fn seen(&self, access: &Access, task: &Task) -> Result<(), Refusal> {
         let Some(ended) = task.ended_at.filter(|ended| now().millis_since(*ended) < HELD_MS) else {

@@ -167,8 +167,9 @@ impl Route {
         match whom.parse()? {
             Address::Claude(id) => found(Agent::Claude, &id).map(|session| Some(Self::Session(session))),
             Address::Codex(id) => found(Agent::Codex, &id).map(|session| Some(Self::Session(session))),
-            Address::Opencode { url, session } => found(Agent::Opencode, &session)
-                .map(|found| Some(Self::Session(Session { url: url.or(found.url.clone()), ..found }))),
+            Address::Opencode { url, session } => found(Agent::Opencode, &session).map(|found| {
+                Some(Self::Session(Session { url: url.or_else(|| found.url.clone()), ..found }))
+            }),
             Address::Tmux(id) => {
                 let pane = pane.filter(|pane| pane.id == id).ok_or_else(|| NoRoute::NoPane(id.clone()))?;
                 let program = pane.program.as_ref().ok_or_else(|| NoRoute::NoPane(id.clone()))?;
