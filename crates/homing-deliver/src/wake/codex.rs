@@ -10,10 +10,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use homing_model::{Session, turn};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use super::program::{self, Version};
 use super::rollout::Turn;
@@ -52,7 +53,7 @@ pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundin
     }
 }
 
-pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
     match readiness(session, order.runs, surroundings) {
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
@@ -87,7 +88,7 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
         return match program::run(command, b"", QUEUE) {
             Ok(ran) if ran.succeeded() => {
                 if let Some(folder) = &folder {
-                    taken_up(folder, &session.id, order);
+                    taken_up(folder, &session.id, order).await;
                 }
                 Verdict::Delivered(format!("codex queue: {}", ran.last_line()))
             }
@@ -113,14 +114,14 @@ pub(super) fn wake(session: &Session, order: &Order, surroundings: &Surroundings
 
 /// Waits until the thread has taken a message up, which it does when it is idle: until then it looks idle, and another message would be a turn of its
 /// own. The queue keeps what is not taken up.
-fn taken_up(folder: &Path, thread: &str, order: &Order) {
+async fn taken_up(folder: &Path, thread: &str, order: &Order) {
     let ids: Vec<_> = order.notices.iter().map(|notice| notice.id.clone()).collect();
     let end = Instant::now() + TAKEN_UP;
     while rollout::is_open(folder, thread) && rollout::told(folder, thread, &ids).is_empty() {
         if Instant::now() >= end {
             return;
         }
-        std::thread::sleep(LOOK);
+        sleep(LOOK).await;
     }
 }
 

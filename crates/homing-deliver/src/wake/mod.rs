@@ -136,7 +136,7 @@ pub async fn wake(order: &Order, surroundings: &Surroundings) -> Verdict {
         Some(Route::Pane(pane)) => tmux::wake(pane, order, surroundings).await,
         Some(Route::Session(session)) => match session.agent {
             Agent::Claude => claude::wake(session, order, surroundings),
-            Agent::Codex => codex::wake(session, order, surroundings),
+            Agent::Codex => codex::wake(session, order, surroundings).await,
             Agent::Opencode => opencode::wake(session, order, surroundings).await,
             Agent::Gemini => Verdict::Failed("Gemini CLI takes no turn from outside".to_owned()),
         },
