@@ -113,7 +113,7 @@ def nothing_left(lab, owner):
 
 def unsettled(lab):
     deliveries = lab.homing_json("deliveries")["items"]
-    return [each for each in deliveries if each["state"] != "delivered" and "its owner has it already" not in (each["reason"] or "")]
+    return [each for each in deliveries if each["state"] not in ("delivered", "superseded")]
 
 
 def waiting(lab, owner):

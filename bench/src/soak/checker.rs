@@ -240,8 +240,8 @@ fn notices_arrive(story: &Story) -> Vec<String> {
         };
         match row.state.as_str() {
             "delivered" if !came => found.push(format!("{} counts as delivered and never came", row.notice)),
-            // Nobody is woken with what the session has.
-            "dead" if wakes && row.reason == homing_model::wake::TOLD => {
+            // A wake that a hook, a waiter or an acknowledgement made unnecessary.
+            "superseded" if wakes => {
                 found.extend((!came).then(|| format!("{} counts as known and never came", row.notice)));
             }
             "dead" if row.attempts == 0 => found.push(format!("{} is dead and was never tried", row.notice)),

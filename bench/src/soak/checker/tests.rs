@@ -218,12 +218,12 @@ fn h5_a_wake_that_counts_as_delivered_or_known_and_never_came_is_noticed() {
         story.inbox.left.insert("n".into());
     };
     breaks("H5", |story| unheard(story, wake("delivered", "", 1)));
-    breaks("H5", |story| unheard(story, wake("dead", homing_model::wake::TOLD, 0)));
+    breaks("H5", |story| unheard(story, wake("superseded", homing_model::wake::TOLD, 0)));
     breaks("H5", |story| unheard(story, wake("dead", "", 0)));
     breaks("H5", |story| unheard(story, wake("pending", "", 0)));
     breaks("H5", |story| story.books[0].plan.wake = Some("wake:codex:c1".into()));
     let mut known = sound();
-    known.deliveries.push(wake("dead", homing_model::wake::TOLD, 0));
+    known.deliveries.push(wake("superseded", homing_model::wake::TOLD, 0));
     assert_eq!(check(&known), Vec::<String>::new());
     let mut heard = sound();
     unheard(&mut heard, wake("delivered", "", 1));

@@ -292,7 +292,5 @@ fn opencode(program: &Program, scope: Scope, here: &Path, surroundings: &Surroun
         Edit::Own(Own { path: root.join("plugin").join("homing.js"), content: PLUGIN }),
         skill(Agent::Opencode, &root),
     ];
-    let note =
-        "opencode is woken through its server: start it with `--port N`, or results wait in the inbox.";
-    (edits, note)
+    (edits, "opencode loads the plugin when it starts: restart it, and results start turns in its sessions.")
 }
