@@ -144,12 +144,12 @@ impl<'a> Life<'a> {
     }
 
     /// The same, of a call in the session's name.
-    fn calls(&mut self, line: &str, is_killed: bool) {
+    fn calls(&mut self, line: &str, is_killed: bool, ends_turn: bool) {
         let began = now();
         if is_killed {
             self.kill_within(line);
         } else if self.has(line) {
-            self.field.story().calls.push(Call { life: self.life, began, ended: now() });
+            self.field.story().calls.push(Call { life: self.life, began, ended: now(), ends_turn });
         }
     }
 
@@ -185,7 +185,7 @@ impl<'a> Life<'a> {
         if event == "SessionEnd" {
             self.has(&line);
         } else {
-            self.calls(&line, is_killed);
+            self.calls(&line, is_killed, event == "Stop");
         }
     }
 
@@ -209,6 +209,7 @@ impl<'a> Life<'a> {
         let homing = self.homing();
         self.calls(
             &format!("( {homing} run {wake} --label number={number} {watches} -c '{line}' > {file} )"),
+            false,
             false,
         );
         self.submitted(number, &file);
@@ -238,6 +239,7 @@ impl<'a> Life<'a> {
                  echo ${{PIPESTATUS[1]}} $(date +%s%N) > {file}.end )"
             ),
             is_killed,
+            false,
         );
         self.submitted(number, &file);
     }

@@ -266,6 +266,8 @@ pub(crate) struct Call {
     pub(crate) life: u64,
     pub(crate) began: u64,
     pub(crate) ended: u64,
+    /// It was the hook of the end of a turn, which proves that a model read what hooks printed before.
+    pub(crate) ends_turn: bool,
 }
 
 /// What was done to an external task.

@@ -3,7 +3,8 @@
 //! Twice is excused by facts, and by no guess:
 //! - whoever told it first was killed before its mark, or the shim that was to say how a wake ended;
 //! - no daemon took the mark: one was away between the word and the end of whoever said it, or took longer than a hook waits;
-//! - the agent's process ended before the session called again;
+//! - the agent's process ended before it was proved that a model read it: by the end of a turn where a hook printed it, by the next call
+//!   where an answer had it;
 //! - the lease under which it was taken had run out before the mark;
 //! - a question was asked while a hook or a wake had it in hand, and deserves its answer;
 //! - somebody asked for it again.
@@ -13,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::super::story::{Came, Mark, Story, Telling};
+use super::super::story::{Call, Came, Mark, Story, Telling};
 
 /// A hook gives a daemon so long to take its word; beyond it the mark may be missing.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -35,7 +36,7 @@ enum Reason {
     Slow,
     /// Whoever took it first was so slow that it was no longer theirs.
     Lapsed,
-    /// The agent's process that heard it is gone, and had not called again.
+    /// The agent's process that heard it is gone, and nothing proved that it was read.
     AgentGone,
     /// It was asked for by a call that began while another had it in hand.
     Question,
@@ -193,18 +194,19 @@ fn excuse(story: &Story, first: &Telling, second: &Telling) -> Option<Reason> {
         }
         Mark::Before => first.at,
     };
-    // The process that heard it is gone, and had not called again: the next one is told what it was told.
+    // The process that heard it is gone, and nothing proved that its model read it: the next one is told what it was told.
     let life = first.life?;
-    let heard_again = story
-        .calls
-        .iter()
-        .any(|call| call.life == life && call.began > told && !story.killed.was_away(call.began, call.ended));
-    (second.life.is_some_and(|other| other != life) && !heard_again).then_some(Reason::AgentGone)
+    let is_proof = |call: &&Call| call.ends_turn || matches!(first.came, Came::Answered { .. });
+    let proved =
+        story.calls.iter().filter(is_proof).any(|call| {
+            call.life == life && call.began > told && !story.killed.was_away(call.began, call.ended)
+        });
+    (second.life.is_some_and(|other| other != life) && !proved).then_some(Reason::AgentGone)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::story::{Asked, Away, Call};
+    use super::super::super::story::{Asked, Away};
     use super::super::check;
     use super::super::tests::{breaks, sound};
     use super::*;
@@ -256,7 +258,7 @@ mod tests {
         breaks("H8", |story| twice(story, None, Some(1)));
         breaks("H8", |story| {
             twice(story, Some(1), Some(2));
-            story.calls = vec![Call { life: 1, began: 12 * SECOND, ended: 13 * SECOND }];
+            story.calls = vec![Call { life: 1, began: 12 * SECOND, ended: 13 * SECOND, ends_turn: true }];
         });
     }
 
@@ -285,13 +287,26 @@ mod tests {
         breaks("H8", |story| {
             twice(story, Some(1), Some(2));
             story.killed.away = vec![away(11 * SECOND, 12 * SECOND - 1)];
-            story.calls = vec![Call { life: 1, began: 12 * SECOND, ended: 13 * SECOND }];
+            story.calls = vec![Call { life: 1, began: 12 * SECOND, ended: 13 * SECOND, ends_turn: true }];
         });
         breaks("H8", |story| {
             twice(story, Some(1), Some(1));
             // The answer of a tool is marked before it is said.
             story.tellings[0].mark = Mark::Before;
             story.killed.away = vec![away(10 * SECOND + 2, 10 * SECOND + 3)];
+        });
+    }
+
+    #[test]
+    fn h8_a_call_proves_the_reading_of_an_answer_and_not_of_a_hook() {
+        let call = Call { life: 1, began: 12 * SECOND, ended: 13 * SECOND, ends_turn: false };
+        let mut printed = sound();
+        twice(&mut printed, Some(1), Some(2));
+        printed.calls = vec![call];
+        assert_eq!(check(&printed), Vec::<String>::new());
+        breaks("H8", |story| {
+            story.tellings = vec![answered(9 * SECOND, 10 * SECOND, true), told(Some(2), 20 * SECOND)];
+            story.calls = vec![call];
         });
     }
 
@@ -388,7 +403,8 @@ mod tests {
             &|story| {
                 twice(story, Some(1), Some(2));
                 story.killed.away = vec![away(12 * SECOND, 12 * SECOND + 2)];
-                story.calls = vec![Call { life: 1, began: 12 * SECOND + 1, ended: 13 * SECOND }];
+                story.calls =
+                    vec![Call { life: 1, began: 12 * SECOND + 1, ended: 13 * SECOND, ends_turn: true }];
             },
             &|story| {
                 twice(story, None, Some(1));
