@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 
 use crate::page::refused;
 use crate::refusal::Refusal;
-use crate::signin::{self, Codes, Seal, neighbour};
+use crate::signin::{self, Codes, GivenCookies, Seal, neighbour};
 use crate::token::Token;
 
 /// What whoever guesses has to wait for each guess.
@@ -59,6 +59,7 @@ impl Counts {
 pub(crate) struct Keys {
     pub(crate) token: Arc<Token>,
     pub(crate) codes: Arc<Codes>,
+    pub(crate) given: Arc<GivenCookies>,
     pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
@@ -267,7 +268,7 @@ impl Gate {
         if !looks && media_type(headers).as_deref() != Some(MEDIA[0]) {
             return Err(Offence::Media);
         }
-        let given = self.keys.codes.gave(cookie);
+        let given = self.keys.given.contains(cookie);
         Ok(Pass::Enter(if given { Proof::GivenCookie } else { Proof::Cookie }))
     }
 
@@ -287,7 +288,7 @@ impl Gate {
             signin::cookie_name(self.ends.0.port()),
             signin::LIFETIME.as_secs()
         );
-        self.keys.codes.give(&value);
+        self.keys.given.add(&value);
         tracing::info!("a browser was signed in");
         let Ok(cookie) = HeaderValue::try_from(cookie) else {
             return Refusal::new(Code::Internal, "the cookie cannot be sent").into_response();
@@ -401,6 +402,7 @@ mod tests {
         let keys = Keys {
             token: Arc::new(Token::new("secret".into())),
             codes: Arc::default(),
+            given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
         let gate = Gate::new(

@@ -39,7 +39,7 @@ use crate::places::{Holder, Limits, Places};
 use crate::refusal::Refusal;
 use crate::remembered::{Remembered, digest};
 use crate::signin::neighbour::Sockets;
-use crate::signin::{self, Caller, Codes};
+use crate::signin::{self, Caller, Codes, GivenCookies};
 use crate::token::{self, Token};
 
 /// Connections served at once. Each that says nothing is closed after a while; from the half on it is looked at whose they are, and other users
@@ -127,6 +127,7 @@ pub(crate) struct Service {
     token: Option<Arc<Token>>,
     /// What browsers are signed in by.
     codes: Arc<Codes>,
+    given: Arc<GivenCookies>,
     counts: Arc<Counts>,
     connections: JoinSet<()>,
     places: Places,
@@ -146,6 +147,7 @@ pub(crate) fn service(
     let service = Service {
         config: engine.config().listener.clone(),
         remembered: Remembered::read(engine.home()),
+        given: Arc::new(GivenCookies::of_home(engine.home())),
         engine,
         webhooks,
         orders,
@@ -207,6 +209,7 @@ impl Service {
         let keys = Keys {
             token: Arc::clone(token),
             codes: Arc::clone(&self.codes),
+            given: Arc::clone(&self.given),
             now: Arc::new(move || engine.now()),
         };
         let (engine, own) = (self.engine.clone(), self.own.clone());
@@ -342,6 +345,7 @@ impl Service {
             known.set(token);
         }
         self.codes.revoke();
+        self.given.clear();
         self.connections.abort_all();
         tracing::info!("the token was replaced");
         Ok(())

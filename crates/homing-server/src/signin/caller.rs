@@ -7,8 +7,8 @@
 //! in. A process that cannot be found (in another pid namespace, another user's, one that hides its
 //! descriptors) is refused. `[confined] allow` serves these and the confined.
 //!
-//! A browser is often confined by its package. With the cookie that this daemon gave for a code it
-//! is served all the same: a code is made for unconfined callers alone. One that comes from another
+//! A browser is often confined by its package. With a cookie that was given for a code it is served
+//! all the same: a code is made for unconfined callers alone. One that comes from another
 //! machine (`dangerously_bind`) has no process here, and is not looked for.
 
 use std::io;

@@ -16,13 +16,9 @@ const MOST: usize = 32;
 
 const BYTES: usize = 16;
 
-/// So many cookies are remembered; the oldest is forgotten.
-const MOST_COOKIES: usize = 256;
-
-/// The codes that were given and not spent, and the cookies that were given for some. Only digests are kept: comparing those says nothing about a
-/// code.
+/// The codes that were given and not spent. Only digests are kept: comparing those says nothing about a code.
 #[derive(Default)]
-pub(crate) struct Codes(Mutex<VecDeque<(String, Instant)>>, Mutex<VecDeque<String>>);
+pub(crate) struct Codes(Mutex<VecDeque<(String, Instant)>>);
 
 impl Codes {
     /// A new code; nothing if the system has no randomness to give.
@@ -46,22 +42,8 @@ impl Codes {
         codes.remove(place).is_some_and(|(_, until)| until > Instant::now())
     }
 
-    /// A code was spent, and this cookie given for it.
-    pub(crate) fn give(&self, cookie: &str) {
-        let mut cookies = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        cookies.truncate(MOST_COOKIES - 1);
-        cookies.push_front(sha256(cookie.as_bytes()));
-    }
-
-    /// Whether this cookie was given for a code, by this daemon.
-    pub(crate) fn gave(&self, cookie: &str) -> bool {
-        let digest = sha256(cookie.as_bytes());
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest)
-    }
-
     /// None of them is worth anything any more.
     pub(crate) fn revoke(&self) {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
@@ -100,11 +82,6 @@ mod tests {
         let all: Vec<_> = (0..=MOST).map(|_| codes.issue().unwrap()).collect();
         assert!(!codes.spend(&all[0]));
         assert!(all[1..].iter().all(|code| codes.spend(code)));
-        let cookies: Vec<_> = (0..=MOST_COOKIES).map(|number| number.to_string()).collect();
-        cookies.iter().for_each(|cookie| codes.give(cookie));
-        assert!(!codes.gave(&cookies[0]) && cookies[1..].iter().all(|cookie| codes.gave(cookie)));
-        codes.revoke();
-        assert!(!codes.gave(&cookies[1]));
         assert_eq!(format!("{codes:?}"), "Codes(…)");
     }
 }

@@ -9,24 +9,27 @@
 //! ```
 //!
 //! A code works once, whatever comes of it. The cookie is no entry in a table: it says when it was given and is sealed with the home's token, so
-//! it holds through restarts of the daemon, and another token (`homing token rotate`) ends it. Nothing here is written to the disk.
+//! it holds through restarts of the daemon, and another token (`homing token rotate`) ends it. On the disk there are only digests of the cookies that were
+//! given ([`GivenCookies`]).
 //!
 //! A browser sends a cookie to every port of a host, and a code stands in the arguments of the program that opens it: other users of this machine may come
 //! to see either. So both are taken only from a connection whose other end belongs to the user who runs the daemon, as the kernel tells ([`neighbour`]).
 //!
-//! Which process calls, and whether it may, is judged for every proof alike ([`Caller`]); only a browser with a cookie that this very daemon gave is
+//! Which process calls, and whether it may, is judged for every proof alike ([`Caller`]); only a browser with a cookie that was given for a code is
 //! not asked whether it is confined, since a code is made for callers that are not.
 //!
 //! What can crash where: a daemon that ends takes the codes with it; `homing web` makes another.
 
 mod caller;
 mod codes;
+mod given;
 mod hmac;
 pub(crate) mod neighbour;
 mod seal;
 
 pub(crate) use caller::Caller;
 pub(crate) use codes::{Codes, VALID};
+pub(crate) use given::GivenCookies;
 pub(crate) use seal::{LIFETIME, Seal};
 
 /// Where a code is spent.

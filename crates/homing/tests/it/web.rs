@@ -7,6 +7,7 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use homing_testkit::{Home, wait_for};
@@ -27,6 +28,22 @@ fn get(port: u16, path: &str, cookie: &str) -> Option<String> {
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
     (!answer.is_empty()).then_some(answer)
+}
+
+/// The answer to the same request for the list from a process with no_new_privs.
+fn get_confined(port: u16, cookie: &str) -> String {
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat >&3; cat <&3");
+    let mut child = Command::new("setpriv")
+        .args(["--no-new-privs", "bash", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let head = format!(
+        "GET /v1/tasks HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
+    );
+    child.stdin.take().unwrap().write_all(head.as_bytes()).unwrap();
+    String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
 }
 
 fn address(home: &Home) -> String {
@@ -99,6 +116,8 @@ fn p11_a_browser_stays_signed_in_through_a_kill_of_the_daemon_and_not_through_an
     assert!(open().unwrap().starts_with("HTTP/1.1 200"));
     home.kill(home.daemon_pid());
     let answer = wait_for("the next daemon", open);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = get_confined(port, &cookie);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let _ = home.cli(["token", "rotate"]).ok();
     let answer = open().unwrap();
