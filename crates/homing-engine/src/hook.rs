@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
-use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, wake};
+use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, agent, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use rustix::fs::{Mode, OFlags};
@@ -162,12 +162,6 @@ fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut std::fs::File::from(file), bytes)
 }
 
-/// The beginning of a text, at most so many bytes of it, with no character cut.
-fn head(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.get(..end).unwrap_or_default()
-}
-
 /// What a hook finds in its environment: the first notice in a few words. Whoever calls homing from inside it speaks for its owner.
 fn environment(mut values: Values, claim: &Claimed) -> Values {
     let mut set = |name: &str, value: String| values.insert(name.to_owned(), OsText::from(value.as_str()));
@@ -177,7 +171,9 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
     if let Ok(notice) = serde_json::from_str::<Notice>(&claim.notice) {
         set("HOMING_NOTICE_TYPE", notice.body.kind().to_string());
         // One that an earlier release kept may be longer than the kernel takes.
-        set("HOMING_COMMAND", head(&notice.task.command.replace('\0', ""), LONGEST_COMMAND).to_owned());
+        let mut command = notice.task.command.replace('\0', "");
+        agent::cut(&mut command, LONGEST_COMMAND);
+        set("HOMING_COMMAND", command);
         set("HOMING_NAME", notice.task.name.unwrap_or_default());
         if let Body::Completed(completed) = notice.body {
             set("HOMING_STATUS", completed.status.to_string());
@@ -221,14 +217,5 @@ mod tests {
         let [second, fourth] = [2, 4].map(NoticeId::from_entropy);
         let expected = format!(r#","route":null,"runs":false,"tried":["{second}","{fourth}"]"#);
         assert_eq!(way, expected);
-    }
-
-    #[test]
-    fn a_text_is_cut_where_a_character_ends() {
-        assert_eq!(head("abc", 9), "abc");
-        assert_eq!(head("aä€", 2), "a");
-        assert_eq!(head("aä€", 3), "aä");
-        assert_eq!(head("€", 2), "");
-        assert_eq!(head("", 0), "");
     }
 }

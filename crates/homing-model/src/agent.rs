@@ -169,11 +169,11 @@ pub fn head(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Cuts a text that is longer than `most` bytes, and ends it in `…` then. Returns whether it did.
+/// Cuts a text that is longer than `most` bytes to that, and ends it in `…` then. Returns whether it did.
 pub fn cut(text: &mut String, most: usize) -> bool {
     let whole = text.len() <= most;
     if !whole {
-        text.truncate(head(text, most).len());
+        text.truncate(head(text, most.saturating_sub('…'.len_utf8())).len());
         text.push('…');
     }
     !whole
@@ -182,6 +182,18 @@ pub fn cut(text: &mut String, most: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_cut_where_a_character_ends() {
+        assert_eq!((head("abc", 9), head("aä€", 2), head("aä€", 3), head("€", 2)), ("abc", "a", "aä", ""));
+        for (text, most, expected) in
+            [("abcde", 5, "abcde"), ("abcdef", 5, "ab…"), ("€€€", 8, "€…"), ("abcd", 1, "…")]
+        {
+            let mut text = text.to_owned();
+            let was_cut = cut(&mut text, most);
+            assert_eq!((text.as_str(), was_cut), (expected, text.ends_with('…')));
+        }
+    }
 
     #[test]
     fn a_command_line_is_the_first_line_of_the_prompt_and_short() {

@@ -419,8 +419,10 @@ fn p11_a_secret_is_nowhere_on_disk_and_an_environment_only_until_the_start() {
     let started = starting.env("HOMING_LOG", "trace").args(["daemon", "start"]).output().unwrap();
     assert!(started.status.success());
     let line = "echo ${#TOKEN} ${#VISIBLE}; exec sleep 1000";
-    let id =
-        home.submit(&["--secret", &format!("TOKEN={secret}"), "--env", &format!("VISIBLE={value}")], line);
+    // Not by `--env`, which is kept for a rerun.
+    let mut command = home.command();
+    command.env("VISIBLE", value).args(["run", "--secret", &format!("TOKEN={secret}"), "-c", line]);
+    let id = Home::finish(&mut command).ok().text();
     wait_for("its words", || (home.output(&id) == b"15 15\n").then_some(()));
     let seen = format!("{} {}", home.cli(["show", &id, "--json"]).text(), home.cli(["events"]).text());
     assert!(seen.contains("TOKEN") && seen.contains("VISIBLE") && !seen.contains("canary-"), "{seen}");
