@@ -8,8 +8,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 
 use crate::page::refused;
 use crate::refusal::Refusal;
-use crate::signin::{self, Codes, GivenCookies, Seal, neighbour};
+use crate::signin::{self, Codes, GivenCookies, Seal};
 use crate::token::Token;
 
 /// What whoever guesses has to wait for each guess.
@@ -78,10 +78,10 @@ pub(crate) struct Gate {
     names: Vec<String>,
     keys: Keys,
     counts: Arc<Counts>,
-    /// Where the connection came in, and from where.
-    ends: (SocketAddr, SocketAddr),
-    /// Whether it belongs to our user; looked up where that matters, once.
-    kin: OnceLock<bool>,
+    /// Where the connection came in.
+    at: SocketAddr,
+    /// Whether it belongs to our user, or comes from another machine.
+    kin: bool,
     judge: Judge,
     /// The tasks that the process at the other end runs in, once it was let in.
     let_in: OnceCell<Ancestry>,
@@ -89,7 +89,7 @@ pub(crate) struct Gate {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("ends", &self.ends).finish_non_exhaustive()
+        f.debug_struct("Gate").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
@@ -138,21 +138,16 @@ impl Offence {
 }
 
 impl Gate {
-    /// Of a connection between an address of ours and one of theirs.
-    pub(crate) fn new(
-        at: SocketAddr,
-        from: SocketAddr,
-        keys: Keys,
-        counts: Arc<Counts>,
-        judge: Judge,
-    ) -> Self {
+    /// Of a connection that came in at an address of ours; from our user or another machine (`kin`),
+    /// or from another user of this one.
+    pub(crate) fn new(at: SocketAddr, kin: bool, keys: Keys, counts: Arc<Counts>, judge: Judge) -> Self {
         let (address, port) = (at.ip().to_canonical(), at.port());
         let mut names =
             vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}"), format!("localhost:{port}")];
         if !address.is_loopback() {
             names.push(SocketAddr::new(address, port).to_string());
         }
-        Self { names, keys, counts, ends: (at, from), kin: OnceLock::new(), judge, let_in: OnceCell::new() }
+        Self { names, keys, counts, at, kin, judge, let_in: OnceCell::new() }
     }
 
     /// Lets a request in, with the tasks that its process runs in, or says how else it is answered. Who has not got what opens it waits for
@@ -229,7 +224,7 @@ impl Gate {
                 Err(Offence::Token)
             };
         }
-        let name = signin::cookie_name(self.ends.0.port());
+        let name = signin::cookie_name(self.at.port());
         let cookie = only(headers, &COOKIE).map(|header| signin::cookie(header?, &name));
         if request.method() == Method::GET
             && request.uri().path() == signin::PATH
@@ -247,14 +242,14 @@ impl Gate {
     }
 
     fn spend(&self, code: &str) -> Result<Pass, Offence> {
-        if !self.is_kin() {
+        if !self.kin {
             return Err(Offence::User);
         }
         if self.keys.codes.spend(code) { Ok(Pass::SignIn) } else { Err(Offence::Code) }
     }
 
     fn session<B>(&self, request: &Request<B>, cookie: &str, origin: Option<&str>) -> Result<Pass, Offence> {
-        if !self.is_kin() {
+        if !self.kin {
             return Err(Offence::User);
         }
         if !Seal(&self.keys.token).holds(cookie, (self.keys.now)()) {
@@ -272,12 +267,6 @@ impl Gate {
         Ok(Pass::Enter(if given { Proof::GivenCookie } else { Proof::Cookie }))
     }
 
-    /// Whether the other end belongs to the user that we run as. Beyond this machine (`dangerously_bind`) nobody can tell.
-    fn is_kin(&self) -> bool {
-        let (ours, theirs) = self.ends;
-        !theirs.ip().to_canonical().is_loopback() || *self.kin.get_or_init(|| neighbour::is_kin(ours, theirs))
-    }
-
     /// The cookie, and the way to the page: the address with the code is not what the browser remembers.
     fn signed_in(&self) -> Response {
         let Some(value) = Seal(&self.keys.token).cookie((self.keys.now)()) else {
@@ -285,7 +274,7 @@ impl Gate {
         };
         let cookie = format!(
             "{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict",
-            signin::cookie_name(self.ends.0.port()),
+            signin::cookie_name(self.at.port()),
             signin::LIFETIME.as_secs()
         );
         self.keys.given.add(&value);
@@ -405,14 +394,8 @@ mod tests {
             given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
-        let gate = Gate::new(
-            at.parse().unwrap(),
-            "127.0.0.1:4711".parse().unwrap(),
-            keys,
-            Arc::default(),
-            Arc::new(|_| Ok(Ancestry::default())),
-        );
-        gate.kin.set(true).unwrap();
+        let gate =
+            Gate::new(at.parse().unwrap(), true, keys, Arc::default(), Arc::new(|_| Ok(Ancestry::default())));
         gate
     }
 
@@ -568,7 +551,7 @@ mod tests {
             let cookie = format!("homing-80={value}");
             assert_eq!(judge(&gate("127.0.0.1:80"), &[GOOD[0], ("cookie", &cookie)]), Err(Offence::Session));
         }
-        let stranger = Gate { kin: OnceLock::from(false), ..gate("127.0.0.1:80") };
+        let stranger = Gate { kin: false, ..gate("127.0.0.1:80") };
         assert_eq!(judge(&stranger, &[GOOD[0], ("cookie", "homing-80=x")]), Err(Offence::User));
         let code = stranger.keys.codes.issue();
         assert!(code.is_none() || stranger.spend(&code.unwrap()) == Err(Offence::User));

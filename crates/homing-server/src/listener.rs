@@ -38,12 +38,12 @@ use crate::leaving::Leaving;
 use crate::places::{Holder, Limits, Places};
 use crate::refusal::Refusal;
 use crate::remembered::{Remembered, digest};
-use crate::signin::neighbour::Sockets;
+use crate::signin::neighbour::{self, Neighbour};
 use crate::signin::{self, Caller, Codes, GivenCookies};
 use crate::token::{self, Token};
 
-/// Connections served at once. Each that says nothing is closed after a while; from the half on it is looked at whose they are, and other users
-/// have a quarter.
+/// Connections served at once, a quarter of them at most those of other users and other machines.
+/// Each that says nothing is closed after a while.
 const MOST: usize = 256;
 
 /// Before accepting again when the system has no descriptor or memory left.
@@ -200,7 +200,10 @@ impl Service {
         let (Some(token), Ok(at), Ok(from)) = (&self.token, stream.local_addr(), stream.peer_addr()) else {
             return;
         };
-        let (holder, head_time) = self.look_at(at, from);
+        let user = neighbour::find(at, from).is_ok_and(|found| found.is_some_and(Neighbour::is_kin));
+        let holder = if user { Holder::User } else { Holder::Stranger };
+        let crowded = !user && self.places.len() >= MOST / 2;
+        let head_time = if crowded { connection::CROWD_TIME } else { connection::STRANGER_TIME };
         // A stranger beyond the share of strangers is closed without a word.
         let Some(place) = self.places.take(holder, Limits::new(MOST)) else { return };
         // Answers are small and awaited.
@@ -214,25 +217,17 @@ impl Service {
         };
         let (engine, own) = (self.engine.clone(), self.own.clone());
         let judge = move |vouched| Caller { engine: &engine, own: &own, ends: (at, from), vouched }.judge();
-        let gate = Gate::new(at, from, keys, Arc::clone(&self.counts), Arc::new(judge));
+        let gate = Gate::new(
+            at,
+            user || neighbour::may_be_elsewhere(at, from),
+            keys,
+            Arc::clone(&self.counts),
+            Arc::new(judge),
+        );
         let (number, admission) = (place.number(), Admission::Gated(gate, head_time));
         let serving = connection::serve(stream, admission, router.clone(), leaving.clone(), None, place);
         let abort = self.connections.spawn(serving);
         self.places.set_abort(number, abort);
-    }
-
-    /// Whom a connection counts for, and how long it may say nothing. While few are connected nothing needs to be looked up.
-    fn look_at(&self, at: SocketAddr, from: SocketAddr) -> (Holder, Duration) {
-        if self.places.len() < MOST / 2 {
-            return (Holder::Unlooked(at, from), connection::STRANGER_TIME);
-        }
-        let sockets = Sockets::read();
-        let whose = |ours, theirs| if sockets.is_kin(ours, theirs) { Holder::User } else { Holder::Stranger };
-        self.places.look(whose);
-        match whose(at, from) {
-            Holder::Stranger => (Holder::Stranger, connection::CROWD_TIME),
-            holder => (holder, connection::STRANGER_TIME),
-        }
     }
 
     fn obey(&mut self, order: Order) {

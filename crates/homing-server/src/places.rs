@@ -17,7 +17,6 @@
 //! kept.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -45,11 +44,9 @@ pub(crate) enum Holder {
     Unseen,
     /// All that are refused anyway.
     Refused,
-    /// On the listener: not looked at yet, between an address of ours and one of theirs.
-    Unlooked(SocketAddr, SocketAddr),
     /// On the listener: the user whom the daemon serves.
     User,
-    /// On the listener: everybody else.
+    /// On the listener: other users, and other machines.
     Stranger,
 }
 
@@ -73,7 +70,7 @@ impl Limits {
     /// What one holder may have.
     fn share(self, holder: &Holder) -> usize {
         match holder {
-            Holder::User | Holder::Unlooked(..) => self.total,
+            Holder::User => self.total,
             Holder::Process(_) | Holder::Task(_) | Holder::Unseen | Holder::Refused | Holder::Stranger => {
                 (self.total / 4).max(FEW / 2)
             }
@@ -85,7 +82,7 @@ impl Limits {
         let reserved = match holder {
             Holder::Process(_) => held >= FEW,
             Holder::Task(_) | Holder::Unseen | Holder::Refused | Holder::Stranger => true,
-            Holder::User | Holder::Unlooked(..) => false,
+            Holder::User => false,
         };
         if reserved { self.total - self.total / 8 } else { self.total }
     }
@@ -247,22 +244,6 @@ impl Places {
     pub(crate) fn len(&self) -> usize {
         self.table().entries.len()
     }
-
-    /// Says whose those connections are that were not looked at.
-    pub(crate) fn look(&self, whose: impl Fn(SocketAddr, SocketAddr) -> Holder) {
-        let mut table = self.table();
-        let table = &mut *table;
-        let mut found = Vec::new();
-        for entry in table.entries.values_mut() {
-            if let Holder::Unlooked(ours, theirs) = entry.holder {
-                found.push(std::mem::replace(&mut entry.holder, whose(ours, theirs)));
-                *table.held.entry(entry.holder.clone()).or_default() += 1;
-            }
-        }
-        for before in found {
-            table.uncount(&before);
-        }
-    }
 }
 
 impl Place {
@@ -407,15 +388,13 @@ mod tests {
     #[test]
     fn p11_strangers_on_the_listener_make_room_for_the_user() {
         let places = Places::default();
-        let at = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
-        let unlooked: Vec<_> =
-            (0..150).filter_map(|port| places.take(Holder::Unlooked(at(80), at(port)), LIMITS)).collect();
-        places.look(|_, theirs| if theirs.port() < 10 { Holder::User } else { Holder::Stranger });
+        let own = fill(&places, &Holder::User, 120);
+        let strangers = fill(&places, &Holder::Stranger, 20);
         let next = places.take(Holder::Stranger, LIMITS).unwrap();
-        assert!(is_closed(&unlooked[10]) && !is_closed(&unlooked[9]));
-        let own = fill(&places, &Holder::User, 60);
-        assert_eq!(own.len(), 60);
-        assert!(unlooked[..10].iter().chain(&own).all(|place| !is_closed(place)));
+        assert!(is_closed(&strangers[0]) && !is_closed(&strangers[1]));
+        let more = fill(&places, &Holder::User, 40);
+        assert_eq!(more.len(), 40);
+        assert!(own.iter().chain(&more).all(|place| !is_closed(place)));
         drop(next);
     }
 

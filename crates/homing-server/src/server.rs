@@ -200,7 +200,7 @@ fn no_place(admission: &Admission) -> Problem {
         Holder::Process(process) => format!("process {} has", process.pid),
         Holder::Task(task) => format!("the processes of task {task} have"),
         Holder::Unseen => "processes in other pid namespaces have".to_owned(),
-        Holder::Refused | Holder::Unlooked(..) | Holder::User | Holder::Stranger => "others have".to_owned(),
+        Holder::Refused | Holder::User | Holder::Stranger => "others have".to_owned(),
     };
     let detail = format!("{whose} too many connections with requests under way, or no place is left for any");
     tracing::info!(detail, "a connection was turned away");

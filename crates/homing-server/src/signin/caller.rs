@@ -5,7 +5,8 @@
 //! socket: the processes that hold its other end are found by the socket's inode, all of them must
 //! be no more confined than the daemon, and what they may do follows from the tasks that they run
 //! in. A process that cannot be found (in another pid namespace, another user's, one that hides its
-//! descriptors) is refused. `[confined] allow` serves these and the confined.
+//! descriptors) is refused. `[confined] allow` serves these and the confined. So is one that has
+//! closed its end before it was looked at, whatever is allowed.
 //!
 //! A browser is often confined by its package. With a cookie that was given for a code it is served
 //! all the same: a code is made for unconfined callers alone. One that comes from another
@@ -19,7 +20,7 @@ use homing_model::{Code, Problem};
 use homing_shim::confine::Confinement;
 use homing_shim::process::{self, Process};
 
-use super::neighbour::{Sockets, holders, holds};
+use super::neighbour::{find, holders, holds, may_be_elsewhere};
 use crate::connection::{is_shortage, unplaced_caller};
 
 /// The other end of a connection to the listener.
@@ -38,9 +39,8 @@ impl Caller<'_> {
         let (ours, theirs) = self.ends;
         let allowed = self.engine.config().confined.allow;
         let own = rustix::process::geteuid();
-        let Some(socket) = Sockets::read().find(ours, theirs) else {
-            let elsewhere = !theirs.ip().to_canonical().is_loopback();
-            return if allowed || elsewhere { Ok(Ancestry::default()) } else { Err(unseen()) };
+        let Some(socket) = find(ours, theirs).map_err(|error| short(&error))? else {
+            return if may_be_elsewhere(ours, theirs) { Ok(Ancestry::default()) } else { Err(closed()) };
         };
         // Root needs none of our rights.
         let free = allowed || (socket.uid == 0 && !own.is_root());
@@ -53,7 +53,7 @@ impl Caller<'_> {
 
     /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free`
     /// to.
-    fn ancestry(&self, inode: u64, free: bool) -> Result<Ancestry, Box<Problem>> {
+    fn ancestry(&self, inode: u32, free: bool) -> Result<Ancestry, Box<Problem>> {
         let found = holders(inode).map_err(|error| short(&error))?;
         let all =
             found.iter().map(|process| self.one(process, inode, free)).collect::<Result<Vec<_>, _>>()?;
@@ -68,7 +68,7 @@ impl Caller<'_> {
     }
 
     /// One of them; none if it does not hold the socket any more.
-    fn one(&self, process: &Process, inode: u64, free: bool) -> Result<Option<Ancestry>, Box<Problem>> {
+    fn one(&self, process: &Process, inode: u32, free: bool) -> Result<Option<Ancestry>, Box<Problem>> {
         let pid = process.pid;
         let confinement = (!free).then(|| Confinement::of(pid)).transpose();
         let ancestry = self.engine.ancestry(pid);
@@ -96,6 +96,11 @@ impl Caller<'_> {
 
 fn short(error: &io::Error) -> Box<Problem> {
     Box::new(Problem::new(Code::SystemLimit, format!("which process calls cannot be seen now: {error}")))
+}
+
+/// Nobody is left to be looked at, and nobody reads the answer.
+fn closed() -> Box<Problem> {
+    Box::new(Problem::new(Code::Forbidden, "the caller has closed its end of the connection"))
 }
 
 fn unseen() -> Box<Problem> {

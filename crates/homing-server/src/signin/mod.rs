@@ -13,7 +13,7 @@
 //! given ([`GivenCookies`]).
 //!
 //! A browser sends a cookie to every port of a host, and a code stands in the arguments of the program that opens it: other users of this machine may come
-//! to see either. So both are taken only from a connection whose other end belongs to the user who runs the daemon, as the kernel tells ([`neighbour`]).
+//! to see either. So both are taken only from a connection whose other end belongs to the user who runs the daemon, as the kernel says ([`neighbour`]).
 //!
 //! Which process calls, and whether it may, is judged for every proof alike ([`Caller`]); only a browser with a cookie that was given for a code is
 //! not asked whether it is confined, since a code is made for callers that are not.
