@@ -46,7 +46,12 @@ impl Engine {
     ///
     /// # Errors
     /// If the agent's process is no ancestor of the caller's, or the ledger cannot be written.
-    pub async fn bind_session(&self, caller: ProcessId, request: &BindRequest) -> Result<SessionInfo, Error> {
+    pub async fn bind_session(
+        &self,
+        standing: &Standing,
+        caller: ProcessId,
+        request: &BindRequest,
+    ) -> Result<SessionInfo, Error> {
         let inner = &self.inner;
         if !session::is_id(&request.session) {
             return Err(Error::BadParameter(format!(
@@ -83,9 +88,10 @@ impl Engine {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
             let alone = one_at_a_time(request.agent);
+            let outside = standing.limited_to().is_none();
             inner
                 .store
-                .bind(Bind { binding: binding.clone(), alone, gives_back, polls: request.polls })
+                .bind(Bind { binding: binding.clone(), alone, gives_back, polls: request.polls, outside })
                 .await?;
             if gives_back {
                 inner.bump();

@@ -44,6 +44,8 @@ pub struct Bind {
     pub gives_back: bool,
     /// The agent polls for ends that it was promised, also in its new process: those are then held for it for a while.
     pub polls: bool,
+    /// The process is in no task, or in one that may do all: no agent inside a task has this session.
+    pub outside: bool,
 }
 
 /// An agent inside a task names its session.

@@ -29,7 +29,7 @@ pub(crate) async fn bind(mut call: Call) -> Answer {
         call.standing = call.app.engine.claim_bound_session(standing, process, &request).await?;
     }
     call.standing.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
-    answer(&call.app.engine.bind_session(caller?, &request).await?)
+    answer(&call.app.engine.bind_session(&call.standing, caller?, &request).await?)
 }
 
 /// `GET /v1/sessions/{owner}`.

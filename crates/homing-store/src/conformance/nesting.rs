@@ -1,10 +1,12 @@
 //! Tasks from inside tasks, and tasks from the network.
 
+use homing_model::Agent;
 use homing_model::notify::When;
 use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, submit, telling};
-use crate::session::SessionClaim;
+use super::seating::seat;
+use crate::session::{Bind, SessionClaim};
 use crate::store::{Filter, Submit, Submitted};
 
 /// A submit of the `n`th task from inside another, which may have at most so many live ones.
@@ -139,4 +141,31 @@ pub async fn p11_a_nested_session_is_recorded_once_and_never_anothers(store: Led
     finish(&store, 2, 5, 0).await;
     assert_eq!(claim(7, "claude:next", None).await, None, "another owner's");
     assert_eq!(claim(99, "claude:x", None).await, None);
+}
+
+/// A session that was claimed before it was there is not that of the agent inside the task once a
+/// process or a task elsewhere has it; where a task that has it itself submits, it is.
+pub async fn p11_a_claim_in_advance_ends_when_the_session_is_elsewhere(store: Ledger) {
+    let owned = |n: u64, owner: &str, parent: Option<u64>| {
+        let mut submit = parent.map_or_else(|| submit(n), |parent| child(n, parent, 9));
+        submit.task.owner = owner.to_owned();
+        submit
+    };
+    let claim = async |task: u64, session: &str| {
+        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces: None };
+        store.claim_session(claim).await.expect("the claim is answered")
+    };
+    for n in [1, 2] {
+        create(&store, owned(n, "claude:outer", None), 0).await;
+    }
+    assert_eq!(claim(1, "claude:s").await.as_deref(), Some("claude:s"));
+    store.bind(seat(Agent::Claude, "s", 7, 1)).await.expect("bound inside");
+    create(&store, owned(3, "claude:s", Some(1)), 1).await;
+    assert_eq!(get(&store, 1).await.nested_session.as_deref(), Some("claude:s"), "it stays its own");
+    store.bind(Bind { outside: true, ..seat(Agent::Claude, "s", 8, 2) }).await.expect("bound outside");
+    assert_eq!(get(&store, 1).await.nested_session, None);
+    assert_eq!(claim(2, "claude:t").await.as_deref(), Some("claude:t"));
+    create(&store, owned(4, "claude:t", None), 3).await;
+    assert_eq!(get(&store, 2).await.nested_session, None);
+    assert_eq!(claim(2, "claude:t").await, None, "it has a task elsewhere");
 }

@@ -20,7 +20,7 @@ pub(super) fn seat(agent: Agent, session: &str, pid: u32, millis: i64) -> Bind {
         streak: 0,
         bound_at: at(millis),
     };
-    Bind { binding, alone: false, gives_back: false, polls: false }
+    Bind { binding, alone: false, gives_back: false, polls: false, outside: false }
 }
 
 async fn sessions_of(store: &Ledger, pids: &[u32]) -> Vec<String> {

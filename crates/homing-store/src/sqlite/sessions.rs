@@ -19,7 +19,7 @@ const COLUMNS: &str = "agent, session, node, boot_id, pid, start, streak, bound_
 
 /// A session is in this process from now on.
 pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
-    let Bind { binding, alone, gives_back, polls } = bind;
+    let Bind { binding, alone, gives_back, polls, outside } = bind;
     let (agent, now) = (binding.agent.as_str(), binding.bound_at);
     // Of two hooks that saw the old process gone at the same moment, the second must not take back what the first has told since.
     let before = of_session(conn, binding.agent, &binding.session)?;
@@ -71,6 +71,9 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
         // That was this process, so far as is known: it is gone when this one is.
         conn.prepare_cached("UPDATE inbox SET told = told - 1 WHERE owner = ?1 AND told IN (2, 4)")?
             .execute([format!("{agent}:{}", binding.session)])?;
+    }
+    if *outside {
+        revoke_claims(conn, &format!("{agent}:{}", binding.session), None)?;
     }
     trim(conn, now)
 }
@@ -159,6 +162,17 @@ pub(super) fn claim(conn: &Connection, claim: &SessionClaim) -> Result<Option<St
     conn.prepare_cached("UPDATE tasks SET nested_session = ?2 WHERE id = ?1")?
         .execute(params![task.as_str(), session])?;
     Ok(Some(session.clone()))
+}
+
+/// A session that is used elsewhere is not that of the agent inside a task, whoever came first: it
+/// may have been claimed before it was there. A `user` that has it too continues it.
+pub(super) fn revoke_claims(conn: &Connection, session: &str, user: Option<&TaskId>) -> Result<(), Error> {
+    conn.prepare_cached(
+        "UPDATE tasks INDEXED BY tasks_nested_session SET nested_session = NULL WHERE nested_session = ?1 \
+         AND NOT EXISTS (SELECT 1 FROM tasks AS users WHERE users.id = ?2 AND users.nested_session = ?1)",
+    )?
+    .execute(params![session, user.map(TaskId::as_str)])?;
+    Ok(())
 }
 
 fn is_foreign(conn: &Connection, task: &TaskId, owner: &str, session: &str) -> Result<bool, Error> {

@@ -1,11 +1,13 @@
 //! Accepting a task, or finding out that it was accepted before.
 
 use homing_model::binding::{GRACE_MS, LONGEST_AWAITED_MS};
-use homing_model::{EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, transition};
+use homing_model::{
+    EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, environment, transition,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
 
-use super::{agents, events, questions, row};
+use super::{agents, events, questions, row, sessions};
 use crate::record::{NewTask, Record, Tracking};
 use crate::store::{Answered, Error, Idempotency, Submit, Submitted};
 
@@ -134,6 +136,10 @@ pub(super) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result
          labels, env_names, volatile_secrets, spec, kind, started_at, heard_at, lease_ms, pid, process_start, masks, agent, agent_session, network) \
          VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
     )?;
+    // What wakes a session is ours, wherever the session is.
+    if task.kind != Kind::Hook && environment::is_agent_session(&task.owner) {
+        sessions::revoke_claims(conn, &task.owner, task.parent.as_ref())?;
+    }
     let seq = insert.insert(params![
         task.id.as_str(),
         task.owner,

@@ -211,6 +211,34 @@ fn p11_a_sub_agent_cannot_claim_the_session_of_another() {
 }
 
 #[test]
+fn p11_a_claim_in_advance_ends_when_the_session_appears() {
+    let home = super::home();
+    let (forge, attempts) = (CLAIMS.find("forge()").unwrap(), CLAIMS.find("forge inbox").unwrap());
+    let script = format!(
+        "{}\nforge claim inbox; : > claimed; {}\n. ./victim\n{}",
+        &CLAIMS[forge..attempts],
+        gate("appeared"),
+        &CLAIMS[attempts..]
+    );
+    let task = begin(&home, &["--agent-session", "--owner", "claude:outer"], &script);
+    wait_for("the claim", || home.scratch().join("claimed").exists().then_some(()));
+    let live = home.submit(&["--owner", "claude:foreign", "--stdin", "pipe"], "exec cat");
+    let ended = home.submit(&["--owner", "claude:foreign"], "echo secret");
+    let _ = home.ended(&ended);
+    std::fs::write(home.scratch().join("victim"), format!("F={live} E={ended}\n")).unwrap();
+    home.open("appeared");
+    let _ = home.ended(&task);
+    let tried = tried(&home);
+    assert_eq!(tried[0], ("claim".to_owned(), "0".to_owned(), String::new()), "nobody had it");
+    for (name, code, problem) in &tried[1..] {
+        let expected = if name == "wake" { "HM0038" } else { "HM0053" };
+        assert_eq!((code.as_str(), problem.as_str()), ("1", expected), "{name}");
+    }
+    assert_eq!(home.task(&live)["status"], "running");
+    assert_eq!(home.task(&ended)["notices"][0]["inbox"], "waiting");
+}
+
+#[test]
 fn p11_the_first_session_of_a_sub_agent_stays_its_session() {
     let home = super::home();
     let hook = |id: &str, event: &str| {
