@@ -227,6 +227,11 @@ impl Places {
         Some(Place { places: self.clone(), number, activity })
     }
 
+    /// Whether this holder has all that one may have.
+    pub(crate) fn is_full_for(&self, holder: &Holder, limits: Limits) -> bool {
+        self.table().held(holder) >= limits.share(holder)
+    }
+
     /// Closes an idle connection of one that has many, because the system is short of what
     /// connections need; false if there is none. One that has few may be about to ask.
     pub(crate) fn give_up_one(&self) -> bool {

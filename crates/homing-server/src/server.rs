@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::app::App;
 use crate::connection::{self, Admission, is_shortage};
-use crate::hangup::Hangup;
+use crate::hangup::{self, Hangup};
 use crate::leaving::switch;
 use crate::listener;
 use crate::memory::Bodies;
@@ -139,11 +139,15 @@ impl Server {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         short = false;
+                        // What is closed costs no look at its process, however fast a caller makes more of it.
+                        if hangup::has_happened(&stream) {
+                            continue;
+                        }
                         let admission = self.admit(&stream);
                         // The limit may be changed from outside.
                         let limits = Limits::of_files(getrlimit(Resource::Nofile).current);
                         let Some(place) = places.take(admission.holder(), limits) else {
-                            connection::turn_away(stream, &no_place(&admission));
+                            connection::turn_away(stream, &no_place(&admission.holder(), places.is_full_for(&admission.holder(), limits)));
                             continue;
                         };
                         let (number, hangup) = (place.number(), Hangup::of(&stream));
@@ -156,6 +160,8 @@ impl Server {
                             drop(visit);
                         });
                         places.set_abort(number, abort);
+                        // Those that made room end before the next one is accepted.
+                        tokio::task::yield_now().await;
                     }
                     Err(error) if is_shortage(&error) => {
                         if !short {
@@ -194,15 +200,20 @@ impl Server {
     }
 }
 
-/// What a caller is told that gets no place.
-fn no_place(admission: &Admission) -> Problem {
-    let whose = match admission.holder() {
+/// What a caller is told that gets no place: its own connections take its share, or those of all
+/// callers together take every place.
+fn no_place(holder: &Holder, own_share: bool) -> Problem {
+    let whose = match holder {
         Holder::Process(process) => format!("process {} has", process.pid),
         Holder::Task(task) => format!("the processes of task {task} have"),
         Holder::Unseen => "processes in other pid namespaces have".to_owned(),
         Holder::Refused | Holder::User | Holder::Stranger => "others have".to_owned(),
     };
-    let detail = format!("{whose} too many connections with requests under way, or no place is left for any");
+    let detail = if own_share {
+        format!("{whose} too many connections with requests under way")
+    } else {
+        "all places for connections are taken by requests under way".to_owned()
+    };
     tracing::info!(detail, "a connection was turned away");
     Problem::new(Code::TooManyConnections, detail)
 }

@@ -86,6 +86,10 @@ for number in range(int(sys.argv[2])):
         s.sendall(b"GET /v1/events HTTP/1.1\r\nhost: homing\r\n\r\n")
     held.append(s)
 print(len(held), flush=True)
+while sys.argv[3] == "churn":
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.close()
 sys.stdin.read()
 "#;
 
@@ -112,6 +116,30 @@ fn p11_one_hog_does_not_lock_the_owner_out() {
         assert_eq!(home.ended(&more)["outcome"]["exit_code"], 3);
     }
     home.stop_daemon();
+}
+
+#[test]
+fn p11_tasks_that_connect_and_close_do_not_exhaust_the_daemon() {
+    let home = super::home();
+    let daemon = home.daemon_pid();
+    let script = home.scratch().join("hog.py");
+    std::fs::write(&script, HOG).unwrap();
+    let socket = home.path().join("homing.sock");
+    let (script, socket) = (script.display(), socket.display());
+    let hogs: Vec<_> =
+        (0..3).map(|n| home.submit(&[], &format!("exec python3 {script} {socket} 0 churn > h{n}"))).collect();
+    for n in 0..3 {
+        assert_eq!(home.told(&format!("h{n}")), "0");
+    }
+    for _ in 0..20 {
+        let _ = home.cli(["list", "--json"]).ok();
+        let open = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count();
+        assert!(open < 500, "{open} descriptors");
+    }
+    for hog in &hogs {
+        let _ = home.cli(["stop", "--grace", "0s", hog]).ok();
+    }
+    assert_eq!(home.daemon_pid(), daemon);
 }
 
 #[test]
