@@ -29,6 +29,7 @@ mod listing;
 mod log;
 mod notices;
 mod open;
+mod owed;
 mod pause;
 mod place;
 mod questions;

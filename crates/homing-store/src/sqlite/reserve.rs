@@ -15,11 +15,13 @@ use rustix::io::Errno;
 
 use super::inspect;
 
-/// All of it: the ends of some hundred tasks.
+/// The least that it is, besides what the ends of live tasks will need.
 pub const WHOLE: u64 = 1 << 20;
 /// Given up at a time: a few commits.
 const PIECE: u64 = 32 << 10;
-/// By so much at a time it follows the growth of the database.
+/// The part of it that nothing but forgetting may take.
+pub(super) const FOR_FORGETTING: u64 = 256 << 10;
+/// By so much at a time it follows the growth of the database, and of what is live.
 pub(super) const STEP: u64 = 256 << 10;
 
 /// Gives up some of what an earlier daemon held, so that a database can be opened; false if there is nothing.
@@ -38,12 +40,15 @@ pub(super) struct Reserve {
     /// None where it could not be opened; that is tried again.
     file: Option<File>,
     held: u64,
+    /// What it is to be.
+    whole: u64,
 }
 
 impl Reserve {
     /// Takes it, as far as there is room.
     pub(super) fn open(database: &Path) -> Self {
-        let mut reserve = Self { path: inspect::beside(database, ".reserve"), file: None, held: 0 };
+        let mut reserve =
+            Self { path: inspect::beside(database, ".reserve"), file: None, held: 0, whole: WHOLE };
         reserve.refill();
         reserve
     }
@@ -58,10 +63,10 @@ impl Reserve {
         Ok(())
     }
 
-    /// Makes some room; false if there is none left to make.
-    pub(super) fn give_up_a_piece(&mut self) -> bool {
+    /// Makes some room; false if there is none left to make beyond what is kept.
+    pub(super) fn give_up_a_piece(&mut self, kept: u64) -> bool {
         let left = self.held.saturating_sub(PIECE);
-        let given = self.held > 0 && self.file.as_ref().is_some_and(|file| file.set_len(left).is_ok());
+        let given = self.held > kept && self.file.as_ref().is_some_and(|file| file.set_len(left).is_ok());
         if given {
             self.held = left;
         }
@@ -70,22 +75,24 @@ impl Reserve {
 
     /// Takes again what was given up, if there is room for all of it.
     pub(super) fn refill(&mut self) {
-        let _ = self.cover(0);
+        let _ = self.take(self.whole);
     }
 
     /// The same of what there is room for, if not for all: what a log that is closed leaves free.
     pub(super) fn refill_in_part(&mut self) {
         let Some(file) = &self.file else { return };
-        while self.held < WHOLE && fallocate(file, FallocateFlags::empty(), self.held, PIECE).is_ok() {
+        while self.held < self.whole && fallocate(file, FallocateFlags::empty(), self.held, PIECE).is_ok() {
             self.held += PIECE;
         }
     }
 
-    /// Makes sure that it is whole and that the database can grow by so many bytes besides; false where the disk has no room for that. What
-    /// fails for another reason says nothing of the disk.
-    pub(super) fn cover(&mut self, growth: u64) -> bool {
+    /// Makes sure that it has what the ends of live tasks will need (`owed`), and that the database can
+    /// grow by so many bytes besides; false where the disk has no room for that. What fails for another
+    /// reason says nothing of the disk.
+    pub(super) fn cover(&mut self, growth: u64, owed: u64) -> bool {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        let covered = self.take(WHOLE + growth / STEP * STEP);
+        self.whole = WHOLE + owed / STEP * STEP;
+        let covered = self.take(self.whole + growth / STEP * STEP);
         !covered.is_err_and(|error| matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge))
     }
 
@@ -109,8 +116,8 @@ impl Reserve {
 
     /// Gives back what covered growth that the database has by now.
     pub(super) fn uncover(&mut self) {
-        if self.held > WHOLE && self.file.as_ref().is_some_and(|file| file.set_len(WHOLE).is_ok()) {
-            self.held = WHOLE;
+        if self.held > self.whole && self.file.as_ref().is_some_and(|file| file.set_len(self.whole).is_ok()) {
+            self.held = self.whole;
         }
     }
 }
@@ -125,9 +132,9 @@ mod tests {
         let name = folder.path().join("homing.db.reserve");
         std::fs::create_dir(&name).unwrap();
         let mut reserve = Reserve::open(&folder.path().join("homing.db"));
-        assert!(reserve.cover(0) && reserve.held == 0);
+        assert!(reserve.cover(0, 0) && reserve.held == 0);
         std::fs::remove_dir(&name).unwrap();
-        assert!(reserve.cover(0) && reserve.held == WHOLE);
+        assert!(reserve.cover(0, 0) && reserve.held == WHOLE);
     }
 
     #[test]
@@ -135,14 +142,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut reserve = Reserve::open(&folder.path().join("homing.db"));
         let length = || std::fs::metadata(folder.path().join("homing.db.reserve")).unwrap().len();
-        assert!(reserve.cover(STEP - 1));
+        assert!(reserve.cover(STEP - 1, STEP - 1));
         assert_eq!(length(), WHOLE);
-        assert!(reserve.cover(3 * STEP + 1) && reserve.cover(STEP));
+        assert!(reserve.cover(3 * STEP + 1, 0) && reserve.cover(STEP, 0));
         assert_eq!(length(), WHOLE + 3 * STEP);
         reserve.uncover();
         assert_eq!(length(), WHOLE);
-        assert!(!reserve.cover(1 << 60), "no disk has that much");
+        assert!(!reserve.cover(1 << 60, 0), "no disk has that much");
         assert_eq!(length(), WHOLE);
+        assert!(reserve.cover(STEP, 2 * STEP));
+        reserve.uncover();
+        assert_eq!(length(), WHOLE + 2 * STEP, "what is live keeps its part");
+        assert!(reserve.give_up_a_piece(0));
+        reserve.refill();
+        assert_eq!(length(), WHOLE + 2 * STEP);
     }
 
     #[test]
@@ -152,11 +165,13 @@ mod tests {
         let mut reserve = Reserve::open(&database);
         let length = || std::fs::metadata(folder.path().join("homing.db.reserve")).unwrap().len();
         assert_eq!(length(), WHOLE);
-        assert!(reserve.give_up_a_piece() && reserve.give_up_a_piece());
+        assert!(reserve.give_up_a_piece(0) && reserve.give_up_a_piece(0));
         assert_eq!(length(), WHOLE - 2 * PIECE);
         reserve.refill();
         assert_eq!(length(), WHOLE);
-        while reserve.give_up_a_piece() {}
+        while reserve.give_up_a_piece(FOR_FORGETTING) {}
+        assert_eq!(length(), FOR_FORGETTING);
+        while reserve.give_up_a_piece(0) {}
         assert_eq!(length(), 0);
         assert_eq!(Reserve::open(&database).held, WHOLE, "what an earlier daemon gave up is taken again");
     }

@@ -385,11 +385,11 @@ impl Store for SqliteStore {
     }
 
     fn forget(&self, id: TaskId, now: Timestamp) -> Op<Applied> {
-        self.writer.run_essential(Full, move |conn| retention::forget(conn, &id, now))
+        self.writer.run_forgetting(Full, move |conn| retention::forget(conn, &id, now))
     }
 
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>> {
-        self.writer.run_essential(Full, move |conn| retention::retire(conn, &policy, now, limit))
+        self.writer.run_forgetting(Full, move |conn| retention::retire(conn, &policy, now, limit))
     }
 
     fn released_session(&self, id: TaskId) -> Op<Option<Timestamp>> {
@@ -398,7 +398,7 @@ impl Store for SqliteStore {
 
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {
         // What a power cut brings back is trimmed again.
-        self.writer.run_essential(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
+        self.writer.run_forgetting(Relaxed, move |conn| retention::trim(conn, &policy, now, limit))
     }
 
     fn check(&self) -> Op<()> {

@@ -4,8 +4,9 @@
 //! itself, so there is no timer and a lone operation never waits for company. Each operation runs under its own savepoint, so one that
 //! fails undoes nothing of the others. Answers go out only after the commit; if that fails, everyone in the batch is told so.
 //!
-//! What must still go through on a full disk (ends, and the forgetting that makes room) is tried again with some of the
-//! [reserve](super::reserve); the rest is told that the disk is full.
+//! What must still go through on a full disk (ends, and the forgetting that makes room) is tried
+//! again alone, with some of the [reserve](super::reserve), whose last part is for forgetting; the
+//! rest is told that the disk is full.
 //!
 //! After an input/output error nothing that was written since can be trusted to reach the disk (Linux reports a failed fsync once and
 //! then forgets the pages). So before the next batch the whole log is copied into the database and synced anew; until that succeeds,
@@ -21,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::log::{CopyBack, Log};
 use super::open;
+use super::owed;
 use super::place::Place;
 use super::recent::Recent;
 use super::reserve::{self, Reserve};
@@ -54,16 +56,32 @@ trait Job: Send {
     /// Does the work and keeps the answer back. After an error, its changes are undone.
     fn run(&mut self, conn: &Connection) -> Result<(), Error>;
 
-    /// Whether it must go through on a full disk too; then it can be run again after it was undone.
-    fn is_essential(&self) -> bool;
+    /// What becomes of it on a full disk.
+    fn need(&self) -> Need;
+
+    /// Whether it must go through on a full disk too.
+    fn is_essential(&self) -> bool {
+        self.need() != Need::None
+    }
 
     /// Answers: with what it kept back, or with why the commit failed.
     fn settle(self: Box<Self>, fate: Result<(), Error>);
 }
 
+/// What an operation may take of the reserve. One that may take some can be run again after it was
+/// undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    None,
+    /// All but what is kept for forgetting.
+    Essential,
+    /// All of it: it makes room.
+    MakesRoom,
+}
+
 struct Operation<T, F> {
     work: F,
-    essential: bool,
+    need: Need,
     answer: Result<T, Error>,
     reply: oneshot::Sender<Result<T, Error>>,
 }
@@ -78,8 +96,8 @@ where
         self.answer.as_ref().map(drop).map_err(Clone::clone)
     }
 
-    fn is_essential(&self) -> bool {
-        self.essential
+    fn need(&self) -> Need {
+        self.need
     }
 
     fn settle(self: Box<Self>, fate: Result<(), Error>) {
@@ -112,7 +130,7 @@ impl Handle {
     {
         let mut work = Some(work);
         // Run once: whoever asked is told that the disk is full, and asks again.
-        self.send(durability, false, move |conn| work.take().map_or(Err(Error::Full), |work| work(conn)))
+        self.send(durability, Need::None, move |conn| work.take().map_or(Err(Error::Full), |work| work(conn)))
     }
 
     /// The same, for what must go through on a full disk too. It may be run again after it was undone.
@@ -121,16 +139,25 @@ impl Handle {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     {
-        self.send(durability, true, work)
+        self.send(durability, Need::Essential, work)
     }
 
-    fn send<T, F>(&self, durability: Durability, essential: bool, work: F) -> Op<T>
+    /// The same, for what makes room.
+    pub(super) fn run_forgetting<T, F>(&self, durability: Durability, work: F) -> Op<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        self.send(durability, Need::MakesRoom, work)
+    }
+
+    fn send<T, F>(&self, durability: Durability, need: Need, work: F) -> Op<T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Operation { work, essential, answer: Err(Error::Closed), reply };
+        let job = Operation { work, need, answer: Err(Error::Closed), reply };
         // A failed send drops the reply, which the answer then shows.
         let _ = self.messages.send(Message::Run(durability, Box::new(job)));
         Box::pin(async move { answer.await.unwrap_or(Err(Error::Closed)) })
@@ -164,6 +191,7 @@ pub(super) fn spawn(
     recent: Arc<Recent>,
     readers: Vec<JoinHandle<()>>,
 ) -> Result<Handle, Error> {
+    owed::begin(&conn)?;
     let (messages, inbox) = mpsc::channel();
     let meters = Arc::new(Meters::default());
     let writer = Writer {
@@ -247,7 +275,7 @@ impl Writer {
                 Ok(message) => return Some(message),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.copy_back(CopyBack::Passive);
+                    self.copy_back(CopyBack::Passive, reserve::FOR_FORGETTING);
                 }
             }
         }
@@ -258,27 +286,33 @@ impl Writer {
         if jobs.is_empty() {
             return;
         }
-        let mut fate = self.attempt(&mut jobs, durability);
-        let mut copied = false;
-        while fate == Err(Error::Full) {
-            let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_essential());
-            for job in rest {
+        let fate = self.attempt(&mut jobs, durability);
+        if fate != Err(Error::Full) {
+            for job in jobs {
                 job.settle(fate.clone());
             }
-            jobs = essential;
-            // A log that starts over is written where it is: that needs no room on the disk.
-            let room = (!copied && self.copy_back(CopyBack::Restart))
-                || (!jobs.is_empty() && self.reserve.give_up_a_piece());
-            copied = true;
-            if jobs.is_empty() || !room {
-                break;
-            }
-            tracing::warn!("the disk is full; some of the reserve was given up for what must be written");
-            fate = self.attempt(&mut jobs, durability);
+            return;
         }
-        for job in jobs {
+        let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_essential());
+        for job in rest {
             job.settle(fate.clone());
         }
+        for job in essential {
+            self.settle_alone(job, durability);
+        }
+    }
+
+    /// Alone, so that one for which there is no room takes none from the others.
+    fn settle_alone(&mut self, mut job: Box<dyn Job>, durability: Durability) {
+        // A log that starts over is written where it is: that needs no room on the disk.
+        let kept = if job.need() == Need::MakesRoom { 0 } else { reserve::FOR_FORGETTING };
+        self.copy_back(CopyBack::Restart, kept);
+        let mut fate = self.attempt(std::slice::from_mut(&mut job), durability);
+        while fate == Err(Error::Full) && self.reserve.give_up_a_piece(kept) {
+            tracing::warn!("the disk is full; some of the reserve was given up for what must be written");
+            fate = self.attempt(std::slice::from_mut(&mut job), durability);
+        }
+        job.settle(fate);
     }
 
     /// One transaction; after an error nothing of it is left.
@@ -309,8 +343,11 @@ impl Writer {
             self.place.hold(&self.conn)?;
             self.make_good()?;
         }
-        if self.growth >= reserve::STEP && self.place.is_held() && !self.reserve.cover(self.growth) {
-            self.copy_back(CopyBack::Restart);
+        if self.growth >= reserve::STEP
+            && self.place.is_held()
+            && !self.reserve.cover(self.growth, owed::bytes(&self.conn)?)
+        {
+            self.copy_back(CopyBack::Restart, reserve::FOR_FORGETTING);
         }
         let length = self.place.hold(&self.conn)?;
         self.set(durability)?;
@@ -329,7 +366,7 @@ impl Writer {
         }
         let after = self.size()?;
         let growth = after.saturating_sub(length);
-        let covered = after <= before || self.reserve.cover(growth);
+        let covered = after <= before || self.reserve.cover(growth, owed::bytes(&self.conn)?);
         // What could not be copied back later is refused now, but for what must be written.
         if !covered && jobs.iter().any(|job| !job.is_essential()) {
             return Err(Error::Full);
@@ -397,17 +434,17 @@ impl Writer {
             && self.place.is_held()
             && !self.suspect
         {
-            self.copy_back(how);
+            self.copy_back(how, reserve::FOR_FORGETTING);
         }
     }
 
-    /// Copies the log into the database, on a full disk with the reserve, which covers it. Returns whether all of it was copied: then the
+    /// Copies the log into the database, on a full disk with the reserve beyond what is kept, which covers it. Returns whether all of it was copied: then the
     /// log is written from its start again.
-    fn copy_back(&mut self, how: CopyBack) -> bool {
+    fn copy_back(&mut self, how: CopyBack, kept: u64) -> bool {
         self.untidy = 0;
         let copied = loop {
             match self.checkpoint(how) {
-                Err(Error::Full) if self.reserve.give_up_a_piece() => {}
+                Err(Error::Full) if self.reserve.give_up_a_piece(kept) => {}
                 Err(error) => {
                     // Nothing is lost: what was committed is in the log.
                     tracing::warn!(%error, "the log of the database could not be copied back");

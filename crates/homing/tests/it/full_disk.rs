@@ -6,10 +6,12 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
 use homing_testkit::{Home, left_out, wait_for};
+use serde_json::json;
 
 fn small_disk() -> Option<Home> {
     let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 6 << 20);
@@ -51,6 +53,33 @@ fn p2_ends_are_recorded_on_a_full_disk() {
     std::fs::remove_file(home.path().join("ballast")).unwrap();
     assert_eq!(home.cli(["run", "--wait", "-c", "exit 3"]).code, 3);
     assert_eq!(reserve(&home), 1 << 20, "it is taken again when there is room");
+}
+
+#[test]
+fn p2_large_ends_at_once_are_recorded_on_a_full_disk() {
+    let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 16 << 20);
+    let Some(home) = home else { return left_out("no disk can be mounted here") };
+    let _ = home.daemon_pid();
+    let labels: BTreeMap<_, _> = (0..100).map(|n| (format!("label{n}"), "v".repeat(1_000))).collect();
+    let gate = home.scratch().join("gate");
+    let line = format!("until [ -e '{}' ]; do sleep 0.1; done; exit 7", gate.display());
+    let spec = json!({ "shell": line, "labels": labels, "notify": { "on": "always", "targets": ["inbox"] } });
+    let submit = || home.post("/v1/tasks", &spec).json()["id"].as_str().unwrap().to_owned();
+    let ids: Vec<_> = (0..15).map(|_| submit()).collect();
+    for id in &ids {
+        let _ = home.until_status(id, "running");
+    }
+    fill(&home);
+    std::fs::write(gate, "").unwrap();
+    for id in &ids {
+        fill(&home);
+        let task = home.ended(id);
+        assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"failed".into(), &7.into()), "{task}");
+    }
+    fill(&home);
+    for id in &ids {
+        let _ = home.cli(["forget", id]).ok();
+    }
 }
 
 #[test]
