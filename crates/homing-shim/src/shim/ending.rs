@@ -8,6 +8,7 @@ use std::path::Path;
 use minicbor::bytes::ByteVec;
 use rustix::event::PollFlags;
 
+use super::orders::main_process;
 use super::revive;
 use super::service::Service;
 use super::stop::Cause;
@@ -73,7 +74,9 @@ impl Service {
         if let Some(stop) = &mut self.stop
             && !self.tree_gone
         {
-            stop.advance(self.group.as_ref(), now);
+            let main = self.pid.filter(|_| self.ended.is_none());
+            let main = main_process(main, &self.signals, self.pause.is_some());
+            stop.advance(self.group.as_ref(), main, now);
         }
         if matches!(self.phase, Phase::Running) && self.has_ended() {
             if self.launch.kill_on_exit && !self.tree_gone && self.stop.is_none() {

@@ -163,7 +163,7 @@ impl Service {
         }
         // The signal, be it the last one, is sent before the next end is seen, and before a tree that stands still goes on.
         if let Some(stop) = &mut self.stop {
-            stop.advance(self.group.as_ref(), now);
+            stop.advance(self.group.as_ref(), main, now);
         }
         self.let_go(&PauseAnswer::Stopping);
         // The stop takes news of children off the descriptor while it waits for the main process.

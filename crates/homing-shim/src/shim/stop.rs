@@ -12,7 +12,8 @@
 //! same. The signal then counts if the process is not exiting afterwards. That check has one gap: a process that had already called
 //! `exit_group`, and that the kernel did not yet mark as exiting, for all of that time.
 //!
-//! Independently of this, an end by the very signal that was sent is ours. For SIGKILL that is the only proof.
+//! Independently of this, an end by the very signal that was sent is ours, unless the process was seen to have ended before. For
+//! SIGKILL that is the only proof.
 
 use std::os::fd::BorrowedFd;
 
@@ -113,7 +114,7 @@ pub(super) struct Stop {
     reached: bool,
     /// The same, but an end by a foreign signal may have begun before: a core dump takes its time.
     presumed: bool,
-    /// Polite signals that were sent.
+    /// Signals that were sent while the main process was not seen to have ended.
     sent: Vec<i32>,
     signal: i32,
     escalate_at: i64,
@@ -171,7 +172,9 @@ impl Stop {
     fn say(&mut self, signal: i32, group: Option<&Group>, main: Option<MainProcess<'_>>) {
         let main = main.filter(|_| !self.reached && self.cause != Cause::Leftovers);
         let answer = main.map(|main| main.halt());
-        self.sent.push(signal);
+        if answer != Some(Answer::Gone) {
+            self.sent.push(signal);
+        }
         say(signal, group);
         match (answer, main) {
             (Some(Answer::Stopped), _) => self.reached = true,
@@ -183,9 +186,7 @@ impl Stop {
     /// Why the main process ended so, if a signal of ours had reached it.
     pub(super) fn cause_of(&self, end: End) -> Option<Cause> {
         let ours = match end {
-            End::Signal(signal) => {
-                self.sent.contains(&signal) || (signal == libc::SIGKILL && self.killed_at.is_some())
-            }
+            End::Signal(signal) => self.sent.contains(&signal),
             End::Code(_) => self.presumed,
         };
         (self.reached || ours).then_some(self.cause)
@@ -225,11 +226,14 @@ impl Stop {
     }
 
     /// Goes on: the last signal when it is due, and again for whoever is still there.
-    pub(super) fn advance(&mut self, group: Option<&Group>, now: i64) {
+    pub(super) fn advance(&mut self, group: Option<&Group>, main: Option<MainProcess<'_>>, now: i64) {
         if now < self.next_look {
             return;
         }
         self.killed_at.get_or_insert(now);
+        if main.is_none_or(|main| main.look() != Answer::Gone) {
+            self.sent.push(libc::SIGKILL);
+        }
         if let Some(group) = group {
             group.kill();
         }

@@ -243,11 +243,10 @@ async fn p2_stop_racing_the_natural_end_is_recorded_as_what_came_first() {
     wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
 }
 
-/// The shim's first signal is delayed by strace; the main process ends by itself in that time.
-#[test]
-fn p2_a_signal_sent_to_a_zombie_is_not_a_stop() {
+/// A stopped task whose main process ends by itself in the time by which strace delays the shim's first signal; none without strace.
+fn ended_before_the_signal(end: &str) -> Option<serde_json::Value> {
     let home = home();
-    let id = home.submit(&[], &format!("echo $$ > main; {}", gate("go")));
+    let id = home.submit(&[], &format!("echo $$ > main; {}; {end}", gate("go")));
     let (main, shim) = (home.told_pid("main"), home.shim_pid(&id));
     let log = home.scratch().join("strace.txt");
     let calls = "kill,pidfd_send_signal";
@@ -257,7 +256,10 @@ fn p2_a_signal_sent_to_a_zombie_is_not_a_stop() {
         .args(["-e", &format!("inject={calls}:delay_enter=3000000:when=1")])
         .stderr(std::process::Stdio::null())
         .spawn();
-    let Ok(mut strace) = strace else { return left_out("strace is not there") };
+    let Ok(mut strace) = strace else {
+        left_out("strace is not there");
+        return None;
+    };
     wait_for("strace to hold the shim", || {
         let status = std::fs::read_to_string(format!("/proc/{shim}/status")).unwrap();
         (!status.contains("TracerPid:\t0\n")).then_some(())
@@ -272,8 +274,20 @@ fn p2_a_signal_sent_to_a_zombie_is_not_a_stop() {
     assert!(stopping.wait_with_output().unwrap().status.success());
     strace.kill().unwrap();
     strace.wait().unwrap();
-    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"succeeded".into(), &0.into()), "{task}");
     assert!(task["outcome"]["stopped_by"].is_null(), "{task}");
+    Some(task)
+}
+
+#[test]
+fn p2_a_signal_sent_to_a_zombie_is_not_a_stop() {
+    let Some(task) = ended_before_the_signal("exit 0") else { return };
+    assert_eq!((&task["status"], &task["outcome"]["exit_code"]), (&"succeeded".into(), &0.into()), "{task}");
+}
+
+#[test]
+fn p2_an_end_by_an_own_signal_before_that_of_a_stop_is_not_a_stop() {
+    let Some(task) = ended_before_the_signal("kill -TERM $$; sleep 9") else { return };
+    assert_eq!((&task["status"], &task["outcome"]["signal"]), (&"failed".into(), &15.into()), "{task}");
 }
 
 #[test]
