@@ -68,6 +68,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner);
+    let client = if options.wait.is_some() { client.patient() } else { client };
     let limit = options.limit.unwrap_or(SCREEN).min(PAGE);
     context.block_on(async {
         let mut left = options.wait.unwrap_or_default();
