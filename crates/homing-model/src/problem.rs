@@ -8,6 +8,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent;
+
+/// The longest `detail`.
+const MAX_DETAIL_BYTES: usize = 8 << 10;
+
 macro_rules! catalogue {
     ($( $(#[doc = $doc:literal])+ $name:ident = $code:literal, $slug:literal, $http:literal, $title:literal, $advice:literal; )+) => {
         /// A kind of problem.
@@ -280,14 +285,16 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this kind, told in one sentence.
+    /// A problem of this kind, told in one sentence; what it repeats of a request may be long and is cut.
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let mut detail = detail.into();
+        agent::cut(&mut detail, MAX_DETAIL_BYTES);
         Self {
             kind: format!("urn:homing:problem:{}", code.slug()),
             title: code.title().to_owned(),
             status: code.http_status(),
-            detail: detail.into(),
+            detail,
             code: code.code().to_owned(),
             advice: code.advice().to_owned(),
         }

@@ -81,6 +81,8 @@ const EXEC_OVERHEAD: usize = 1 + size_of::<usize>();
 const PATH_BYTES: usize = 4_096;
 
 const MOST_LABELS: usize = 100;
+/// Names and values together: each notice of a task repeats them.
+const LABELS_BYTES: usize = 16 << 10;
 const MOST_TARGETS: usize = 20;
 const TARGET_BYTES: usize = 8_192;
 /// As many as the kernel has kinds.
@@ -291,6 +293,12 @@ impl Spec {
                 "is larger than 2 MiB together with `env_set` and `secrets`: no program can be started with so much",
             ),
             ("labels", self.labels.len() > MOST_LABELS, "has more than 100 labels"),
+            (
+                "labels",
+                self.labels.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+                    > LABELS_BYTES,
+                "is larger than 16 KiB: put the data into a file",
+            ),
             ("notify.targets", targets.len() > MOST_TARGETS, "has more than 20 targets"),
             (
                 "notify.targets",
@@ -466,6 +474,8 @@ mod tests {
         assert!(wrong(Spec { env, ..argv_of_true() }).starts_with("`env` is larger than 2 MiB"));
         let labels = many('l').map(|name| (name, String::new())).collect();
         assert!(wrong(Spec { labels, ..argv_of_true() }).starts_with("`labels` has more than 100"));
+        let labels = (0..17).map(|n| (format!("l{n}"), "v".repeat(1_000))).collect();
+        assert!(wrong(Spec { labels, ..argv_of_true() }).starts_with("`labels` is larger than 16 KiB"));
         let secret = Secret::Value("s".repeat(3 << 20).as_str().into());
         let secrets = BTreeMap::from([("S".to_owned(), secret)]);
         assert!(wrong(Spec { secrets, ..argv_of_true() }).starts_with("`env`"));

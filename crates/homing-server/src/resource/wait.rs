@@ -12,6 +12,9 @@ use crate::leaving::Leaving;
 use crate::refusal::Refusal;
 use crate::route::{Kind, Parameter};
 
+/// Tasks in one answer.
+const MAX_TASKS: usize = 1_000;
+
 const TIMEOUT: Parameter =
     Parameter::new("timeout_ms", Kind::ANY_NUMBER, "How long to wait at most; until the end if absent.");
 
@@ -89,6 +92,12 @@ pub(crate) async fn several(call: Call) -> Answer {
     let references: Vec<String> = call.query.words("ids")?;
     if references.is_empty() {
         return Err(Refusal::invalid("`ids` is missing: name at least one task"));
+    }
+    if references.len() > MAX_TASKS {
+        let count = references.len();
+        return Err(Refusal::invalid(format!(
+            "`ids` names {count} tasks: wait for at most {MAX_TASKS} in one call"
+        )));
     }
     let mut ids: Vec<TaskId> = Vec::with_capacity(references.len());
     for reference in &references {

@@ -60,12 +60,13 @@ fn p2_large_ends_at_once_are_recorded_on_a_full_disk() {
     let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 16 << 20);
     let Some(home) = home else { return left_out("no disk can be mounted here") };
     let _ = home.daemon_pid();
-    let labels: BTreeMap<_, _> = (0..100).map(|n| (format!("label{n}"), "v".repeat(1_000))).collect();
+    let labels: BTreeMap<_, _> = (0..16).map(|n| (format!("label{n}"), "v".repeat(1_000))).collect();
     let gate = home.scratch().join("gate");
-    let line = format!("until [ -e '{}' ]; do sleep 0.1; done; exit 7", gate.display());
-    let spec = json!({ "shell": line, "labels": labels, "notify": { "on": "always", "targets": ["inbox"] } });
+    let line =
+        format!("until [ -e '{}' ]; do sleep 0.2; done; exit 7 #{}", gate.display(), "c".repeat(4_096));
+    let spec = json!({ "shell": line, "labels": labels, "description": "d".repeat(2_000), "notify": { "on": "always", "targets": ["inbox"] } });
     let submit = || home.post("/v1/tasks", &spec).json()["id"].as_str().unwrap().to_owned();
-    let ids: Vec<_> = (0..15).map(|_| submit()).collect();
+    let ids: Vec<_> = (0..40).map(|_| submit()).collect();
     for id in &ids {
         let _ = home.until_status(id, "running");
     }
