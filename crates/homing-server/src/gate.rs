@@ -394,9 +394,7 @@ mod tests {
             given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
-        let gate =
-            Gate::new(at.parse().unwrap(), true, keys, Arc::default(), Arc::new(|_| Ok(Ancestry::default())));
-        gate
+        Gate::new(at.parse().unwrap(), true, keys, Arc::default(), Arc::new(|_| Ok(Ancestry::default())))
     }
 
     const GOOD: [(&str, &str); 2] = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];

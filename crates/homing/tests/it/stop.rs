@@ -261,7 +261,7 @@ fn ended_before_the_signal(end: &str) -> Option<serde_json::Value> {
         return None;
     };
     wait_for("strace to hold the shim", || {
-        let status = std::fs::read_to_string(format!("/proc/{shim}/status")).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{shim}/status")).expect("the shim lives");
         (!status.contains("TracerPid:\t0\n")).then_some(())
     });
     let stopping = home.spawn(["stop", "--grace", "60s", &id]);
@@ -271,9 +271,9 @@ fn ended_before_the_signal(end: &str) -> Option<serde_json::Value> {
     home.open("go");
     wait_for("the main process to end", || (!alive(main)).then_some(()));
     let task = home.ended(&id);
-    assert!(stopping.wait_with_output().unwrap().status.success());
-    strace.kill().unwrap();
-    strace.wait().unwrap();
+    assert!(stopping.wait_with_output().expect("the output of `homing stop`").status.success());
+    strace.kill().expect("to kill strace");
+    strace.wait().expect("to reap strace");
     assert!(task["outcome"]["stopped_by"].is_null(), "{task}");
     Some(task)
 }
