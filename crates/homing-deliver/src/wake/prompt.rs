@@ -55,14 +55,8 @@ pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
     if rows.iter().any(|row| is_choice(row, agent)) {
         return PromptState::Dialog;
     }
-    let found = match agent {
-        Agent::Claude => between_rules(&rows),
-        Agent::Codex => after_mark(&rows, &["› "], "  "),
-        // `*` stands there where no call is asked about (--yolo); `!` would run what is typed.
-        Agent::Gemini => after_mark(&rows, &[" > ", " * "], "   "),
-        Agent::Opencode => None,
-    };
-    let Some(prompt) = found.filter(|prompt| (prompt.first..prompt.end).contains(&screen.cursor.1)) else {
+    let has_cursor = |prompt: &Prompt| (prompt.first..prompt.end).contains(&screen.cursor.1);
+    let Some(prompt) = find_prompt(&rows, agent).filter(has_cursor) else {
         return if works(&rows) { PromptState::Busy } else { PromptState::Unknown };
     };
     let at_begin = screen.cursor == (prompt.column, prompt.first);
@@ -70,6 +64,22 @@ pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
         return PromptState::Draft(prompt.text);
     }
     if works(&rows) { PromptState::Busy } else { PromptState::Empty }
+}
+
+/// Whether the prompt contains this text, wherever the cursor is.
+pub(super) fn prompt_contains(screen: &Screen, agent: Agent, squeezed_text: &str) -> bool {
+    let rows: Vec<&str> = screen.text.lines().collect();
+    find_prompt(&rows, agent).is_some_and(|prompt| prompt.text.contains(squeezed_text))
+}
+
+fn find_prompt(rows: &[&str], agent: Agent) -> Option<Prompt> {
+    match agent {
+        Agent::Claude => between_rules(rows),
+        Agent::Codex => after_mark(rows, &["› "], "  "),
+        // `*` stands there where no call is asked about (--yolo); `!` would run what is typed.
+        Agent::Gemini => after_mark(rows, &[" > ", " * "], "   "),
+        Agent::Opencode => None,
+    }
 }
 
 /// A row of a numbered choice that is selected: `❯ 1. Yes`.

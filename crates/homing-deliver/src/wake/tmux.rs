@@ -14,12 +14,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use homing_model::session::{Agent, Foreground, Pane};
-use homing_model::{Notice, turn};
+use homing_model::turn;
 use homing_shim::process;
 use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};
-use super::prompt::{self, PromptState, Screen, prompt_state, squeezed};
+use super::prompt::{self, PromptState, Screen, prompt_contains, prompt_state, squeezed};
 use super::{Order, Surroundings, Verdict};
 
 /// What tmux prints if the cursor is no longer where it was.
@@ -33,8 +33,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const PASTE: Duration = Duration::from_millis(500);
 /// Rows above the screen in which the notice is looked for after Enter.
 const HISTORY: &str = "-500";
-/// A longer paste is folded by some agents (Gemini CLI from 500 characters on), so that the prompt would not show it.
-const LONGEST: usize = 400;
+/// Separates the history from the screen where both are printed in one step. A screen that shows this line itself cannot be parsed,
+/// and is no evidence.
+const HISTORY_END: &str = "=== homing: the screen follows ===";
 
 fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
     tmux_with(pane, path, words, b"")
@@ -70,11 +71,19 @@ fn leader(pid: u32) -> Option<Foreground> {
     Some(Foreground { pid: found.pid, start: found.start, name: found.name })
 }
 
+/// Has tmux print the cursor and the visible part of the pane.
+fn show_screen(pane: &Pane) -> [&str; 10] {
+    let id = pane.id.as_str();
+    ["display-message", "-p", "-t", id, "#{cursor_x} #{cursor_y}", ";", "capture-pane", "-p", "-t", id]
+}
+
 /// The visible part of the pane, and the cursor in it, as of one moment.
 fn screen(pane: &Pane, path: &str) -> Option<Screen> {
-    let cursor = ["display-message", "-p", "-t", &pane.id, "#{cursor_x} #{cursor_y}"];
-    let words = [&cursor[..], &[";", "capture-pane", "-p", "-t", &pane.id]].concat();
-    let shown = tmux(pane, path, &words).filter(Ran::succeeded)?.stdout;
+    parse_screen(&tmux(pane, path, &show_screen(pane)).filter(Ran::succeeded)?.stdout)
+}
+
+/// What [`show_screen`] has tmux print.
+fn parse_screen(shown: &str) -> Option<Screen> {
     let (at, text) = shown.split_once('\n')?;
     let (x, y) = at.split_once(' ')?;
     Some(Screen { text: text.to_owned(), cursor: (x.parse().ok()?, y.parse().ok()?) })
@@ -154,10 +163,18 @@ async fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Whether the notice is in the pane outside the prompt: the agent has it in its conversation.
-fn has_notice(pane: &Pane, path: &str, mark: &str) -> bool {
-    let words = ["capture-pane", "-p", "-J", "-S", HISTORY, "-t", &pane.id];
-    tmux(pane, path, &words).is_some_and(|shown| squeezed(&shown.stdout).contains(mark))
+/// Whether the conversation shows the notice and the prompt does not. Both are read as of one moment: a paste that the user has
+/// edited, or that has no Enter yet, is no evidence.
+fn was_taken(pane: &Pane, path: &str, agent: Agent, mark: &str) -> bool {
+    let history = ["capture-pane", "-p", "-J", "-S", HISTORY, "-t", &pane.id];
+    let separator = [";", "display-message", "-p", "-t", &pane.id, HISTORY_END, ";"];
+    let words = [&history[..], &separator, &show_screen(pane)].concat();
+    let Some(ran) = tmux(pane, path, &words).filter(Ran::succeeded) else { return false };
+    let Some((history, shown)) = ran.stdout.rsplit_once(HISTORY_END) else { return false };
+    let Some(screen) = parse_screen(shown.trim_start_matches('\n')) else { return false };
+    prompt_state(&screen, agent) != PromptState::Unknown
+        && squeezed(history).contains(mark)
+        && !prompt_contains(&screen, agent, mark)
 }
 
 /// Whether the program that submitted is in the foreground and gets what is typed; if not, why.
@@ -178,23 +195,6 @@ fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String>
     if takes_keys { Ok(()) } else { Err(format!("somebody scrolls in pane {}", pane.id)) }
 }
 
-/// The line that is pasted for a notice.
-fn line_for(notices: &[Notice]) -> String {
-    let line = harmless(&turn::line(notices));
-    match notices.first() {
-        Some(first) if line.chars().count() > LONGEST || !line.contains(first.id.as_str()) => {
-            harmless(&format!(
-                "{} {} has news [notice {}], see: homing show {}",
-                turn::MARK,
-                first.task.id,
-                first.id,
-                first.task.id
-            ))
-        }
-        Some(_) | None => line,
-    }
-}
-
 pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings) -> Verdict {
     let path = &surroundings.path;
     let Some(expected) = &pane.program else {
@@ -212,11 +212,12 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
     let Some(notice) = order.notices.first() else {
         return Verdict::Failed("there is nothing to say".to_owned());
     };
-    let (line, mark) = (line_for(&order.notices), squeezed(&format!("[notice {}]", notice.id)));
+    let line = harmless(&turn::line(&order.notices));
+    let mark = squeezed(&format!("[notice {}]", notice.id));
     let held = PromptState::Draft(squeezed(&line));
     let tried = order.tried.contains(&notice.id);
     let now = state(pane, path, agent);
-    if tried && now != held && has_notice(pane, path, &mark) {
+    if tried && was_taken(pane, path, agent, &mark) {
         return Verdict::Delivered(format!(
             "pane {} has shown the notice since an attempt before this one",
             pane.id
@@ -241,11 +242,7 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
         Some(false) => return Verdict::NotNow(changed(pane)),
         None => return Verdict::Failed("tmux did not take the Enter key".to_owned()),
     }
-    let taken = || {
-        let now = state(pane, path, agent);
-        now != held && now != PromptState::Unknown && has_notice(pane, path, &mark)
-    };
-    if wait_until(taken).await {
+    if wait_until(|| was_taken(pane, path, agent, &mark)).await {
         return Verdict::Delivered(format!(
             "typed into pane {}: {} took it, its prompt is free again and the notice is in the conversation",
             pane.id,

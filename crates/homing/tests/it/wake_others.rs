@@ -393,6 +393,38 @@ fn p6_a_line_that_waits_for_its_enter_is_not_typed_again() {
     typed_once(&home, &id);
 }
 
+/// The user edits the pasted line before Enter follows: a prompt that still shows the notice is no evidence that the agent took it.
+fn edited_paste_is_not_delivered(agent: &str) {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    fs::write(home.scratch().join("first"), "tmux -S tmux send-keys -l x").expect("the ground of the test");
+    let pane = simulate(&home, &tmux, agent, false, "");
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "has a draft; nothing is typed into it, since the line was typed");
+    // The next attempt knows that the line was pasted, and finds it on the screen.
+    let again = |one: &Value| {
+        one["state"] != "pending" || one["reason"].as_str().is_some_and(|why| why.ends_with("typed into it"))
+    };
+    assert_eq!(delivery(&home, &id, again)["state"], "pending");
+    put_off(&home, &id, "has a draft");
+    assert_eq!(read(&home, "typed").matches('\r').count(), 0, "Enter was pressed");
+}
+
+#[test]
+fn p5_an_edited_paste_in_claude_is_not_delivered() {
+    edited_paste_is_not_delivered("claude");
+}
+
+#[test]
+fn p5_an_edited_paste_in_codex_is_not_delivered() {
+    edited_paste_is_not_delivered("codex");
+}
+
+#[test]
+fn p5_an_edited_paste_in_gemini_is_not_delivered() {
+    edited_paste_is_not_delivered("gemini");
+}
+
 #[test]
 fn nothing_is_typed_into_a_shell_and_nobody_is_woken_where_there_is_nobody() {
     let home = super::home();
