@@ -1,7 +1,8 @@
 //! Which tasks a process runs in, found by its ancestors: a shim is subreaper, so nothing of its task escapes it. Keeps P11.
 //!
-//! A shim that this engine attends has said who it is. One that it does not attend (its task ended under an earlier daemon and left
-//! children, or its first words are still on their way) is known by the folder that it holds open.
+//! A shim that this engine attends has said which process it is. One that has not (its first words are still on their way, or its task ended
+//! under an earlier daemon and left children) is known by the lock on its attempt's folder, which only one process can hold. A process
+//! that merely calls itself a shim and has a task's folder open places nothing: it would choose whose task its children run in.
 //!
 //! It is looked at once, when a process connects, and kept with the connection: the process may end, and its pid be another's, before the
 //! first request is read. A look that finds an ancestor gone begins anew, since its children have another parent by then; a process
@@ -10,14 +11,15 @@
 //!
 //! The keeper inherits the children of a shim that was killed. So a process below the keeper of this home is in a task, or is this daemon or
 //! its child, or an [orphan](Unplaced::Orphan) of a task that is no longer known: it is not served, since a task would leave its
-//! limits by killing its shim.
+//! limits by killing its shim. So is what runs below a process that passes itself off as the shim of a task, and below no real one.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use homing_model::TaskId;
+use homing_model::{Attempt, TaskId};
 use homing_shim::home;
 use homing_shim::process::{self, Process};
 
@@ -34,18 +36,27 @@ const LOOKS: usize = 100;
 
 /// The tasks of this home that a process runs in. Empty for one that runs in none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ancestry(Arc<[TaskId]>);
+pub struct Ancestry {
+    tasks: Arc<[TaskId]>,
+    /// This engine attends none of them.
+    unattended: bool,
+}
 
 impl Ancestry {
     /// The tasks, innermost first as far as the processes tell.
     pub(crate) fn tasks(&self) -> &[TaskId] {
-        &self.0
+        &self.tasks
+    }
+
+    /// Whether the tasks are known only by locks on their folders. Any process may take the lock of a task that has ended.
+    pub(crate) const fn is_unattended(&self) -> bool {
+        self.unattended
     }
 
     /// The task that all others of them are inside of.
     #[must_use]
     pub fn outermost(&self) -> Option<&TaskId> {
-        self.0.last()
+        self.tasks.last()
     }
 }
 
@@ -98,16 +109,30 @@ pub(crate) fn of(inner: &Inner, pid: u32) -> Result<Ancestry, Unplaced> {
         Some(Climb::Top { shims, kept }) => (shims, kept),
         Some(Climb::Gone | Climb::Torn) | None => return Err(Unplaced::Unseen),
     };
-    let mut tasks = Vec::new();
+    let (mut attended, mut unattended, mut forged) = (Vec::new(), Vec::new(), false);
     for shim in &shims {
-        tasks.extend(match inner.live.by_shim(shim) {
-            Some(record) => Some(record.id),
-            // What cannot be looked at now is not taken for a shim of another home.
-            None => task_of(inner.home.path(), shim).map_err(|_| Unplaced::Unseen)?,
-        });
+        if let Some(record) = inner.live.by_shim(shim) {
+            attended.push(record.id);
+            continue;
+        }
+        // What cannot be looked at now is not taken for a shim of another home.
+        let Some(claim) = claim_of(inner.home.path(), shim).map_err(|_| Unplaced::Unseen)? else { continue };
+        let id = claim.attempt.task.clone();
+        match inner.live.record(&id) {
+            _ if !claim.locked => forged = true,
+            Some(record) if record.attempt() != claim.attempt => forged = true,
+            // It may have said who it is since it was looked for.
+            Some(_) if inner.live.shim(&id).is_none_or(|known| known.id() == shim.id()) => attended.push(id),
+            Some(_) => forged = true,
+            None => unattended.push(id),
+        }
     }
-    // A process that only calls itself a shim is none.
-    if kept && tasks.is_empty() { Err(Unplaced::Orphan) } else { Ok(Ancestry(tasks.into())) }
+    match (attended.is_empty(), unattended.is_empty()) {
+        (false, _) => Ok(Ancestry { tasks: attended.into(), unattended: false }),
+        (true, false) => Ok(Ancestry { tasks: unattended.into(), unattended: true }),
+        (true, true) if kept || forged => Err(Unplaced::Orphan),
+        (true, true) => Ok(Ancestry::default()),
+    }
 }
 
 /// The processes of this home that are above no task, or above all of them.
@@ -159,8 +184,17 @@ pub(crate) fn shim(pid: u32) -> Option<Process> {
     process::stat(pid).filter(|process| process.name == SHIM)
 }
 
-/// The task of this home whose folder a shim holds; none if it is the shim of another home, or gone.
-pub(crate) fn task_of(home: &Path, shim: &Process) -> io::Result<Option<TaskId>> {
+/// An attempt of this home whose folder a process has open.
+#[derive(Debug, PartialEq, Eq)]
+struct Claim {
+    attempt: Attempt,
+    /// It has locked the folder too, as the shim of the attempt does before it executes the command.
+    locked: bool,
+}
+
+/// What a process that calls itself a shim claims to be the shim of: the attempt whose folder it has locked, else one that it has open. None if it
+/// is the shim of another home, or gone.
+fn claim_of(home: &Path, shim: &Process) -> io::Result<Option<Claim>> {
     let open = match std::fs::read_dir(format!("/proc/{}/fd", shim.pid)) {
         Err(error) if is_gone(&error) => return Ok(None),
         open => open?,
@@ -168,24 +202,45 @@ pub(crate) fn task_of(home: &Path, shim: &Process) -> io::Result<Option<TaskId>>
     let held = |descriptor: PathBuf| {
         let target = std::fs::read_link(&descriptor).ok()?;
         let mut parts = target.iter();
-        let id: TaskId = parts.find_map(|part| part.to_str()?.parse().ok())?;
+        let task: TaskId = parts.find_map(|part| part.to_str()?.parse().ok())?;
+        let below = parts.as_path();
+        // The first attempt has the task's own folder.
+        let number = if below == Path::new("") { 1 } else { below.to_str()?.parse().ok()? };
         // What a path looks like depends on whom one asks; which folder it is does not.
-        let ours = home.join(home::TASKS).join(id.as_str()).join(parts.as_path());
+        let ours = home.join(home::TASKS).join(task.as_str()).join(below);
         let (theirs, ours) = (std::fs::metadata(&descriptor).ok()?, std::fs::metadata(ours).ok()?);
-        (theirs.is_dir() && (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino())).then_some(id)
+        let same = theirs.is_dir() && (theirs.dev(), theirs.ino()) == (ours.dev(), ours.ino());
+        same.then(|| Claim {
+            attempt: Attempt { task, number },
+            locked: has_lock(shim.pid, descriptor.file_name()),
+        })
     };
+    let mut claim = None;
     for entry in open {
         match entry {
-            Ok(entry) => {
-                if let Some(id) = held(entry.path()) {
-                    return Ok(Some(id));
-                }
-            }
+            Ok(entry) => match held(entry.path()) {
+                Some(held) if held.locked => return Ok(Some(held)),
+                Some(held) => claim = Some(held),
+                None => {}
+            },
             Err(error) if is_gone(&error) => return Ok(None),
             Err(error) => return Err(error),
         }
     }
-    Ok(None)
+    Ok(claim)
+}
+
+/// Whether a process has locked what is open at this descriptor of its own. The kernel shows a lock where it was taken, with the process
+/// that took it; a descriptor that was inherited or handed on has the lock of another.
+fn has_lock(pid: u32, descriptor: Option<&OsStr>) -> bool {
+    let Some(number) = descriptor.and_then(OsStr::to_str) else { return false };
+    let Ok(about) = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")) else { return false };
+    about.lines().filter_map(|line| line.strip_prefix("lock:")).any(|lock| {
+        let mut words = lock.split_ascii_whitespace().skip(1);
+        words.next() == Some("FLOCK")
+            && words.nth(1) == Some("WRITE")
+            && words.next() == Some(&pid.to_string())
+    })
 }
 
 /// A process that has ended, or that is another user's.
@@ -199,18 +254,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_the_task_folder_that_it_holds() {
+    fn p11_a_shim_is_known_by_the_lock_on_its_attempts_folder() {
         let dir = tempfile::tempdir().unwrap();
-        let id = TaskId::from_entropy(7);
-        let folder = dir.path().join(home::TASKS).join(id.as_str());
-        std::fs::create_dir_all(&folder).unwrap();
+        let task = TaskId::from_entropy(7);
+        let folder = dir.path().join(home::TASKS).join(task.as_str());
+        std::fs::create_dir_all(folder.join("2")).unwrap();
         let me = process::stat(std::process::id()).unwrap();
-        assert_eq!(task_of(dir.path(), &me).unwrap(), None);
-        let held = std::fs::File::open(&folder).unwrap();
-        assert_eq!(task_of(dir.path(), &me).unwrap(), Some(id));
         let other = tempfile::tempdir().unwrap();
-        assert_eq!(task_of(other.path(), &me).unwrap(), None, "it is of another home");
-        drop(held);
+        assert_eq!(claim_of(dir.path(), &me).unwrap(), None);
+        for (number, path) in [(1, folder.clone()), (2, folder.join("2"))] {
+            let claim = |locked| Some(Claim { attempt: Attempt { task: task.clone(), number }, locked });
+            let held = std::fs::File::open(&path).unwrap();
+            assert_eq!(claim_of(dir.path(), &me).unwrap(), claim(false), "it is open, and not locked");
+            let locker = std::fs::File::open(&path).unwrap();
+            assert!(homing_shim::folder::lock(&locker).unwrap());
+            assert_eq!(claim_of(dir.path(), &me).unwrap(), claim(true));
+            assert_eq!(claim_of(other.path(), &me).unwrap(), None, "it is of another home");
+            drop((held, locker));
+        }
+    }
+
+    #[test]
+    fn p11_a_lock_that_another_process_took_makes_no_shim() {
+        let dir = tempfile::tempdir().unwrap();
+        let task = TaskId::from_entropy(7);
+        let folder = dir.path().join(home::TASKS).join(task.as_str());
+        std::fs::create_dir_all(&folder).unwrap();
+        let locker = std::fs::File::open(&folder).unwrap();
+        assert!(homing_shim::folder::lock(&locker).unwrap());
+        let mut heir = std::process::Command::new("sleep").arg("600").stdin(locker).spawn().unwrap();
+        let claim = claim_of(dir.path(), &process::stat(heir.id()).unwrap()).unwrap();
+        heir.kill().unwrap();
+        heir.wait().unwrap();
+        assert_eq!(claim, Some(Claim { attempt: Attempt { task, number: 1 }, locked: false }));
     }
 
     fn process(pid: u32, parent: u32, start: u64, name: &str) -> Process {

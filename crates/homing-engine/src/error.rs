@@ -163,6 +163,9 @@ pub enum Error {
         /// How many it may have.
         most: u32,
     },
+    /// The caller runs below a process that has the folder of a task which is not known.
+    #[error("the caller was left behind by task {0}, which is not known")]
+    Orphan(TaskId),
     /// A caller inside a task asked for what only those outside may have.
     #[error("{what} is not for callers inside a task (rule `{}`; this one is inside task {task})", rule.code().slug())]
     Nested {
@@ -285,6 +288,7 @@ impl Error {
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
             Self::Nested { rule, .. } => rule.code(),
+            Self::Orphan(_) => Code::OrphanCaller,
             Self::NoAgent { .. } => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,
             Self::NotContinued { .. } => Code::NotContinued,

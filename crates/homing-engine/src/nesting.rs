@@ -217,8 +217,16 @@ impl Engine {
 
 pub(crate) async fn standing(inner: &Inner, ancestry: &Ancestry) -> Result<Standing, Error> {
     for id in ancestry.tasks().iter().rev() {
-        let Some(record) = inner.store.get(id.clone()).await? else { continue };
-        let place = Place::inside(record.kind, &record.spec);
+        let Some(record) = inner.store.get(id.clone()).await? else {
+            // A folder that no task has: whoever made it does not leave its own task by it.
+            if ancestry.is_unattended() {
+                return Err(Error::Orphan(id.clone()));
+            }
+            continue;
+        };
+        // Which of the tasks that have ended left it behind is its own choice, so what such a task lent is over.
+        let ended = ancestry.is_unattended() && record.status.is_terminal();
+        let place = if ended { Place::Command } else { Place::inside(record.kind, &record.spec) };
         if place != Place::Outside {
             let inside = Inside {
                 task: record.id,

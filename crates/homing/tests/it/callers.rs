@@ -7,6 +7,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use homing_model::TaskId;
 use homing_testkit::{Home, freeze, left_out, thaw, wait_for};
 
 /// A confined process connects, asks and ends; an unconfined one gets its pid; then the answer is printed.
@@ -314,19 +315,48 @@ while piece := os.read(connection, 65536):
 sys.stdout.write(answer.decode())
 "#;
 
-#[test]
-fn p11_a_task_does_not_leave_its_limits_by_killing_its_shim() {
-    let home = super::home();
+/// The same, by a child of it, while it calls itself a shim and has a folder open, locked or not.
+const FORGER: &str = r#"
+import fcntl, os, socket, sys
+shim = os.getppid()
+helper = socket.socket(socket.AF_UNIX)
+helper.connect(sys.argv[2])
+folder = os.open(sys.argv[3], os.O_RDONLY)
+if sys.argv[4] == "locked":
+    fcntl.flock(folder, fcntl.LOCK_EX)
+with open("/proc/self/comm", "w") as name:
+    name.write("homing-shim")
+left, leaving = os.pipe()
+if os.fork() == 0:
+    os.read(left, 1)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(b"GET /v1/tasks HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n")
+    socket.send_fds(helper, [b"x"], [s.fileno()])
+    os.read(0, 1)
+    os._exit(0)
+print("ready", flush=True)
+while os.getppid() == shim:
+    os.sched_yield()
+os.write(leaving, b"x")
+os.wait()
+"#;
+
+/// What a caller is answered that a task leaves behind when its shim is killed.
+fn left_behind(home: &Home, script: &str, arguments: &str) -> String {
     let (daemon, keeper) = (home.daemon_pid(), home.keeper_pid());
     let meeting = home.scratch().join("meeting");
+    for stale in [&meeting, &home.scratch().join("ready")] {
+        let _ = std::fs::remove_file(stale);
+    }
     let mut helper = Command::new("python3");
     let mut helper = helper.args(["-c", HELPER]).arg(&meeting).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(helper.stdout.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    std::fs::write(home.scratch().join("orphan.py"), ORPHAN).unwrap();
+    std::fs::write(home.scratch().join("orphan.py"), script).unwrap();
     let line = format!(
-        "exec python3 orphan.py {} {} > ready",
+        "exec python3 orphan.py {} {} {arguments} > ready",
         home.path().join("homing.sock").display(),
         meeting.display()
     );
@@ -345,7 +375,38 @@ fn p11_a_task_does_not_leave_its_limits_by_killing_its_shim() {
     said.read_to_string(&mut answer).unwrap();
     thaw(keeper);
     assert!(helper.wait().unwrap().success());
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    answer
+}
+
+fn is_orphans(answer: &str) -> bool {
     // Or the daemon had ended it by then.
-    assert!(answer.contains("HM0433") || answer.contains("has ended"), "{answer}");
+    answer.starts_with("HTTP/1.1 403") && (answer.contains("HM0433") || answer.contains("has ended"))
+}
+
+#[test]
+fn p11_a_task_does_not_leave_its_limits_by_killing_its_shim() {
+    let home = super::home();
+    let answer = left_behind(&home, ORPHAN, "");
+    assert!(is_orphans(&answer), "{answer}");
+}
+
+#[test]
+fn p11_a_helper_that_calls_itself_a_shim_is_in_no_other_task() {
+    let home = super::home();
+    let folder = |id: &str| home.path().join("tasks").join(id);
+    let trusted =
+        home.submit(&["--allow-nested-notify", "--stdin", "pipe", "--name", "of-others"], "exec cat");
+    let ended = home.submit(&["--allow-nested-notify"], "true");
+    let _ = home.ended(&ended);
+    let answer = left_behind(&home, FORGER, &format!("{} open", folder(&trusted).display()));
+    assert!(is_orphans(&answer), "the folder of a live task: {answer}");
+    let answer = left_behind(&home, FORGER, &format!("{} open", folder(&ended).display()));
+    assert!(is_orphans(&answer), "the folder of a task that has ended: {answer}");
+    // Its lock is free: the caller counts as what that task left, and is limited to it.
+    let answer = left_behind(&home, FORGER, &format!("{} locked", folder(&ended).display()));
+    assert!(!answer.contains("of-others"), "{answer}");
+    let made_up = folder(&TaskId::from_entropy(17).to_string());
+    std::fs::create_dir(&made_up).unwrap();
+    let answer = left_behind(&home, FORGER, &format!("{} locked", made_up.display()));
+    assert!(is_orphans(&answer), "a folder that no task has: {answer}");
 }
