@@ -12,7 +12,7 @@ use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
 use homing_model::{Session, TaskId, Timestamp, nesting};
 use homing_shim::process::{self, Process};
-use homing_store::SessionClaim;
+use homing_store::{Binding, SessionClaim};
 
 use crate::ancestry::{self, Ancestry};
 use crate::engine::{Engine, Inner};
@@ -261,23 +261,25 @@ pub(crate) async fn claim_session(
         (None, _) => None,
         (Some(_), None) => return Ok(standing),
         (Some(recorded), Some(agent)) => {
-            let is_agent = |process: &Process| process.pid == agent.pid && process.start == agent.start;
-            if session::process_in(inner, &recorded).await?.is_some_and(|process| !is_agent(&process)) {
+            let is_agent = |bound: &Binding| (bound.pid, bound.start) == (agent.pid, agent.start);
+            if session::live_binding(inner, &recorded).await?.is_some_and(|bound| !is_agent(&bound)) {
                 return Ok(standing);
             }
             Some(recorded.owner())
         }
     };
-    if let Some(process) = session::process_in(inner, &named).await? {
-        let above = ancestry::of(inner, process.pid);
+    let bound = session::live_binding(inner, &named).await?;
+    if let Some(bound) = &bound {
+        let above = ancestry::of(inner, bound.pid);
         // Looked at by number: it was about this process only if that still has it.
-        let same = process::stat(process.pid).is_some_and(|now| now.id() == process.id());
+        let same = process::stat(bound.pid).is_some_and(|now| now.start == bound.start);
         let within = same && above.is_ok_and(|above| above.tasks().contains(&inside.task));
         if !within {
             return Ok(standing);
         }
     }
-    let claim = SessionClaim { task: inside.task.clone(), session: owner.to_owned(), replaces };
+    let claim =
+        SessionClaim { task: inside.task.clone(), session: owner.to_owned(), replaces, inside: bound };
     inside.session = inner.store.claim_session(claim).await?;
     Ok(standing)
 }

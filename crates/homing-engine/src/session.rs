@@ -221,9 +221,9 @@ fn agent_process(caller: ProcessId, named: Option<u32>) -> Result<Process, Error
 }
 
 /// The live process that a session is in, if a hook has named one.
-pub(crate) async fn process_in(inner: &Inner, session: &Session) -> Result<Option<Process>, Error> {
+pub(crate) async fn live_binding(inner: &Inner, session: &Session) -> Result<Option<Binding>, Error> {
     let bound = inner.store.binding(session.agent, session.id.clone()).await?;
-    Ok(bound.filter(|bound| lives(inner, bound)).and_then(|bound| process::stat(bound.pid)))
+    Ok(bound.filter(|bound| lives(inner, bound)))
 }
 
 /// Whether the process of a binding is still that process.

@@ -57,4 +57,7 @@ pub struct SessionClaim {
     pub session: String,
     /// The session that the task may have had so far.
     pub replaces: Option<String>,
+    /// The process inside the task that the session was seen in. One that is in another process, or was in one that is gone, is not the
+    /// task's, unless an earlier task of the same owner had it.
+    pub inside: Option<Binding>,
 }

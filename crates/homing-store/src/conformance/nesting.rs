@@ -113,7 +113,7 @@ pub async fn p11_a_nested_session_is_recorded_once_and_never_anothers(store: Led
     };
     let claim = async |task: u64, session: &str, replaces: Option<&str>| {
         let replaces = replaces.map(str::to_owned);
-        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces };
+        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces, inside: None };
         store.claim_session(claim).await.expect("the claim is answered")
     };
     for n in [1, 2, 3] {
@@ -152,7 +152,8 @@ pub async fn p11_a_claim_in_advance_ends_when_the_session_is_elsewhere(store: Le
         submit
     };
     let claim = async |task: u64, session: &str| {
-        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces: None };
+        let claim =
+            SessionClaim { task: id(task), session: session.to_owned(), replaces: None, inside: None };
         store.claim_session(claim).await.expect("the claim is answered")
     };
     for n in [1, 2] {
@@ -168,4 +169,28 @@ pub async fn p11_a_claim_in_advance_ends_when_the_session_is_elsewhere(store: Le
     create(&store, owned(4, "claude:t", None), 3).await;
     assert_eq!(get(&store, 2).await.nested_session, None);
     assert_eq!(claim(2, "claude:t").await, None, "it has a task elsewhere");
+}
+
+/// What counts is where the session is when the claim is recorded, not when the engine looked.
+pub async fn p11_a_session_of_another_process_is_not_claimed(store: Ledger) {
+    let owned = |n: u64| {
+        let mut submit = submit(n);
+        submit.task.owner = "claude:outer".to_owned();
+        submit
+    };
+    let claim = async |task: u64, session: &str, inside: Option<Bind>| {
+        let inside = inside.map(|bind| bind.binding);
+        let claim = SessionClaim { task: id(task), session: session.to_owned(), replaces: None, inside };
+        store.claim_session(claim).await.expect("the claim is answered")
+    };
+    for n in [1, 2] {
+        create(&store, owned(n), 0).await;
+    }
+    let there = |pid| seat(Agent::Claude, "s", pid, 1);
+    store.bind(there(7)).await.expect("bound");
+    assert_eq!(claim(1, "claude:s", None).await, None, "it was bound after the look, or its process is gone");
+    assert_eq!(claim(1, "claude:s", Some(there(8))).await, None, "it has moved since the look");
+    assert_eq!(claim(1, "claude:s", Some(there(7))).await.as_deref(), Some("claude:s"));
+    finish(&store, 1, 2, 0).await;
+    assert_eq!(claim(2, "claude:s", None).await.as_deref(), Some("claude:s"), "the next task continues it");
 }

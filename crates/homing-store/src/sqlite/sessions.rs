@@ -4,7 +4,7 @@
 //! are bounded in age and number, in the transaction that adds one.
 
 use homing_model::binding::POLLED_MS;
-use homing_model::{Agent, TaskId, Timestamp};
+use homing_model::{Agent, Session, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row;
@@ -150,13 +150,13 @@ fn read(found: &Row<'_>) -> rusqlite::Result<Option<Binding>> {
 
 /// The session of the agent inside a task: recorded if it belongs to nobody else.
 pub(super) fn claim(conn: &Connection, claim: &SessionClaim) -> Result<Option<String>, Error> {
-    let SessionClaim { task, session, replaces } = claim;
+    let SessionClaim { task, session, replaces, inside } = claim;
     let mut read = conn.prepare_cached("SELECT owner, nested_session FROM tasks WHERE id = ?1")?;
     let found = read.query_row([task.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((owner, recorded)) = found else { return Ok(None) };
     let (owner, recorded): (String, Option<String>) = (owner, recorded);
     let open = recorded.is_none() || recorded == *replaces;
-    if !open || owner == *session || is_foreign(conn, task, &owner, session)? {
+    if !open || owner == *session || is_foreign(conn, task, &owner, session, inside.as_ref())? {
         return Ok(recorded);
     }
     conn.prepare_cached("UPDATE tasks SET nested_session = ?2 WHERE id = ?1")?
@@ -175,7 +175,13 @@ pub(super) fn revoke_claims(conn: &Connection, session: &str, user: Option<&Task
     Ok(())
 }
 
-fn is_foreign(conn: &Connection, task: &TaskId, owner: &str, session: &str) -> Result<bool, Error> {
+fn is_foreign(
+    conn: &Connection,
+    task: &TaskId,
+    owner: &str,
+    session: &str,
+    inside: Option<&Binding>,
+) -> Result<bool, Error> {
     // The next task of the same owner may continue the session of an earlier one.
     let mut earlier = conn.prepare_cached(
         "SELECT ended_at IS NOT NULL AND owner = ?3 FROM tasks INDEXED BY tasks_nested_session \
@@ -186,6 +192,12 @@ fn is_foreign(conn: &Connection, task: &TaskId, owner: &str, session: &str) -> R
         .collect::<rusqlite::Result<_>>()?;
     if !continued.is_empty() {
         return Ok(continued.contains(&false));
+    }
+    // Looked up again here: a hook may have named it elsewhere since.
+    let named = Session::of_owner(session);
+    let bound = named.map(|named| of_session(conn, named.agent, &named.id)).transpose()?.flatten();
+    if bound.is_some_and(|bound| inside.is_none_or(|inside| !inside.same_process(&bound))) {
+        return Ok(true);
     }
     let mut owned = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_live \

@@ -86,7 +86,7 @@ async fn a_database_of_version_4_is_read_and_carried_on() {
     assert_eq!(store.check().await, Ok(()));
     assert!(store.binding(Agent::Claude, "earlier".into()).await.unwrap().is_some());
     assert_eq!(get(&ledger, 3).await.nested_session, None);
-    let claim = SessionClaim { task: id(3), session: "claude:own".into(), replaces: None };
+    let claim = SessionClaim { task: id(3), session: "claude:own".into(), replaces: None, inside: None };
     assert_eq!(store.claim_session(claim).await, Ok(Some("claude:own".into())));
     assert_eq!(get(&ledger, 3).await.nested_session.as_deref(), Some("claude:own"));
     assert_eq!(store.check().await, Ok(()));
