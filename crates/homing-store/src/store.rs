@@ -495,7 +495,7 @@ pub trait Store: Send + Sync + 'static {
     fn retire(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Vec<Retired>>;
 
     /// When the first task of the agent session that this task reported was accepted. None while a task that is not forgotten
-    /// has the session, and if this task reported none.
+    /// has the session, if a process is or was in it and no task has it recorded as its agent's, and if this task reported none.
     fn released_session(&self, id: TaskId) -> Op<Option<Timestamp>>;
 
     /// Drops tombstones, idempotency keys and events past their time (for events, that of finished tasks: `policy.age`), at most `limit`

@@ -1,8 +1,10 @@
 //! What agents keep of their sessions, and how it goes when the last task of a session is forgotten.
 //!
-//! Keeps P11: only what has the session's whole id in its name (or, with one agent, in its first lines) is removed, only beneath the agent's own folder, and no link is followed. The
-//! program that ran as the agent printed the id, and it may print the id of a session that is not its own. So only files that were created after the first task of
-//! that session was accepted are removed, and an id that is too short to be unique removes nothing.
+//! Keeps P11: only what has the session's whole id in its name (or, with one agent, in its first lines) is removed, only beneath the agent's own
+//! folder, and no link is followed. The program that ran as the agent printed the id, and it may print the id of a session that is not its
+//! own. So nothing is removed where any file of the session was created before the first task of that session was accepted: then the session
+//! is older than the task, and what was added to it since is not the task's either. Nothing is removed of a session that a hook has
+//! named in a process outside of the task, and an id that is too short to be unique removes nothing.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -57,7 +59,7 @@ pub(crate) async fn to_remove(
     Ok(since.map(|since| ReleasedSession { agent, since }))
 }
 
-/// Removes what the agent kept of the session; answers how many files and folders that were.
+/// Removes what the agent kept of the session, if it kept nothing before the session's first task; answers how many files and folders that were.
 pub(crate) fn remove(released: &ReleasedSession) -> io::Result<usize> {
     let agent = &released.agent;
     let session = agent.heard.session_id.as_deref().filter(|id| id.len() >= SHORTEST && is_session(id));
@@ -67,15 +69,50 @@ pub(crate) fn remove(released: &ReleasedSession) -> io::Result<usize> {
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(0),
         Err(error) => return Err(error.into()),
     };
+    let mut older = false;
+    visit(&root, released, session, &mut |folder, name, _| {
+        older |= !created_since(folder, name, released.since);
+        Ok(())
+    })?;
+    if older {
+        return Ok(0);
+    }
     let mut removed = 0;
-    for (place, levels) in places(&agent.driver) {
-        match open(&root, Path::new(place), OFlags::NOFOLLOW) {
-            Ok(place) => removed += sweep(&place, released, session, *levels)?,
+    visit(&root, released, session, &mut |folder, name, kind| {
+        // It may have come since.
+        if !created_since(folder, name, released.since) {
+            return Ok(());
+        }
+        match kind {
+            FileType::Directory => {
+                std::fs::remove_dir_all(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?;
+            }
+            _ => rustix::fs::unlinkat(folder, name, AtFlags::empty())?,
+        }
+        removed += 1;
+        Ok(())
+    })?;
+    Ok(removed)
+}
+
+/// Called with the folder of an entry, its name and its kind.
+type Visitor<'a> = dyn FnMut(&OwnedFd, &str, FileType) -> io::Result<()> + 'a;
+
+/// Visits all files and folders of a session.
+fn visit(
+    root: &OwnedFd,
+    released: &ReleasedSession,
+    session: &str,
+    visitor: &mut Visitor<'_>,
+) -> io::Result<()> {
+    for (place, levels) in places(&released.agent.driver) {
+        match open(root, Path::new(place), OFlags::NOFOLLOW) {
+            Ok(place) => visit_below(&place, released, session, *levels, visitor)?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(removed)
+    Ok(())
 }
 
 fn open(base: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -111,9 +148,14 @@ fn created_since(folder: &OwnedFd, name: &str, since: Timestamp) -> bool {
     found.stx_mask & StatxFlags::BTIME.bits() != 0 && created >= since.as_millis()
 }
 
-/// Removes what bears the session's name in this folder, and in those below it, so many levels down.
-fn sweep(folder: &OwnedFd, released: &ReleasedSession, session: &str, levels: u32) -> io::Result<usize> {
-    let mut removed = 0;
+/// Visits what bears the session's name in this folder, and in those below it, so many levels down.
+fn visit_below(
+    folder: &OwnedFd,
+    released: &ReleasedSession,
+    session: &str,
+    levels: u32,
+    visitor: &mut Visitor<'_>,
+) -> io::Result<()> {
     let entries: Vec<_> = Dir::read_from(folder)?.collect::<Result<_, _>>()?;
     for entry in entries {
         let Ok(name) = entry.file_name().to_str() else { continue };
@@ -128,27 +170,17 @@ fn sweep(folder: &OwnedFd, released: &ReleasedSession, session: &str, levels: u3
             FileType::Directory => name == session,
             _ => name.contains(session) || is_abbreviated(folder, &released.agent.driver, name, session),
         };
-        if named && !created_since(folder, name, released.since) {
-            continue;
-        }
         match (kind, named) {
-            (FileType::RegularFile, true) => {
-                rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
-                removed += 1;
-            }
-            (FileType::Directory, true) => {
-                std::fs::remove_dir_all(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))?;
-                removed += 1;
-            }
+            (FileType::RegularFile | FileType::Directory, true) => visitor(folder, name, kind)?,
             (FileType::Directory, false) if levels > 1 => {
                 if let Ok(below) = open(folder, Path::new(name), OFlags::NOFOLLOW) {
-                    removed += sweep(&below, released, session, levels - 1)?;
+                    visit_below(&below, released, session, levels - 1, visitor)?;
                 }
             }
             (_, _) => {}
         }
     }
-    Ok(removed)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -222,15 +254,41 @@ mod tests {
         nowhere.agent.folder = None;
         assert_eq!(remove(&nowhere).unwrap(), 0);
     }
+
+    fn created(path: &Path) -> Timestamp {
+        let created = std::fs::metadata(path).unwrap().created().unwrap();
+        let created = created.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+        Timestamp::from_millis(i64::try_from(created).unwrap())
+    }
+
+    #[test]
+    fn p11_nothing_of_a_session_goes_if_any_of_it_is_older() {
+        let dir = tempfile::tempdir().unwrap();
+        let transcript = put(dir.path(), &format!("projects/-work/{SESSION}.jsonl"));
+        let later = |path: &str| {
+            let mut later = put(dir.path(), path);
+            while created(&later) == created(&transcript) {
+                std::fs::remove_file(&later).unwrap();
+                later = put(dir.path(), path);
+            }
+            later
+        };
+        let list = later(&format!("todos/{SESSION}-agent-{SESSION}.json"));
+        let mut released = agent(Driver::Claude, dir.path(), SESSION);
+        released.since = created(&list);
+        assert_eq!(remove(&released).unwrap(), 0);
+        assert!(transcript.exists() && list.exists());
+        std::fs::remove_file(&transcript).unwrap();
+        assert_eq!(remove(&released).unwrap(), 1);
+    }
+
     #[test]
     fn p11_files_older_than_the_first_task_of_a_session_stay() {
         let dir = tempfile::tempdir().unwrap();
         let older = put(dir.path(), &format!("projects/-work/{SESSION}.jsonl"));
         let folder = put(dir.path(), &format!("tasks/{SESSION}/1.json"));
-        let created = std::fs::metadata(&folder).unwrap().created().unwrap();
-        let created = created.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
         let mut released = agent(Driver::Claude, dir.path(), SESSION);
-        released.since = Timestamp::from_millis(i64::try_from(created).unwrap() + 1);
+        released.since = created(&folder).plus_millis(1);
         assert_eq!(remove(&released).unwrap(), 0);
         assert!(older.exists() && folder.exists());
         released.since = Timestamp::from_millis(0);

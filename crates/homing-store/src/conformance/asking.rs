@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use homing_model::agent::{Driver, Heard, SubAgent, Tokens};
 use homing_model::notice::Body;
 use homing_model::notify::When;
-use homing_model::{Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
+use homing_model::{Agent, Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
 
 use super::fixture::{Ledger, at, create, done, ending, first, get, id, telling};
+use super::seating::seat;
 use crate::outbox::Report;
 use crate::record::Record;
+use crate::session::{Bind, SessionClaim};
 use crate::store::{Submit, Submitted};
 
 /// The `n`th task, an agent; if it continues another, in this session.
@@ -131,4 +133,23 @@ pub async fn a_session_is_kept_while_a_task_of_it_is(store: Ledger) {
     assert_eq!(released(2).await, Ok(None), "the third task has it");
     done(store.forget(id(3), at(11)).await.expect("forgotten"));
     assert_eq!(released(3).await, Ok(Some(at(6))), "the time of the session's first task");
+}
+
+/// The program that ran as the agent may have printed the id of a session that is not its own.
+pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledger) {
+    for (n, session) in [(1, "s-1"), (2, "s-2")] {
+        create(&store, asking(n, None), 0).await;
+        answered(&store, n, session).await;
+        if n == 1 {
+            let owner = format!("claude:{session}");
+            let claim = SessionClaim { task: id(n), session: owner, replaces: None, inside: None };
+            assert!(store.claim_session(claim).await.expect("claimed").is_some());
+        }
+        store.bind(seat(Agent::Claude, session, 7, 6)).await.expect("bound");
+        done(store.forget(id(n), at(7)).await.expect("forgotten"));
+    }
+    assert_eq!(store.released_session(id(1)).await, Ok(Some(at(0))), "its process was in the task");
+    assert_eq!(store.released_session(id(2)).await, Ok(None));
+    store.bind(Bind { outside: true, ..seat(Agent::Claude, "s-1", 8, 8) }).await.expect("bound outside");
+    assert_eq!(store.released_session(id(1)).await, Ok(None), "it goes on outside");
 }

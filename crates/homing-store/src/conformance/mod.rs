@@ -170,6 +170,7 @@ macro_rules! store_conformance_cases {
             p11_an_answer_repeats_no_secret
             a_session_goes_on_in_one_task_at_a_time
             a_session_is_kept_while_a_task_of_it_is
+            p11_a_session_that_was_bound_elsewhere_is_not_released
             the_whole_checks_out_after_all_that
             a_closed_store_says_so
         }

@@ -28,7 +28,8 @@ fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
     agent.continues.as_ref().zip(agent.heard.session_id.as_deref())
 }
 
-/// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it.
+/// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it, and none if a hook
+/// has named it in a process and no task has it recorded: such a process was outside of all tasks, or the session is there again.
 ///
 /// Follows `continues` from task to task, so that no index over tombstones is needed. Where an earlier tombstone is gone
 /// already, the time of the first one that is left counts.
@@ -36,6 +37,11 @@ pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<
     let mut read = conn.prepare_cached("SELECT agent, agent_session, created_at FROM tasks WHERE id = ?1")?;
     let mut kept = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_agent_session WHERE agent_session = ?1 AND forgotten_at IS NULL)",
+    )?;
+    let mut elsewhere = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM sessions WHERE session = ?1 AND NOT EXISTS \
+         (SELECT 1 FROM tasks INDEXED BY tasks_nested_session \
+          WHERE nested_session IS NOT NULL AND nested_session = sessions.agent || ':' || sessions.session))",
     )?;
     let mut since = None;
     let mut released: Option<String> = None;
@@ -49,6 +55,7 @@ pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<
             Some(released) if *released != session => break,
             Some(_) => {}
             None if kept.query_row([&session], |row| row.get(0))? => break,
+            None if elsewhere.query_row([&session], |row| row.get(0))? => break,
             None => released = Some(session),
         }
         since = Some(Timestamp::from_millis(created_at));
