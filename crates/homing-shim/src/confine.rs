@@ -172,11 +172,11 @@ impl Confinement {
         self.locked_in(ours).or_else(|| self.less_able(ours))
     }
 
-    /// The same where a daemon takes over the tasks of an earlier one: a user who has more groups by one login than by another does not lose
-    /// tasks by that.
+    /// The same where a daemon takes over the tasks of an earlier one, but for groups: a user who has more groups by one login than by another
+    /// does not lose tasks by that.
     pub(crate) fn beyond_as_successor(&self, ours: &Self) -> Option<Reason> {
-        let lacks = self.capabilities.lacks(ours.capabilities);
-        self.locked_in(ours).or_else(|| lacks.then_some(Reason::Capabilities))
+        let lacks = self.capabilities.lacks(ours.capabilities).then_some(Reason::Capabilities);
+        self.locked_in(ours).or(lacks).or_else(|| self.mislabelled(ours))
     }
 
     /// What a process is locked into whatever user, groups and capabilities it has.
@@ -204,6 +204,11 @@ impl Confinement {
         if let Some(group) = ours.groups.iter().find(|group| !self.groups.contains(group)) {
             return Some(Reason::Group(*group));
         }
+        self.mislabelled(ours)
+    }
+
+    /// Whether a security module has it under other rules than us, and not under none.
+    fn mislabelled(&self, ours: &Self) -> Option<Reason> {
         (self.label != ours.label && !is_unconfined(&self.label)).then_some(Reason::Label)
     }
 }
@@ -362,6 +367,8 @@ mod tests {
         ];
         for (theirs, ours, expected) in cases {
             assert_eq!(theirs.beyond(&ours), expected, "{theirs:?} against {ours:?}");
+            let successor = expected.filter(|reason| !matches!(reason, Reason::Group(_)));
+            assert_eq!(theirs.beyond_as_successor(&ours), successor, "{theirs:?} after {ours:?}");
             let able = matches!(expected, Some(Reason::Capabilities | Reason::Group(_) | Reason::Label));
             assert_eq!(theirs.locked_in(&ours), expected.filter(|_| !able), "{theirs:?} started by {ours:?}");
         }
@@ -384,6 +391,25 @@ mod tests {
         child.wait().unwrap();
         assert!(Confinement::of(pid).is_err());
         assert!(Confinement::of(0).is_err());
+    }
+
+    #[test]
+    fn p11_a_peer_that_ends_while_it_is_looked_at_is_not_trusted() {
+        const CONNECT: &str = "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\nsys.stdin.read()\n";
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", CONNECT]).arg(&path).stdin(std::process::Stdio::piped());
+        let child = std::cell::RefCell::new(python.spawn().unwrap());
+        let (socket, _) = listener.accept().unwrap();
+        assert!(is_trusted_peer(&socket, |_, _| None));
+        let ends = |_: &Confinement, _: &Confinement| {
+            drop(child.borrow_mut().stdin.take());
+            child.borrow_mut().wait().unwrap();
+            None
+        };
+        assert!(!is_trusted_peer(&socket, ends), "its pid may be another's by now");
     }
 
     #[test]
