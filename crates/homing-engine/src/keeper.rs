@@ -129,7 +129,7 @@ impl Service {
                     let Some(request) = request else { return };
                     if let Err(request) = self.send(current, request).await {
                         unsent = request;
-                        connection = None;
+                        connection = self.part();
                     }
                 }
                 heard = receive(current) => match heard {
@@ -137,12 +137,17 @@ impl Service {
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => {
                         tracing::warn!("the keeper is gone; starting another");
-                        self.pid.send_replace(None);
-                        connection = None;
+                        connection = self.part();
                     }
                 },
             }
         }
+    }
+
+    /// The connection is of no use any more. Nor is the keeper's pid: it may be another process's from now on, below which nobody is an orphan.
+    fn part(&self) -> Option<UnixStream> {
+        self.pid.send_replace(None);
+        None
     }
 
     fn remember_failure(&self, nonce: u64, code: i32) {
@@ -269,5 +274,31 @@ pub fn report_start_failure(home: &Path, reason: &str) {
     let limited = set_socket_timeout(&connection, Timeout::Recv, Some(HEARING));
     if limited.is_ok() && connection.send(&ToKeeper::CannotStart(short), &[]).is_ok() {
         let _ = connection.receive::<FromKeeper>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn p11_a_keeper_that_cannot_be_sent_to_is_not_known_by_its_pid() {
+        let home = tempfile::tempdir().unwrap();
+        let options =
+            Options { home: home.path().to_owned(), program: home.path().join("none"), mode: Mode::Embedded };
+        let (requests, receiver) = mpsc::channel(1);
+        let (pid, mut pid_seen) = watch::channel(Some(17));
+        let service = Service { options, requests: receiver, failures: Arc::default(), pid };
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let (done, _told) = oneshot::channel();
+        // It is there before the service looks, which then sends before it reads.
+        assert!(requests.send(Request::Say(ToKeeper::Engine, done)).await.is_ok());
+        let (leave, shutdown) = Shutdown::new();
+        let running = tokio::spawn(service.run(ours, shutdown));
+        let cleared = tokio::time::timeout(Duration::from_secs(30), pid_seen.wait_for(Option::is_none)).await;
+        assert!(matches!(cleared, Ok(Ok(_))), "the pid stays");
+        leave.send_replace(true);
+        running.await.unwrap();
     }
 }
