@@ -2,7 +2,8 @@
 //!
 //! The same commit and the same compilers make the same bytes, wherever the sources lie (`build`, `tree`; `--check-reproducible` proves it). Each package is tried before
 //! it is called done (`trial`), the binary may not grow unnoticed (`size`), and the licences of what is in it go along (`licences`).
-//! With `--binary PATH` a program that is there is packed: for trying out the packing, and into a folder of its own.
+//! With `--binary PATH` a program that is there is packed: for trying out the packing, and into a folder of its own. So is what was
+//! built `--without-advisories`: nothing of it gets among what is released.
 
 mod build;
 mod debian;
@@ -44,8 +45,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let release = Release::of(&root)?;
     println!("homing {}, {}", release.version, release.date);
 
-    let (binary, folder) = if let Some(given) = &options.binary {
-        (given.clone(), root.join("target/dist/given"))
+    let folder = root.join("target/dist").join(options.folder());
+    let binary = if let Some(given) = &options.binary {
+        given.clone()
     } else {
         if options.without_advisories {
             println!("   advisories were not checked: do not release what this makes");
@@ -58,7 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             built = build::build(&root, &release)?;
             size::check(&root, &built)
         })?;
-        (built, root.join("target/dist/out"))
+        built
     };
     let mut made = Made { files: Vec::new() };
     step::timed("packages", || {

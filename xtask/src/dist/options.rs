@@ -22,6 +22,15 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// The folder in `target/dist` for what is made: `out` has nothing that must not be released.
+    pub(crate) const fn folder(&self) -> &'static str {
+        match self {
+            Self { binary: Some(_), .. } => "given",
+            Self { without_advisories: true, .. } => "unchecked",
+            Self { .. } => "out",
+        }
+    }
+
     /// Reads them.
     pub(crate) fn read(arguments: &[String]) -> Result<Options> {
         let mut options = Options::default();
@@ -62,6 +71,13 @@ mod tests {
         assert!(read(&["--check-reproducible"]).unwrap().check_reproducible);
         assert!(!read(&[]).unwrap().without_advisories, "a release is checked unless the caller declines");
         assert!(read(&["--without-advisories"]).unwrap().without_advisories);
+        assert_eq!(read(&[]).unwrap().folder(), "out");
+        assert_eq!(
+            read(&["--without-advisories"]).unwrap().folder(),
+            "unchecked",
+            "never among what is released"
+        );
+        assert_eq!(read(&["--binary", "homing"]).unwrap().folder(), "given");
         assert!(read(&["--binary"]).is_err() && read(&["--fast"]).is_err());
         assert!(read(&["--binary", "a", "--check-reproducible"]).is_err());
         assert_eq!(read(&["--check-reproducible", "--in", "b"]).unwrap().second, Some("b".into()));
