@@ -21,6 +21,8 @@ const TOKENS: &[(&[u8], usize)] = &[
     (b"glpat-", 16),
     (b"sk-ant-", 16),
     (b"sk-proj-", 16),
+    (b"sk-svcacct-", 16),
+    (b"sk-admin-", 16),
     (b"xoxa-", 10),
     (b"xoxb-", 10),
     (b"xoxp-", 10),
@@ -29,6 +31,9 @@ const TOKENS: &[(&[u8], usize)] = &[
     (b"AKIA", 16),
     (b"ASIA", 16),
 ];
+
+/// How OpenAI's first tokens begin, and how many letters and digits follow. Both are among them: words and digests are told apart so.
+const CLASSIC: (&[u8], usize) = (b"sk-", 40);
 
 /// Names that mean a secret also in small letters and without dashes (`psql "user=ann password=…"`); others may be any word before a sign.
 const PLAIN: &[&str] = &[
@@ -56,6 +61,8 @@ const DELIMITERS: &[u8] = b" \t\r\n'\"&;|<>()`";
 /// A command line is looked at up to here, a value up to there: whatever is submitted, the look is short.
 const MOST_TEXT: usize = 256 * 1024;
 const MOST_VALUE: usize = 2 * 1024;
+/// So many different ones are found and no more: each is looked for in all that is kept, and compared with each secret.
+const MOST_FOUND: usize = 64;
 
 /// What was found: what it seems to be, and the value.
 pub type Obvious<'a> = (String, &'a [u8]);
@@ -80,7 +87,7 @@ pub fn find(spec: &Spec) -> Vec<Obvious<'_>> {
     let words = match &spec.shell {
         Some(line) => {
             in_text(line.as_bytes().get(..MOST_TEXT).unwrap_or(line.as_bytes()), &mut found);
-            words(line.as_bytes())
+            words(line.as_bytes().get(..MOST_TEXT).unwrap_or(line.as_bytes()))
         }
         None => spec.argv.iter().map(OsText::as_bytes).collect(),
     };
@@ -93,7 +100,6 @@ pub fn find(spec: &Spec) -> Vec<Obvious<'_>> {
         }
     }
     found.sort();
-    found.dedup();
     found
 }
 
@@ -140,6 +146,21 @@ fn password(address: &[u8]) -> Option<&[u8]> {
 
 /// The token that a text begins with.
 fn token(text: &[u8]) -> Option<&[u8]> {
+    issued(text).or_else(|| classic(text))
+}
+
+fn classic(text: &[u8]) -> Option<&[u8]> {
+    let (start, least) = CLASSIC;
+    let rest = text.strip_prefix(start)?;
+    let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let rest = rest.get(..length)?;
+    let mixed = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
+    (length >= least && mixed.iter().all(|kind| rest.iter().any(kind)))
+        .then(|| text.get(..start.len() + length))
+        .flatten()
+}
+
+fn issued(text: &[u8]) -> Option<&[u8]> {
     let (start, least) = TOKENS.iter().find(|(start, _)| text.starts_with(start))?;
     let rest = text.get(start.len()..)?;
     let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count();
@@ -163,6 +184,9 @@ fn in_argument<'a>(argument: &'a [u8], found: &mut Vec<Obvious<'a>>) {
 
 fn in_text<'a>(text: &'a [u8], found: &mut Vec<Obvious<'a>>) {
     for (at, byte) in text.iter().enumerate() {
+        if found.len() >= MOST_FOUND {
+            return;
+        }
         let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default());
         let after = after.get(..MOST_VALUE).unwrap_or(after);
         if !before.last().is_some_and(u8::is_ascii_alphanumeric)
@@ -267,8 +291,14 @@ fn trim_quotes(word: &[u8]) -> &[u8] {
 }
 
 fn push<'a>(name: String, value: &'a [u8], found: &mut Vec<Obvious<'a>>) {
-    if value.len() >= SHORTEST_LIKELY && !value.starts_with(b"$") && !value.contains(&0) {
-        found.push((name, value));
+    let one = (name, value);
+    if found.len() < MOST_FOUND
+        && value.len() >= SHORTEST_LIKELY
+        && !value.starts_with(b"$")
+        && !value.contains(&0)
+        && !found.contains(&one)
+    {
+        found.push(one);
     }
 }
 
@@ -316,7 +346,9 @@ mod tests {
     #[test]
     fn tokens_are_seen_by_how_they_begin() {
         let rest = "0123456789abcdefABCDEF0123456789";
-        for start in ["ghp_", "github_pat_", "glpat-", "sk-ant-", "sk-proj-", "xoxb-"] {
+        let starts =
+            ["ghp_", "github_pat_", "glpat-", "sk-ant-", "sk-proj-", "sk-svcacct-", "sk-admin-", "xoxb-"];
+        for start in starts {
             let token = format!("{start}{rest}");
             assert_eq!(argv(&["tool", &token]), one("token", &token));
             assert_eq!(shell(&format!("tool '{token}'; echo")), one("token", &token));
@@ -324,6 +356,37 @@ mod tests {
             assert_eq!(argv(&["tool", &format!("{start}short")]), []);
         }
         assert_eq!(argv(&["aws", "AKIAIOSFODNN7EXAMPLE"]), one("token", "AKIAIOSFODNN7EXAMPLE"));
+    }
+
+    #[test]
+    fn p11_a_classic_token_is_told_from_words_and_digests() {
+        let token = "sk-0123456789abcdefABCDEF0123456789abcdefABCDEF0123";
+        assert_eq!(argv(&["tool", token]), one("token", token));
+        for word in [
+            "sk-0123456789abcdef0123456789abcdef01234567",
+            "sk-a-name-that-has-many-Words-and-more-than-40-characters",
+            "disk-0123456789abcdefABCDEF0123456789abcdefABCDEF0123",
+            "sk-0123456789abcdefABCDEF",
+        ] {
+            assert_eq!(argv(&["tool", word]), [], "{word}");
+        }
+    }
+
+    #[test]
+    fn p11_however_long_a_line_is_the_look_at_it_is_bounded() {
+        let behind = format!("{} db --password hunter2", " ".repeat(MOST_TEXT));
+        assert_eq!(shell(&behind), []);
+        let many: String =
+            (0..1_000).map(|n| format!("TOKEN=hunter{n} mysql -phunter{n} --password hunter{n} ")).collect();
+        for spec in [
+            Spec { shell: Some(many.as_str().into()), ..Spec::default() },
+            Spec { argv: many.split(' ').map(OsText::from).collect(), ..Spec::default() },
+            Spec { prompt: Some(many.clone()), ..Spec::default() },
+        ] {
+            assert_eq!(find(&spec).len(), MOST_FOUND);
+        }
+        let same = "TOKEN=hunter2 ".repeat(1_000) + "TOKEN=hunter3";
+        assert_eq!(shell(&same), [one("TOKEN", "hunter2"), one("TOKEN", "hunter3")].concat());
     }
 
     #[test]
