@@ -33,6 +33,8 @@ impl Default for Policy {
 pub struct Unread<'a> {
     /// Whose it is.
     pub owner: &'a str,
+    /// The task that it came of, in the end; none if it was submitted outside of tasks.
+    pub came_of: Option<&'a str>,
     /// Bytes of output.
     pub bytes: u64,
 }
@@ -45,12 +47,13 @@ struct Share {
 }
 
 /// Which of the unread tasks go, by their places, if nothing else is left to go and there are so many, or so many bytes, too many. `unread`
-/// is sorted, oldest end first. Each time it is the oldest of the owner who holds the most: one who starts much displaces its own.
+/// is sorted, oldest end first. Each time it is the oldest of the share that holds the most. An owner has one share, and one more for each of
+/// its tasks from inside which others were submitted: a program that starts much displaces what it started, not the results beside it.
 #[must_use]
 pub fn displaced(unread: &[Unread<'_>], mut count: u64, mut bytes: u64, limit: usize) -> Vec<usize> {
-    let mut shares: BTreeMap<&str, Share> = BTreeMap::new();
+    let mut shares: BTreeMap<(&str, Option<&str>), Share> = BTreeMap::new();
     for (place, task) in unread.iter().enumerate() {
-        let share = shares.entry(task.owner).or_default();
+        let share = shares.entry((task.owner, task.came_of)).or_default();
         share.tasks.push_back(place);
         share.bytes = share.bytes.saturating_add(task.bytes);
     }
@@ -77,7 +80,7 @@ mod tests {
     use super::*;
 
     fn of(tasks: &[(&'static str, u64)]) -> Vec<Unread<'static>> {
-        tasks.iter().map(|&(owner, bytes)| Unread { owner, bytes }).collect()
+        tasks.iter().map(|&(owner, bytes)| Unread { owner, came_of: None, bytes }).collect()
     }
 
     #[test]
@@ -88,6 +91,16 @@ mod tests {
         assert_eq!(displaced(&unread, 9, 0, 9).len(), 5);
         assert_eq!(displaced(&unread, 9, 0, 2).len(), 2);
         assert_eq!(displaced(&unread, 0, 0, 9), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn a_program_inside_a_task_displaces_what_it_started() {
+        let mut unread = of(&[("ann", 1), ("ann", 1), ("ann", 1), ("ann", 1), ("ann", 1)]);
+        for nested in &mut unread[2..] {
+            nested.came_of = Some("t-1");
+        }
+        assert_eq!(displaced(&unread, 1, 0, 9), [2]);
+        assert_eq!(displaced(&unread, 0, 1, 9), [2]);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //!
 //! None of it reads a whole row: a task whose row is damaged can still be forgotten.
 
+use std::collections::HashMap;
+
 use homing_model::retention::{Policy, Unread, displaced};
 use homing_model::{EventKind, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -26,6 +28,9 @@ pub(super) fn forget(conn: &Connection, id: &TaskId, now: Timestamp) -> Result<A
     let Some(record) = row::by_id(conn, id)? else { return Ok(Applied::Unknown) };
     Ok(if finished.is_some() { Applied::Done(record) } else { Applied::Rejected(record) })
 }
+
+/// No task is nested deeper in others; a longer chain is a damaged ledger.
+const GENERATIONS: usize = 1_000;
 
 /// Finished hooks that are kept for diagnosis.
 const HOOKS: u64 = 1_000;
@@ -110,13 +115,53 @@ fn unread(conn: &Connection, count: u64, bytes: u64, limit: usize) -> Result<Vec
     )?;
     let mut tasks: Vec<_> =
         query.query_map([], Finished::read)?.map(|task| task.map(Some)).collect::<rusqlite::Result<_>>()?;
+    let origins = origins(conn, tasks.iter().flatten())?;
     let shares: Vec<_> = tasks
         .iter()
         .flatten()
-        .map(|task| Unread { owner: &task.owner, bytes: unsigned(task.kept) })
+        .zip(&origins)
+        .map(|(task, origin)| Unread {
+            owner: &task.owner,
+            came_of: origin.as_deref(),
+            bytes: unsigned(task.kept),
+        })
         .collect();
     let gone = displaced(&shares, count, bytes, limit);
     Ok(gone.into_iter().filter_map(|place| tasks.get_mut(place)?.take()).collect())
+}
+
+/// The task that each came of in the end, as far as that is still known; none for those that were submitted outside of tasks.
+fn origins<'a>(
+    conn: &Connection,
+    tasks: impl Iterator<Item = &'a Finished>,
+) -> Result<Vec<Option<String>>, Error> {
+    let mut query = conn.prepare_cached("SELECT parent FROM tasks WHERE id = ?1")?;
+    let mut parent = |id: &str| -> Result<Option<String>, Error> {
+        Ok(query.query_row([id], |row| row.get(0)).optional()?.flatten())
+    };
+    // Most that came of a task came of the same one.
+    let mut known: HashMap<String, String> = HashMap::new();
+    let mut origins = Vec::new();
+    for task in tasks {
+        let Some(first) = parent(&task.id)? else {
+            origins.push(None);
+            continue;
+        };
+        let mut origin = first.clone();
+        for _ in 0..GENERATIONS {
+            if let Some(found) = known.get(&origin) {
+                origin.clone_from(found);
+                break;
+            }
+            match parent(&origin)? {
+                Some(above) => origin = above,
+                None => break,
+            }
+        }
+        known.insert(first, origin.clone());
+        origins.push(Some(origin));
+    }
+    Ok(origins)
 }
 
 /// Drops what is past even its time as a tombstone, keys that expired, and events as old as forgotten tasks.
