@@ -190,23 +190,44 @@ fn p11_nothing_is_sent_to_a_daemon_of_another_user() {
             hearing.lock().unwrap().push(bytes.len());
         }
     });
-    let refused = |path: &Path, why: &str| {
-        for arguments in
-            [&["run", "--secret", "KEY=canary", "--", "true"][..], &["list"], &["hook", "claude"]]
-        {
-            let mut command = home.command();
-            let refused = Home::finish(command.env("HOMING_HOME", path).args(arguments));
-            let silent = arguments[0] == "hook";
-            assert!(silent || (refused.code != 0 && refused.stderr.contains("HM0018")), "{refused:?}");
-            assert!(silent || refused.stderr.contains(why), "{arguments:?}: {refused:?}");
-        }
-    };
-    refused(&foreign, "belongs to another user (uid 65534)");
-    std::fs::rename(&socket, home.path().join("homing.sock")).unwrap();
-    refused(home.path(), "is served by another user (uid 65534)");
     let heard = || heard.lock().unwrap().clone();
-    wait_for("a connection that was given up", || (!heard().is_empty()).then_some(()));
+    let call = |path: &Path, arguments: &[&str], input: &str| {
+        let mut command = home.command();
+        let file = home.scratch().join("input");
+        std::fs::write(&file, input).unwrap();
+        command.env("HOMING_HOME", path).args(arguments).stdin(std::fs::File::open(file).unwrap());
+        Home::finish(&mut command)
+    };
+    let started = r#"{"session_id":"canary-1","hook_event_name":"SessionStart","source":"startup"}"#;
+    let listed = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{}}}"#;
+    let asks = |path: &Path, why: &str| {
+        for arguments in [&["run", "--secret", "KEY=canary", "--", "true"][..], &["list"]] {
+            let refused = call(path, arguments, "");
+            assert!(refused.code != 0 && refused.stderr.contains("HM0018"), "{refused:?}");
+            assert!(refused.stderr.contains(why), "{arguments:?}: {refused:?}");
+        }
+        // A hook never stands in its agent's way: it says nothing.
+        let hook = call(path, &["hook", "claude", "SessionStart"], started);
+        assert_eq!((hook.code, hook.text()), (0, String::new()), "{hook:?}");
+        let mcp = call(path, &["mcp", "--owner", "canary"], &format!("{}\n{listed}\n", handshake()));
+        assert!(mcp.text().contains("HM0018") && mcp.text().contains(why), "{mcp:?}");
+    };
+    asks(&foreign, "belongs to another user (uid 65534)");
+    assert_eq!(heard(), [0; 0], "the home was refused before anything was connected");
+    std::fs::rename(&socket, home.path().join("homing.sock")).unwrap();
+    asks(home.path(), "is served by another user (uid 65534)");
+    wait_for("a connection of each, given up", || (heard().len() >= 4).then_some(()));
     assert!(heard().iter().all(|bytes| *bytes == 0), "{:?}", heard());
+    let before = heard().len();
+    let _ = call(home.path(), &["hook", "claude", "SessionStart"], started);
+    wait_for("the connection of a hook", || (heard().len() > before).then_some(()));
+    assert!(heard().iter().all(|bytes| *bytes == 0), "{:?}", heard());
+}
+
+/// What a client of MCP says first.
+fn handshake() -> String {
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    format!("{hello}\n{}", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
 }
 
 #[test]
