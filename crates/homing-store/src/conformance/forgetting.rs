@@ -143,6 +143,20 @@ pub async fn p5_what_is_unread_outlives_its_age_and_goes_after_all_others(store:
     assert_eq!(retire(&store, aged, 1_000, 100).await, [] as [TaskId; 0]);
 }
 
+/// What came of one task displaces itself, at whatever depth, and not what else its owner has not read.
+pub async fn p5_what_a_task_started_displaces_none_of_its_owners_results(store: Ledger) {
+    create(&store, submit(10), 0).await;
+    let parents = [(1, None), (2, None), (3, Some(10)), (4, Some(3)), (5, Some(10)), (6, None), (7, Some(4))];
+    for (n, parent) in parents {
+        let mut unread = telling(n, When::Always, &[]);
+        unread.task.parent = parent.map(id);
+        create(&store, unread, 0).await;
+        finish(&store, n, i64::try_from(n).unwrap_or(0), 10).await;
+    }
+    let few = Policy { count: 6, ..keep_all() };
+    assert_eq!(retire(&store, few, 1_000, 100).await, [id(3)]);
+}
+
 /// A thousand commands that told of one task push no task out; of themselves the oldest go.
 pub async fn p12_hooks_use_up_nothing_of_what_is_kept_for_tasks(store: Ledger) {
     finished(&store, 1, 0, 10).await;

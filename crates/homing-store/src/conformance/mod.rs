@@ -98,6 +98,7 @@ macro_rules! store_conformance_cases {
             retention_by_bytes_counts_what_is_kept
             retention_is_paced_by_its_limit
             p5_what_is_unread_outlives_its_age_and_goes_after_all_others
+            p5_what_a_task_started_displaces_none_of_its_owners_results
             pages_end_early_where_what_they_hold_is_large
             p12_hooks_use_up_nothing_of_what_is_kept_for_tasks
             p12_an_id_is_never_reused_even_after_its_tombstone
