@@ -285,7 +285,7 @@ fn p11_a_caller_with_fewer_capabilities_or_groups_is_refused() {
 
 /// Waits until another process is its parent, connects, asks, and hands the connection on.
 const ORPHAN: &str = r#"
-import os, socket, sys
+import os, signal, socket, sys
 shim = os.getppid()
 print("ready", flush=True)
 helper = socket.socket(socket.AF_UNIX)
@@ -296,7 +296,7 @@ s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
 s.sendall(b"GET /v1/tasks HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n")
 socket.send_fds(helper, [b"x"], [s.fileno()])
-os.read(0, 1)
+signal.pause()
 "#;
 
 /// Prints what is answered on the connection that it is handed.
@@ -317,7 +317,7 @@ sys.stdout.write(answer.decode())
 
 /// The same, by a child of it, while it calls itself a shim and has a folder open, locked or not.
 const FORGER: &str = r#"
-import fcntl, os, socket, sys
+import fcntl, os, signal, socket, sys
 shim = os.getppid()
 helper = socket.socket(socket.AF_UNIX)
 helper.connect(sys.argv[2])
@@ -333,8 +333,7 @@ if os.fork() == 0:
     s.connect(sys.argv[1])
     s.sendall(b"GET /v1/tasks HTTP/1.1\r\nhost: homing\r\nconnection: close\r\n\r\n")
     socket.send_fds(helper, [b"x"], [s.fileno()])
-    os.read(0, 1)
-    os._exit(0)
+    signal.pause()
 print("ready", flush=True)
 while os.getppid() == shim:
     os.sched_yield()
@@ -355,8 +354,9 @@ fn left_behind(home: &Home, script: &str, arguments: &str) -> String {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     std::fs::write(home.scratch().join("orphan.py"), script).unwrap();
+    // With nothing in its environment, so that the daemon does not end it by that.
     let line = format!(
-        "exec python3 orphan.py {} {} {arguments} > ready",
+        "exec env -i \"$(command -v python3)\" orphan.py {} {} {arguments} > ready",
         home.path().join("homing.sock").display(),
         meeting.display()
     );

@@ -319,6 +319,23 @@ fn p11_a_script_that_leaves_its_session_its_group_and_its_parents_is_still_insid
 }
 
 #[test]
+fn p11_what_an_ended_task_left_is_limited_after_a_restart() {
+    let home = super::home();
+    let foreign = foreign(&home);
+    let script = format!(
+        "{foreign}({}; try list list; try stop stop $F; try gc gc; : > over) > /dev/null 2>&1 &",
+        gate("restarted")
+    );
+    let _ = run(&home, &["--allow-nested-notify"], &script);
+    home.does(["daemon", "restart"]);
+    home.open("restarted");
+    wait_for("the calls of what was left", || home.scratch().join("over").exists().then_some(()));
+    let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
+    let expected = [("list", ""), ("stop", "HM0053"), ("gc", "HM0054")];
+    assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
+}
+
+#[test]
 fn p11_a_hundred_at_once_are_no_more_than_a_task_may_have() {
     let home = configured("[nested]\nchildren = 5\n");
     let script = format!(
