@@ -5,7 +5,7 @@
 //!
 //! U+200D (zero width joiner) and U+FE0F (emoji presentation) are not in the table. Test runners and package managers print them all the
 //! time (⚠️, ✔️, 👩‍💻), and a replacement sign in each of those would teach readers to ignore it. Neither of them reorders or covers text.
-//! What compares words nevertheless skips them (`foreign::defuse`), so that they cannot split one.
+//! A run of them can encode a text, though, or split a word: what a model reads has none of them (`foreign::defuse`).
 
 /// First and last character of each range, in ascending order.
 pub const RANGES: [(char, char); 18] = [
