@@ -110,7 +110,7 @@ pub(super) struct Plan {
     pub(super) wait_ms: u64,
     /// The end is told.
     pub(super) notify: bool,
-    /// That was asked for. If not, it is for what goes on in the background: an end that the call itself gives is told by that.
+    /// That was asked for. If not, it is for what goes on in the background, which is no reason to refuse or to make an MCP task.
     pub(super) asked: bool,
     /// Lines are told.
     pub(super) watched: bool,
@@ -194,12 +194,8 @@ pub(super) async fn carry_out(
     };
     let task = answer.items.into_iter().next().unwrap_or(task);
     if task.status.is_terminal() {
-        let reply = ended(access, &task).await?;
-        if plan.notify && !plan.asked {
-            // Where that fails the entry is held all the same, and gone with the owner's next call.
-            let _ = access.client.acknowledge(&task.owner, vec![task.id.to_string()]).await;
-        }
-        return Ok(CallToolResult::from(reply).into());
+        // The wait told it. Only the owner's next call proves that the answer arrived, so the entry is held until then.
+        return Ok(CallToolResult::from(ended(access, &task).await?).into());
     }
     Ok(CallToolResult::from(goes_on(access, &task, plan).await?).into())
 }

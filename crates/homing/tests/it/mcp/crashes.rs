@@ -79,3 +79,19 @@ fn p4_a_daemon_that_was_never_there_is_started_by_the_first_call_and_a_stopped_o
     let seen = next.data("output", json!({ "id": id }));
     assert_eq!(seen["output"]["text"], "x\n");
 }
+
+#[test]
+fn p6_a_run_is_acknowledged_by_the_next_call_and_not_by_its_answer() {
+    let home = crate::home();
+    // An owner that no other call of this test has.
+    let bridge = || Speaker::legacy(home.command().env("HOMING_OWNER", "bot"));
+    let mut speaker = bridge();
+    let ran = speaker.data("run", json!({ "command": "true", "wait_ms": 60_000 }));
+    assert_eq!((&ran["ended"], ran.get("inbox")), (&json!(true), None), "what it told does not wait: {ran}");
+    // Killed: whether its client, or a model, ever saw the answer is not known.
+    drop(speaker);
+    let inbox = || home.task(ran["task"]["id"].as_str().expect("an id"))["notices"][0]["inbox"].clone();
+    assert_eq!(inbox(), "held");
+    let _ = bridge().data("list", json!({}));
+    assert_eq!(inbox(), "acknowledged");
+}
