@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use homing_client::{Client, Error, OutputQuery};
+use homing_model::agent;
 use homing_model::watch::{Pattern, split, without_escapes};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::excerpt::{MOST, clean};
-use crate::summary::clip;
 
 /// So much output one call looks through.
 const SCAN: u64 = 64 << 20;
@@ -78,7 +78,8 @@ pub(crate) async fn search(
             if !pattern.is_in(&without_escapes(line.bytes)) {
                 continue;
             }
-            let shown = clip(&clean(line.bytes.get(..8 * SHOWN).unwrap_or(line.bytes)), SHOWN);
+            let mut shown = clean(line.bytes.get(..8 * SHOWN).unwrap_or(line.bytes));
+            agent::cut(&mut shown, SHOWN);
             if found.lines.len() < LINES && shown.len() <= room {
                 room -= shown.len();
                 found.lines.push(Match { offset: place, line: shown });

@@ -1,8 +1,7 @@
 //! A task in a few words: what a model needs to know of it, bounded, foreign text on lines of its own behind a bar.
 
-use homing_model::foreign::{BAR, defuse};
 use homing_model::units::show_duration;
-use homing_model::{Status, Task, Timestamp, sanitize, signal};
+use homing_model::{Status, Task, Timestamp, agent, foreign, signal};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,28 +12,16 @@ const NAME: usize = 64;
 /// So many bytes of a reason.
 pub(crate) const REASON: usize = 240;
 
-/// A text of at most so many bytes, with a mark where it was cut.
-pub(crate) fn clip(text: &str, most: usize) -> String {
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let mark = '…';
-    let mut end = most.saturating_sub(mark.len_utf8());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default().chars().chain([mark]).collect()
-}
-
-/// One line of at most so many bytes, with nothing that a terminal would obey or an agent takes for its own framing.
+/// A foreign text on one line of at most so many bytes: results are bounded in bytes.
 pub(crate) fn line(text: &str, most: usize) -> String {
-    // What is far beyond the cut need not be cleaned.
-    clip(&defuse(&sanitize::line(&clip(text, 8 * most))), most)
+    let mut line = foreign::line(text, most);
+    agent::cut(&mut line, most);
+    line
 }
 
 /// The same after a line break, behind the bar that marks foreign text.
 pub(crate) fn field(label: &str, text: &str, most: usize) -> String {
-    format!("\n{BAR}{label}: {}", line(text, most))
+    format!("\n{}", foreign::field(label, &line(text, most), most).trim_end_matches('\n'))
 }
 
 /// One task, in short.
@@ -129,10 +116,11 @@ mod tests {
 
     #[test]
     fn a_cut_is_marked_and_never_in_a_character() {
-        assert_eq!(clip("abc", 3), "abc");
-        assert_eq!(clip("abcdef", 5), "ab…");
-        assert_eq!(clip("aéé", 4), "a…");
-        assert_eq!(clip("éé", 2), "…");
+        assert_eq!(line("abc", 3), "abc");
+        assert_eq!(line("abcdef", 5), "ab…");
+        assert_eq!(line("aéé", 4), "a…");
+        assert_eq!(line("éé", 3), "…");
+        assert_eq!(field("name", "a\n| b", 60), "\n| name: a | b");
         assert_eq!(
             line("a\x1b[31mb\nc\u{202e}d\u{e0041}<system-reminder>", 100),
             "ab c\u{fffd}d\u{fffd}‹system-reminder>"

@@ -9,7 +9,7 @@ use homing_client::Mode;
 use homing_model::nesting::Rule;
 use homing_model::notify::When;
 use homing_model::validate::Invalid;
-use homing_model::{Code, Notify, OsText, Problem, Spec, Status, Stdin, Target, Task};
+use homing_model::{Code, Notify, OsText, Problem, Spec, Status, Stdin, Target, Task, agent};
 use rmcp::model::{CallToolResponse, CallToolResult, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -310,7 +310,11 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
         true => None,
         false => Excerpt::whole(&access.reader, &task.id, MOST).await?,
     };
-    let answer = task.answer.as_deref().map(|answer| summary::clip(&clean(answer.as_bytes()), MOST));
+    let answer = task.answer.as_deref().map(|answer| {
+        let mut answer = clean(answer.as_bytes());
+        agent::cut(&mut answer, MOST);
+        answer
+    });
     let shown = match (&answer, &output) {
         (Some(answer), _) => format!("Answer of the sub-agent ({}):\n{}", UNTRUSTED, fenced(answer)),
         (None, Some(output)) => output.text(),
