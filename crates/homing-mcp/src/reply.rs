@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::resources;
+use crate::summary::NOTE;
 
 /// No result of a tool is larger, in bytes of JSON.
 pub const LARGEST: usize = 128 * 1024;
@@ -25,6 +26,15 @@ impl Reply {
         // Plain structures of texts and numbers: there is nothing in them that JSON lacks.
         let data = serde_json::to_value(data).unwrap_or_default();
         Self { text, data, links: Vec::new(), failed: false }
+    }
+
+    /// With a note beside the summaries of tasks in the data, which some clients show a model without the text. No schema names it: the list
+    /// of tools is paid for in every conversation.
+    pub(crate) fn noted(mut self) -> Self {
+        if let Some(fields) = self.data.as_object_mut() {
+            fields.insert("note".to_owned(), NOTE.into());
+        }
+        self
     }
 
     /// With a link to all that the task printed.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::access::Access;
 use crate::excerpt::{Excerpt, MOST};
 use crate::refusal::Refusal;
-use crate::summary::{Summary, line};
+use crate::summary::{NOTE, Summary, line};
 
 const SCHEME: &str = "homing://tasks/";
 /// On a page.
@@ -79,6 +79,9 @@ pub(crate) async fn read(access: &Access, uri: &str) -> Result<ReadResourceResul
             let task = access.client.detail(id.as_str()).await.map_err(refuse)?;
             let mut value = serde_json::to_value(&task).unwrap_or_default();
             tidy(&mut value);
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("note".to_owned(), NOTE.into());
+            }
             ResourceContents::text(value.to_string(), uri).with_mime_type("application/json")
         }
         (true, None) if query.is_empty() => {

@@ -104,7 +104,7 @@ pub(super) async fn call(access: &Access, given: Parameters) -> Result<Reply, Re
     if let Some(cursor) = &page.next_cursor {
         text.push_str(&format!("\nThere are more: `cursor` {cursor}"));
     }
-    Ok(Reply::new(text, &Listed { tasks, details: None, next_cursor: page.next_cursor }))
+    Ok(Reply::new(text, &Listed { tasks, details: None, next_cursor: page.next_cursor }).noted())
 }
 
 fn one(access: &Access, task: &Task) -> Reply {
@@ -128,5 +128,6 @@ fn one(access: &Access, task: &Task) -> Reply {
     let size = show_size(task.output.bytes);
     let text = format!("{}\nIt has printed {size}; `output` shows it.", summary.text(task));
     Reply::new(text, &Listed { tasks: vec![summary], details: Some(details), next_cursor: None })
+        .noted()
         .linked(&task.id)
 }

@@ -286,7 +286,7 @@ fn begun(access: &Access, task: &Task, plan: &Plan) -> Reply {
     let next = next_step(task, plan);
     let text = format!("{}\n{next}", summary.text(task));
     let ran = Ran { task: summary, ended: false, output: None, answer: None, next: Some(next) };
-    Reply::new(text, &ran).linked(&task.id)
+    Reply::new(text, &ran).noted().linked(&task.id)
 }
 
 async fn goes_on(access: &Access, task: &Task, plan: &Plan) -> Result<Reply, Refusal> {
@@ -301,7 +301,7 @@ async fn goes_on(access: &Access, task: &Task, plan: &Plan) -> Result<Reply, Ref
     );
     let summary = Summary::new(task, &access.owner);
     let ran = Ran { task: summary, ended: false, output, answer: None, next: Some(next) };
-    Ok(Reply::new(text, &ran).linked(&task.id))
+    Ok(Reply::new(text, &ran).noted().linked(&task.id))
 }
 
 /// An ended task with what it printed. Looks in nobody's name: what its owner was told just now is not confirmed by this.
@@ -326,6 +326,6 @@ pub(crate) async fn ended(access: &Access, task: &Task) -> Result<Reply, Refusal
     let partial = output.as_ref().is_some_and(Excerpt::is_partial) || answer.is_some();
     let failed = task.status != Status::Succeeded;
     let ran = Ran { task: Summary::new(task, &access.owner), ended: true, output, answer, next: None };
-    let reply = Reply::new(text, &ran).failed(failed);
+    let reply = Reply::new(text, &ran).noted().failed(failed);
     Ok(if partial { reply.linked(&task.id) } else { reply })
 }

@@ -60,5 +60,5 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
     let summary = Summary::new(&task, &access.owner);
     let before = if answer.stopping { "" } else { "It had ended before, and nothing was changed.\n" };
     let text = format!("{before}{}", summary.text(&task));
-    Ok(Reply::new(text, &Stopped { stopping: answer.stopping, task: summary }))
+    Ok(Reply::new(text, &Stopped { stopping: answer.stopping, task: summary }).noted())
 }

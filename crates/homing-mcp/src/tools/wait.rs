@@ -112,5 +112,5 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
             "The wait is over before the tasks are, which is no error: they go on. Call `wait` again, or do something else meanwhile.".to_owned(),
         );
     }
-    Ok(Reply::new(lines.join("\n"), &Outcome { done: answer.done, tasks, first: answer.first }))
+    Ok(Reply::new(lines.join("\n"), &Outcome { done: answer.done, tasks, first: answer.first }).noted())
 }
