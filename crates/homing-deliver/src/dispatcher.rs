@@ -17,7 +17,7 @@ use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
 use homing_model::route::Address;
 use homing_model::schedule::{Tries, Verdict};
-use homing_model::{Route, Status, Target, Timestamp, Tried, turn};
+use homing_model::{Notice, Route, Status, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
 use homing_store::store::Filter;
 use serde::Deserialize;
@@ -380,7 +380,8 @@ fn is_handed_over(channel: &str) -> bool {
     channel.contains('\n')
 }
 
-/// The body: made of the notice as the ledger keeps it, so that every attempt sends the same bytes.
+/// The body: made of the notice as the ledger keeps it, so that every attempt sends the same bytes. `text` is the notice in words, fit for a
+/// model; a notice of a later release that cannot be put into words goes without.
 fn message(claim: &Claimed) -> Result<Message, String> {
     #[derive(Deserialize)]
     struct Head {
@@ -390,7 +391,10 @@ fn message(claim: &Claimed) -> Result<Message, String> {
     let head: Head =
         serde_json::from_str(&claim.notice).map_err(|error| format!("its notice is damaged: {error}"))?;
     let (kind, at) = (serde_json::json!(head.r#type), serde_json::json!(head.at));
-    let body = format!("{{\"type\":{kind},\"timestamp\":{at},\"data\":{}}}", claim.notice);
+    let text = serde_json::from_str::<Notice>(&claim.notice)
+        .map(|notice| format!(",\"text\":{}", serde_json::json!(turn::compose(&[notice], 0).text)));
+    let text = text.unwrap_or_default();
+    let body = format!("{{\"type\":{kind},\"timestamp\":{at},\"data\":{}{text}}}", claim.notice);
     Message::kept(claim.notice_id.as_str(), Bytes::from(body)).map_err(|error| error.to_string())
 }
 

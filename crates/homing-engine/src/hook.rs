@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
-use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, agent, wake};
+use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, agent, turn, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use rustix::fs::{Mode, OFlags};
@@ -45,8 +45,8 @@ pub enum Handler<'a> {
 }
 
 impl Engine {
-    /// Gives claimed deliveries to a command: `{"notices":[…]}` on its input, the first of them in its environment. What wakes is told the
-    /// `route` besides, and whether the agent may be run (`runs`).
+    /// Gives claimed deliveries to a command: `{"notices":[…],"text":"…"}` on its input, the first of them in its environment. What wakes is told
+    /// the `route` instead of the text, and whether the agent may be run (`runs`).
     ///
     /// # Errors
     /// If its folder cannot be made or the ledger cannot be written; the claims then end by themselves.
@@ -59,7 +59,7 @@ impl Engine {
         let settings = inner.config().wake;
         let now = inner.now();
         let (way, limit) = match to {
-            Handler::Line(_) => (String::new(), TIME_LIMIT_MS),
+            Handler::Line(_) => (in_words(claims), TIME_LIMIT_MS),
             Handler::Waker(_) => (way(claims, settings), TURN_LIMIT_MS),
         };
         let body = format!("{{\"notices\":[{}]{way}}}\n", notices.join(","));
@@ -133,6 +133,15 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// The notices as a text that is fit for a model, beside them: a command that passes their fields on would pass on what anybody wrote.
+fn in_words(claims: &[Claimed]) -> String {
+    let notices: Vec<Notice> =
+        claims.iter().filter_map(|claim| serde_json::from_str(&claim.notice).ok()).collect();
+    // All of them: what is left out here is in no inbox.
+    let texts: Vec<String> = notices.chunks(turn::MOST).map(|some| turn::compose(some, 0).text).collect();
+    format!(",\"text\":{}", serde_json::json!(texts.join("\n")))
 }
 
 /// What a wake is told beside the notices: the way of the newest of them, since a session may have moved on, and which of them an attempt
