@@ -256,7 +256,7 @@ fn fresh_key() -> Result<String, Refusal> {
 }
 
 /// What comes of a task that was left to itself: by what it says of itself, since it may have been begun before with other wishes.
-fn next_step(task: &Task, plan: &Plan) -> String {
+fn next_step(access: &Access, task: &Task, plan: &Plan) -> String {
     let (id, owner) = (&task.id, summary::line(&task.owner, 64));
     let told = task.notify.on == When::Always && !task.notify.targets.is_empty();
     let wakes = task.notify.targets.iter().any(|target| target.starts_with("wake"));
@@ -266,8 +266,9 @@ fn next_step(task: &Task, plan: &Plan) -> String {
                 .to_owned()
         }
         (true, false) => format!(
-            "Its end will wait in your inbox (owner {owner}). Nothing wakes you: run `homing wait {id}` in a background shell of your own, or \
-             call `wait` or `inbox` with `wait_ms`. Do not poll in between."
+            "Its end will wait in your inbox (owner {owner}). Nothing wakes you: run `{}` in a background shell of your own, or \
+             call `wait` or `inbox` with `wait_ms`. Do not poll in between.",
+            waiting_in_a_shell(access, task)
         ),
         (false, _) if plan.watched && task.notify.on == When::Failure => {
             "You will be notified of a line that matches, and if it ends badly. Do not poll.".to_owned()
@@ -281,9 +282,21 @@ fn next_step(task: &Task, plan: &Plan) -> String {
     }
 }
 
+/// The command that waits for a task in a shell of the caller's own, where nothing may name its owner: without that the end that it printed would
+/// stay in the inbox, and be told again.
+fn waiting_in_a_shell(access: &Access, task: &Task) -> String {
+    let (id, owner) = (&task.id, &task.owner);
+    let needs_no_quotes = |c: char| c.is_ascii_alphanumeric() || "-_.:@/".contains(c);
+    // Inside a task the owner is settled, and another is refused.
+    if access.outer.is_some() || owner.starts_with('-') || !owner.chars().all(needs_no_quotes) {
+        return format!("homing wait {id}");
+    }
+    format!("homing wait {id} --ack --owner {owner}")
+}
+
 fn begun(access: &Access, task: &Task, plan: &Plan) -> Reply {
     let summary = Summary::new(task, &access.owner);
-    let next = next_step(task, plan);
+    let next = next_step(access, task, plan);
     let text = format!("{}\n{next}", summary.text(task));
     let ran = Ran { task: summary, ended: false, output: None, answer: None, next: Some(next) };
     Reply::new(text, &ran).noted().linked(&task.id)
@@ -291,7 +304,7 @@ fn begun(access: &Access, task: &Task, plan: &Plan) -> Reply {
 
 async fn goes_on(access: &Access, task: &Task, plan: &Plan) -> Result<Reply, Refusal> {
     let output = Excerpt::whole(&access.reader, &task.id, MOST).await?;
-    let next = next_step(task, plan);
+    let next = next_step(access, task, plan);
     let shown =
         output.as_ref().map(|output| format!("\n{}\nNext offset: {}", output.text(), output.next_offset));
     let text = format!(

@@ -30,7 +30,8 @@ const FINDING: Duration = Duration::from_secs(10);
 
 Waiting is looking: the end stays in your inbox until you acknowledge it (--ack, `homing ack`,
 `homing inbox --ack`), since you may be elsewhere when it comes. To an agent's session that waits
-the answer is the hand-over, and its next call acknowledges it.
+the answer is the hand-over, and its next call acknowledges it. In a shell that does not name the
+agent's session, --owner says whose tasks they are.
 
 Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running,
 124 timed out, 125 homing failed, 126/127 could not be started.")]
@@ -47,11 +48,14 @@ pub(crate) struct Options {
     /// Acknowledge the ends of your tasks, once they are printed
     #[arg(long)]
     ack: bool,
+    /// Whose tasks they are [default: HOMING_OWNER, the agent session, or user]
+    #[arg(long, value_parser = wording::owner)]
+    owner: Option<String>,
 }
 
 /// Waits, and tells of each task.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    let owner = context.owner();
+    let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner).patient();
     // An agent that waits is told by what is printed; a person at a terminal may be elsewhere when it comes.
     let told = !options.ack && environment::is_agent_session(&owner);

@@ -193,3 +193,23 @@ fn p6_windows_of_an_unknown_agent_do_not_share_an_inbox() {
         |owner: &str| home.get(&format!("/v1/inbox/{owner}")).json()["items"].as_array().map(Vec::len);
     assert_eq!((waiting(&one), waiting(&two)), (Some(2), Some(2)));
 }
+
+#[test]
+fn p6_an_unknown_agent_that_waits_in_its_shell_is_told_once() {
+    let home = crate::home();
+    for variable in ["UNKNOWN_AGENT", "GEMINI_SESSION_ID"] {
+        let mut speaker = Speaker::legacy(home.command().env(variable, "s1"));
+        let ran = speaker
+            .data("run", json!({ "command": format!("{}; exit 3", gate(variable)), "background": true }));
+        let next = ran["next"].as_str().expect("a next step");
+        let taught = next.split('`').find(|part| part.starts_with("homing wait ")).expect("a command");
+        // The agent's shell has nothing in its environment that names the owner.
+        let mut shell = home.command();
+        let _ = shell.args(taught.split_whitespace().skip(1));
+        let waiting = shell.spawn().expect("it runs");
+        std::fs::write(home.scratch().join(variable), "").expect("the gate opens");
+        assert_eq!(waiting.wait_with_output().expect("it ends").status.code(), Some(3), "{next}");
+        let listed = speaker.data("list", json!({}));
+        assert_eq!(listed.get("inbox"), None, "{taught}: {listed}");
+    }
+}
