@@ -23,7 +23,8 @@ const SETTLING_MS: u64 = 250;
 const HELD_MS: u64 = 6_000;
 /// So many of the newest tasks of an owner are looked at for ends that are close.
 const NEWEST: u32 = 50;
-/// No client polls for more tasks at once.
+/// So many tasks are kept: more than clients poll for at once. A client may abandon a task that it was promised, so the one that was asked
+/// for least recently makes room.
 const MOST: usize = 1_000;
 
 /// How it is with a task that a client polls for.
@@ -40,8 +41,33 @@ enum Poll {
 /// What clients poll for.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
-    known: Mutex<HashMap<TaskId, Poll>>,
+    known: Mutex<Known>,
     changed: Notify,
+}
+
+/// The tasks that are polled for, each with the time of its last poll, counted in polls.
+#[derive(Debug, Default)]
+struct Known {
+    tasks: HashMap<TaskId, (u64, Poll)>,
+    polls: u64,
+}
+
+impl Known {
+    fn get(&self, task: &TaskId) -> Option<Poll> {
+        self.tasks.get(task).map(|(_, poll)| *poll)
+    }
+
+    fn set(&mut self, task: &TaskId, poll: Poll) {
+        self.polls += 1;
+        self.tasks.insert(task.clone(), (self.polls, poll));
+        if self.tasks.len() <= MOST {
+            return;
+        }
+        let oldest = self.tasks.iter().min_by_key(|(_, (polled, _))| *polled);
+        if let Some(oldest) = oldest.map(|(task, _)| task.clone()) {
+            self.tasks.remove(&oldest);
+        }
+    }
 }
 
 impl Polls {
@@ -63,18 +89,18 @@ impl Polls {
             let now = now();
             let pause = {
                 let known = self.known();
-                if known.get(&task.id) == Some(&Poll::Goes) {
+                if known.get(&task.id) == Some(Poll::Goes) {
                     return Ok(());
                 }
                 let others = newest.iter().filter(|other| other.id != task.id);
-                pause(others.map(|other| (other.ended_at, known.get(&other.id).copied())), ended, now)
+                pause(others.map(|other| (other.ended_at, known.get(&other.id))), ended, now)
             };
             let Some(pause) = pause.filter(|_| now.millis_since(ended) < HELD_MS) else {
                 self.go(newest.iter().map(|other| &other.id));
                 return Ok(());
             };
             let _ = timeout(Duration::from_millis(pause), changed).await;
-            if self.known().get(&task.id) == Some(&Poll::Goes) {
+            if self.known().get(&task.id) == Some(Poll::Goes) {
                 return Ok(());
             }
         }
@@ -84,11 +110,11 @@ impl Polls {
     fn go<'a>(&self, tasks: impl Iterator<Item = &'a TaskId>) {
         let mut known = self.known();
         for task in tasks {
-            known.entry(task.clone()).and_modify(|poll| {
-                if *poll == Poll::Waits {
-                    *poll = Poll::Goes;
-                }
-            });
+            if let Some((_, poll)) = known.tasks.get_mut(task)
+                && *poll == Poll::Waits
+            {
+                *poll = Poll::Goes;
+            }
         }
         drop(known);
         self.changed.notify_waiters();
@@ -97,12 +123,12 @@ impl Polls {
     fn set(&self, task: &TaskId, poll: Option<Poll>) {
         let mut known = self.known();
         match poll {
-            Some(poll) if known.len() < MOST => known.insert(task.clone(), poll),
-            Some(_) | None => known.remove(task),
-        };
+            Some(poll) => known.set(task, poll),
+            None => drop(known.tasks.remove(task)),
+        }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<TaskId, Poll>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,6 +186,20 @@ fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_that_no_client_polls_for_make_room_for_new_ones() {
+        let (polls, task) = (Polls::default(), TaskId::from_entropy);
+        for number in 0..3_000 {
+            polls.promised(&task(number));
+            // One that is polled for all the time stays.
+            polls.promised(&task(0));
+        }
+        let known = polls.known();
+        assert_eq!(known.tasks.len(), MOST);
+        assert!([0, 2_001, 2_999].iter().all(|number| known.get(&task(*number)) == Some(Poll::Asked)));
+        assert_eq!(known.get(&task(2_000)), None);
+    }
 
     #[test]
     fn an_end_waits_for_what_ends_with_it_and_for_what_the_client_has_not_asked_for() {
