@@ -57,7 +57,7 @@ pub struct SessionInfo {
 pub struct ToldRequest {
     /// Notices that the owner was handed.
     pub ids: Vec<NoticeId>,
-    /// How long the owner may take to call again, which acknowledges them; then they are back. 60 s if absent.
+    /// How long the owner may take to call again, or to end its turn (`in_turn`), which acknowledges them; then they are back. 60 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
     /// A hook of an agent printed them: no call acknowledges them, only the end of a turn.

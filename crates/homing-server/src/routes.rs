@@ -401,7 +401,7 @@ pub(crate) static ROUTES: &[Route] = &[
             Verb::Post,
             "/v1/inbox/{owner}/told",
             "told",
-            "The owner was handed these notices: its next call acknowledges them, and if none comes in time they are back",
+            "The owner was handed these notices: its next call acknowledges them, or with `in_turn` the end of its turn; if neither comes in time they are back",
             |call| Box::pin(inbox::told(call)),
         )
     },

@@ -2,7 +2,7 @@
 //!
 //! An agent runs it at the turns of its own life and hands it JSON on stdin. What the session is to be told is taken from its inbox under a short
 //! lease, printed, and only then marked as told: a hook that dies in between has told nobody, and the notices are free again in seconds. The
-//! session's next call acknowledges them; where its process dies first, the session is told again when it begins anew (P5, P6). One that
+//! end of the turn acknowledges them; where its process dies first, the session is told again when it begins anew (P5, P6). One that
 //! speaks into nothing (a closed stdout, the null device) takes nothing.
 //!
 //! A hook must never stand in the agent's way. With nothing to say it says nothing. It starts no daemon, and where none answers, or
@@ -55,7 +55,7 @@ const HELD: &str = "hold=true";
 never starts the daemon, and says nothing where there is nothing to say.
 
 Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
-waits in the background for the next result of the session and wakes it. The plugin in opencode calls UserPromptSubmit. Any \
+waits in the background for the next result of the session and wakes it. The plugin in opencode calls UserPromptSubmit, Stop and rewake. Any \
 other is nothing to the agent; typed on a terminal it is an error, and `homing doctor` tells of the last one that an agent called.
 
 Examples:
