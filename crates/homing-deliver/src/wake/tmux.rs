@@ -7,8 +7,9 @@
 //! delivery counts only once the prompt no longer holds it and the screen shows the notice elsewhere. In any other case nothing more
 //! is typed, the notice stays in the inbox, and the reason is the delivery's.
 //!
-//! tmux itself compares the cursor with that of the last look in the step that pastes, and again in the step that presses Enter. What remains is a
-//! dialog that the agent has opened and not drawn yet: it gets the paste, or the key.
+//! Nothing is typed while the window's panes share their keys (`synchronize-panes`): another pane may show a dialog. tmux itself compares the
+//! cursor with that of the last look, and looks for that option, in the step that pastes and again in the step that presses Enter. What
+//! remains is a dialog that the agent has opened and not drawn yet: it gets the paste, or the key.
 
 use std::process::Command;
 use std::time::Duration;
@@ -47,19 +48,29 @@ fn tmux_with(pane: &Pane, path: &str, words: &[&str], input: &[u8]) -> Option<Ra
     program::run(command, input, LIMIT).ok()
 }
 
-/// What tmux says of the pane: its process, and whether keys go to that and not to a mode of tmux. `None` if there is no such pane.
-fn look(pane: &Pane, path: &str) -> Option<(u32, bool)> {
-    let words =
-        ["display-message", "-p", "-t", &pane.id, "#{pane_id} #{pane_pid} #{pane_in_mode} #{pane_dead}"];
+/// What tmux says of a pane.
+struct PaneFacts {
+    pid: u32,
+    /// A mode of tmux gets the keys, and not the program.
+    in_mode: bool,
+    /// Keys that are sent to this pane go to all panes of its window.
+    synchronized: bool,
+}
+
+/// `None` if there is no such pane.
+fn look(pane: &Pane, path: &str) -> Option<PaneFacts> {
+    let format = "#{pane_id} #{pane_pid} #{pane_in_mode} #{pane_dead} #{pane_synchronized}";
+    let words = ["display-message", "-p", "-t", &pane.id, format];
     let ran = tmux(pane, path, &words).filter(Ran::succeeded)?;
     let mut parts = ran.stdout.split_whitespace();
     let (id, pid, mode, dead) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    (id == pane.id && dead == "0").then_some((pid.parse().ok()?, mode == "0"))
+    let synchronized = parts.next() != Some("0");
+    let facts = PaneFacts { pid: pid.parse().ok()?, in_mode: mode != "0", synchronized };
+    (id == pane.id && dead == "0").then_some(facts)
 }
 
 pub(super) fn foreground(pane: &Pane, path: &str) -> Option<Foreground> {
-    let (pid, _) = look(pane, path)?;
-    leader(pid)
+    leader(look(pane, path)?.pid)
 }
 
 /// The leader of the group in the foreground of the terminal that a process is in.
@@ -99,10 +110,12 @@ fn look_at(pane: &Pane, path: &str, agent: Agent) -> (PromptState, Option<(usize
         .map_or((PromptState::Unknown, None), |screen| (prompt_state(&screen, agent), Some(screen.cursor)))
 }
 
-/// Has tmux do something if the cursor is still where it was, in one step. False if it was not.
+/// Has tmux do something if the cursor is still where it was and no other pane gets the same keys, in one step. False if not.
 fn act(pane: &Pane, path: &str, cursor: Option<(usize, usize)>, command: &str) -> Option<bool> {
     let (x, y) = cursor?;
-    let still = format!("#{{&&:#{{==:#{{cursor_x}} #{{cursor_y}},{x} {y}}},#{{==:#{{pane_in_mode}},0}}}}");
+    let at = format!("#{{==:#{{cursor_x}} #{{cursor_y}},{x} {y}}}");
+    let alone = "#{==:#{pane_in_mode}#{pane_synchronized},00}";
+    let still = format!("#{{&&:{at},{alone}}}");
     let moved = format!("display-message -p {MOVED}");
     let ran = tmux(pane, path, &["if-shell", "-F", "-t", &pane.id, &still, command, &moved])?;
     ran.succeeded().then(|| !ran.stdout.contains(MOVED))
@@ -179,10 +192,10 @@ fn was_taken(pane: &Pane, path: &str, agent: Agent, mark: &str) -> bool {
 
 /// Whether the program that submitted is in the foreground and gets what is typed; if not, why.
 fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String> {
-    let Some((pid, takes_keys)) = look(pane, path) else {
+    let Some(facts) = look(pane, path) else {
         return Err(format!("there is no pane {} now", pane.id));
     };
-    match leader(pid) {
+    match leader(facts.pid) {
         Some(found) if found.pid == expected.pid && found.start == expected.start => {}
         Some(found) => {
             return Err(format!(
@@ -192,7 +205,11 @@ fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String>
         }
         None => return Err(format!("nothing is in the foreground of pane {}", pane.id)),
     }
-    if takes_keys { Ok(()) } else { Err(format!("somebody scrolls in pane {}", pane.id)) }
+    if facts.synchronized {
+        let id = &pane.id;
+        return Err(format!("pane {id} shares its keys with others (`synchronize-panes`); nothing is typed"));
+    }
+    if facts.in_mode { Err(format!("pane {} is scrolled back, or in another mode", pane.id)) } else { Ok(()) }
 }
 
 pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings) -> Verdict {

@@ -39,9 +39,15 @@ fn all_or_any_of_several() {
 }
 
 #[test]
-fn many_ids_fit_into_one_question() {
+fn a_wait_names_up_to_a_thousand_tasks() {
     let served = Served::start();
     let id = served.run_to_end("true");
-    let ids = vec![id; 4_000].join("%2C");
-    assert_eq!(served.get(&format!("/v1/wait?ids={ids}&mode=all&timeout_ms=60000")).status, 200);
+    let wait = |count| {
+        let ids = vec![id.as_str(); count].join("%2C");
+        served.get(&format!("/v1/wait?ids={ids}&mode=all&timeout_ms=60000"))
+    };
+    assert_eq!(wait(1_000).status, 200);
+    let refused = wait(1_001);
+    assert_eq!(refused.problem(), (422, "HM0003".into()));
+    assert!(refused.text().contains("1001 tasks"), "{}", refused.text());
 }
