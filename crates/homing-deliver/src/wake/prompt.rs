@@ -59,11 +59,13 @@ pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
     let Some(prompt) = find_prompt(&rows, agent).filter(has_cursor) else {
         return if works(&rows) { PromptState::Busy } else { PromptState::Unknown };
     };
-    let at_begin = screen.cursor == (prompt.column, prompt.first);
-    if prompt.text != squeezed(placeholder(agent)) || !at_begin {
-        return PromptState::Draft(prompt.text);
+    // Enter during a turn only queues the line, and a dialog may open before it is pressed.
+    if works(&rows) {
+        return PromptState::Busy;
     }
-    if works(&rows) { PromptState::Busy } else { PromptState::Empty }
+    let at_begin = screen.cursor == (prompt.column, prompt.first);
+    let is_empty = at_begin && prompt.text == squeezed(placeholder(agent));
+    if is_empty { PromptState::Empty } else { PromptState::Draft(prompt.text) }
 }
 
 /// Whether the prompt contains this text, wherever the cursor is.
@@ -213,9 +215,10 @@ mod tests {
             assert!(matches!(prompt_state(&spaces, agent), PromptState::Draft(_)), "{agent:?}");
             let elsewhere = Screen { cursor: (x, y - 3), ..screen.clone() };
             assert_eq!(prompt_state(&elsewhere, agent), PromptState::Unknown, "{agent:?}");
-            let busy =
-                Screen { text: format!("{}\n * Thinking… (esc to interrupt)\n", screen.text), ..screen };
-            assert_eq!(prompt_state(&busy, agent), PromptState::Busy, "{agent:?}");
+            for cursor in [(x, y), (x + 3, y)] {
+                let text = format!("{}\n * Thinking… (esc to interrupt)\n", screen.text);
+                assert_eq!(prompt_state(&Screen { text, cursor }, agent), PromptState::Busy, "{agent:?}");
+            }
         }
     }
 

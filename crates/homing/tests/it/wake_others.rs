@@ -204,13 +204,15 @@ fn a_session_that_opencode_does_not_know_is_never_spoken_to_and_a_password_comes
 
 /// A program that draws its screen as an agent does, and behaves so in a pane: a simulation. It takes a bracketed paste into its draft, sends
 /// that on Enter, and keeps every byte that it gets in the file `typed`. While its dialog is open, a digit or a letter answers it:
-/// `approved` is then written, except for `n`. Ctrl-U empties the draft. What stands in the file `first` runs at the first key.
+/// `approved` is then written, except for `n`. Ctrl-U empties the draft, Ctrl-L only draws again. While the file `busy` is there, a turn is
+/// under way. What stands in the file `first` runs at the first key.
 const SIMULATION: &str = r##"cd "$(dirname "$0")"
 agent=$1; dialog=$2; draft=$3; sent=
 stty raw -echo; printf '\033[?2004h'
 rule='────────────────────────────────────────'
 draw() {
     printf '\033[2J\033[H%s\r\n\r\n' "$sent"
+    if [ -e busy ]; then printf ' * Thinking (esc to interrupt)\r\n'; fi
     case $agent$dialog in
     claudeyes) printf '%s\r\n Bash command\r\n\r\n Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. Yes, and always allow\r\n   3. No\r\n\r\n Esc to cancel\r\n' "$rule";;
     codexyes) printf '  Would you like to run the following command?\r\n\r\n› 1. Yes, proceed (y)\r\n  2. No (esc)\r\n\r\n  Press enter to confirm or esc to cancel\r\n';;
@@ -221,7 +223,7 @@ draw() {
     esac
 }
 draw; touch there
-cr=$(printf '\r'); clear=$(printf '\025'); escape=$(printf '\033')
+cr=$(printf '\r'); clear=$(printf '\025'); again=$(printf '\014'); escape=$(printf '\033')
 while chunk=$(dd bs=4096 count=1 2>/dev/null) && [ "$chunk" ]; do
     printf %s "$chunk" >> typed
     if [ -e first ]; then mv first ran; sh ran; fi
@@ -231,6 +233,7 @@ while chunk=$(dd bs=4096 count=1 2>/dev/null) && [ "$chunk" ]; do
     else
         case $chunk in
         "$clear") draft=;;
+        "$again") ;;
         "$cr") sent="$sent$draft"; draft=;;
         *) draft="$draft$(printf %s "$chunk" | sed "s/$escape\[20[01]~//g")";;
         esac
@@ -388,9 +391,42 @@ fn p6_a_line_that_waits_for_its_enter_is_not_typed_again() {
     fs::write(home.scratch().join("first"), "tmux -S tmux copy-mode").unwrap();
     let pane = simulate(&home, &tmux, "claude", false, "");
     let id = told_in(&home, &tmux, &pane);
-    put_off(&home, &id, "scrolls");
+    put_off(&home, &id, "is scrolled back");
     let _ = tmux.call(&["send-keys", "-t", &pane, "-X", "cancel"]);
     typed_once(&home, &id);
+}
+
+#[test]
+fn p11_tmux_wake_waits_while_panes_share_their_keys() {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    let pane = simulate(&home, &tmux, "claude", false, "");
+    let folder = home.scratch().display().to_string();
+    let _ = tmux.call(&["split-window", "-d", "-t", &pane, "-c", &folder, "touch cat; exec cat > other"]);
+    wait_for("the other pane", || home.scratch().join("cat").exists().then_some(()));
+    let _ = tmux.call(&["set-option", "-w", "-t", &pane, "synchronize-panes", "on"]);
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "shares its keys with others");
+    assert_eq!((read(&home, "typed"), read(&home, "other")), (String::new(), String::new()));
+    let _ = tmux.call(&["set-option", "-w", "-t", &pane, "synchronize-panes", "off"]);
+    typed_once(&home, &id);
+    assert_eq!(read(&home, "other"), "");
+}
+
+#[test]
+fn p5_enter_waits_for_a_turn_that_began_after_the_paste() {
+    let home = typing_home();
+    let Some(tmux) = Tmux::new(home.scratch()) else { return };
+    fs::write(home.scratch().join("first"), "touch busy").expect("the ground of the test");
+    let pane = simulate(&home, &tmux, "claude", false, "");
+    let id = told_in(&home, &tmux, &pane);
+    put_off(&home, &id, "is in the middle of a turn");
+    assert_eq!(read(&home, "typed").matches('\r').count(), 0, "Enter was pressed");
+    fs::remove_file(home.scratch().join("busy")).expect("the turn ends");
+    let _ = tmux.call(&["send-keys", "-t", &pane, "C-l"]);
+    let row = delivered(&home, &id);
+    let typed = read(&home, "typed");
+    assert_eq!((typed.matches("[homing notice").count(), typed.matches('\r').count()), (1, 1), "{row}");
 }
 
 /// The user edits the pasted line before Enter follows: a prompt that still shows the notice is no evidence that the agent took it.
