@@ -6,7 +6,7 @@ import common
 from agent import Agent, Conversation
 from check import Job, check, nothing_left, record, told_once, waiting
 from lab import wait_for
-from mock import Call, Say
+from mock import Call, Fail, Say
 
 
 class Gemini(Agent):
@@ -123,6 +123,31 @@ def what_ended_while_nobody_was_there_is_told_with_the_next_prompt_of_a_resumed_
         assert len(waiting(gemini.lab, owner)) == 1, "a hook that reaches no model takes nothing"
         again.say("How did it go?")
         told_once(gemini.model, job, None)
+        nothing_left(gemini.lab, owner)
+
+
+@check
+def a_turn_that_failed_acknowledges_nothing():
+    with Gemini() as gemini:
+        gemini.lab.homing("daemon", "start")
+        job = Job(gemini.lab, "BUILD")
+        gemini.model.when("Start BUILD", gemini.by_mcp(job))
+        conversation = gemini.open()
+        conversation.say("Start BUILD in the background.")
+        owner = job.started()["owner"]
+        conversation.idle()
+        job.ends()
+        gemini.model.when("How did it go?", Fail(400, "a request that this model refuses"))
+        conversation.say("How did it go?")
+        conversation.idle()
+        assert gemini.model.told(job.said), "the request that failed had it"
+        wait_for("the entry again", lambda: waiting(gemini.lab, owner))
+        conversation.kill()
+        again = gemini.open("--resume", owner.split(":")[1])
+        again.idle()
+        again.say("And now?")
+        request = gemini.model.told("And now?")[0]
+        assert request.told.count(job.said) == 1, request.told
         nothing_left(gemini.lab, owner)
 
 

@@ -182,7 +182,8 @@ impl Engine {
         Ok(self.inner.store.confirm(owner.to_owned(), Proof::Call, self.inner.now()).await?)
     }
 
-    /// A turn of the owner, a session, has ended with an answer of its model: what was in its context by then is acknowledged.
+    /// A turn of the owner, a session, has ended: what was in its context by then is acknowledged. A hook does not report the end of a turn
+    /// that says of itself that it had no answer of its model.
     ///
     /// # Errors
     /// If the ledger cannot be written.

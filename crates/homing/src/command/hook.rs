@@ -120,6 +120,13 @@ struct Telling {
 impl Hook<'_> {
     /// The end of a turn: what has ended meanwhile makes it go on.
     async fn stop(&self, hold: Option<Duration>) -> Result<u8, Failure> {
+        if self.input.unanswered && self.agent == Agent::Gemini {
+            // Gemini CLI drops the prompt of such a turn, and with it what its hooks have added: no later turn has that in its context.
+            // It is free again, for the next prompt. Going on now would only repeat a request that failed.
+            let _ = timeout(self.patience, self.client.unbind_session(&self.owner)).await;
+            let _ = self.bind(None).await;
+            return Ok(exit_code::DONE);
+        }
         let ended = (!self.input.unanswered).then_some(self.input.continued);
         let Some(streak) = self.bind(ended).await else { return Ok(exit_code::DONE) };
         if self.blocks().is_some_and(|most| streak.saturating_add(1) >= most) {

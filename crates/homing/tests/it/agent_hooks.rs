@@ -144,6 +144,24 @@ fn p5_a_resumed_gemini_session_is_told_with_its_next_prompt() {
 }
 
 #[test]
+fn p5_a_gemini_turn_without_an_answer_acknowledges_nothing() {
+    let home = super::home();
+    let ended = done(&home, "gemini:s", "true");
+    let prompt = || hook(&home, &["gemini", "BeforeAgent"], &session("s"));
+    let turn_ends = |response: &str| {
+        silent(&hook(&home, &["gemini", "AfterAgent"], &with("s", "prompt_response", response)));
+    };
+    assert!(context(&prompt()).contains(&ended));
+    turn_ends("[no response text]");
+    // Gemini CLI has dropped the prompt with the notice in it.
+    assert!(context(&prompt()).contains(&ended));
+    turn_ends("");
+    assert!(context(&prompt()).contains(&ended));
+    turn_ends("The build is done.");
+    assert_eq!(open_entries(&home, "gemini:s"), 0);
+}
+
+#[test]
 fn p5_only_the_end_of_a_turn_proves_that_a_hook_was_read() {
     let home = super::home();
     let ended = done(&home, "claude:s", "true");

@@ -12,6 +12,9 @@ use crate::context::Context;
 /// More than any agent sends; it holds the user's prompt, or the last message of the model.
 const MOST: u64 = 8 << 20;
 
+/// What Gemini CLI gives `AfterAgent` as the answer of a turn that had none: its request failed, or the user stopped it.
+const NO_ANSWER: &str = "[no response text]";
+
 /// The fields that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Input {
@@ -21,7 +24,8 @@ pub(super) struct Input {
     pub(super) subagent: bool,
     /// The turn that ends is the going on after an end that was put off.
     pub(super) continued: bool,
-    /// The turn that ends had no answer of its model, so that nothing shows what it read. Only homing's plugin in opencode says so.
+    /// The turn that ends had no answer of its model, so that nothing shows what it read. Only Gemini CLI and homing's plugin in
+    /// opencode say so.
     pub(super) unanswered: bool,
     /// Notices that are among the session's messages already. Only homing's plugin in opencode says so.
     pub(super) known: Vec<String>,
@@ -59,6 +63,7 @@ struct Given {
     session_id: Value,
     agent_id: Value,
     stop_hook_active: Value,
+    prompt_response: Value,
     homing_unanswered: Value,
     homing_known: Value,
     source: Value,
@@ -68,12 +73,13 @@ fn parse(text: &[u8]) -> Option<Input> {
     // A list would be taken for the fields in their order.
     let text = Some(text.trim_ascii()).filter(|text| text.starts_with(b"{"))?;
     let given: Given = serde_json::from_slice(text).ok()?;
+    let no_answer = given.prompt_response.as_str().is_some_and(|said| matches!(said.trim(), "" | NO_ANSWER));
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(Input {
         session: text(&given.session_id)?,
         subagent: text(&given.agent_id).is_some(),
         continued: given.stop_hook_active.as_bool().unwrap_or(false),
-        unanswered: given.homing_unanswered.as_bool().unwrap_or(false),
+        unanswered: no_answer || given.homing_unanswered.as_bool().unwrap_or(false),
         known: given.homing_known.as_array().into_iter().flatten().filter_map(text).collect(),
         source: text(&given.source),
     })
@@ -97,6 +103,16 @@ mod tests {
             parse(br#"{"session_id":"s","agent_id":null,"source":"resume"}"#)
                 .is_some_and(|input| !input.subagent && input.after_a_break())
         );
+    }
+
+    #[test]
+    fn a_turn_of_gemini_without_a_response_is_unanswered() {
+        let unanswered = |response: &str| {
+            let text = format!(r#"{{"session_id":"s","prompt_response":{response}}}"#);
+            parse(text.as_bytes()).expect("an input").unanswered
+        };
+        assert!(unanswered(r#""[no response text]""#) && unanswered(r#""""#));
+        assert!(!unanswered(r#""Done.""#) && !unanswered("null"));
     }
 
     #[test]
