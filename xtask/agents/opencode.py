@@ -9,7 +9,7 @@ import urllib.request
 
 import common
 from agent import Agent, Conversation
-from check import Job, begin, check, comes_home, nothing_left, record, told_once
+from check import begin, check, comes_home, nothing_left, record
 from lab import wait_for
 from mock import Call
 
@@ -241,17 +241,12 @@ def a_wake_of_a_session_that_is_gone_waits_and_is_told_once_when_it_goes_on():
 
 @check
 def its_tools_work_over_http():
-    with Opencode(install=False) as opencode:
+    with Opencode() as opencode:  # With its plugin, which names the session of each call there too.
         url, token = opencode.lab.listen()
         config = opencode.folder / "opencode.json"
         server = {"type": "remote", "url": url, "headers": {"Authorization": f"Bearer {token}"}, "oauth": False, "enabled": True}
         config.write_text(json.dumps({**json.loads(config.read_text()), "mcp": {"homing": server}}))
-        job = Job(opencode.lab, "BUILD")
-        job.let_go()
-        opencode.model.when("Start BUILD", Call("homing_run", {"command": str(job.script)}))
-        conversation = opencode.open()
-        conversation.say("Start BUILD.")
-        told_once(opencode.model, job, conversation.session)
+        common.wakes_an_idle_session(opencode, opencode.by_mcp)
 
 
 @check

@@ -2,7 +2,7 @@
 
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Problem, Session, Spec, session};
+use homing_model::{Agent, Problem, Session, Spec, session};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
@@ -20,7 +20,8 @@ const OWNER: &str = "homing-owner";
 const CODEX: &str = "codex";
 const THREAD: &str = "threadId";
 /// How opencode names itself, and the argument in which homing's plugin names the conversation of each call. One process of opencode has many,
-/// and its calls do not say which. The plugin sets it last, so a model that gives it changes nothing.
+/// and its calls do not say which. The plugin sets it last, so a model that gives it changes nothing. Over HTTP its header names opencode: a
+/// call says nothing of the client there.
 const OPENCODE: &str = "opencode";
 const ARGUMENT: &str = "opencode_session";
 
@@ -86,9 +87,9 @@ impl Bridge {
         context: &RequestContext<RoleServer>,
     ) -> Option<Session> {
         context.client_info().filter(|client| client.name.starts_with(OPENCODE))?;
-        let session = arguments?.remove(ARGUMENT)?;
+        let session = take_session(arguments)?;
         session::detect(|name| match name {
-            "OPENCODE_SESSION_ID" => session.as_str().map(str::to_owned),
+            "OPENCODE_SESSION_ID" => Some(session.clone()),
             "PATH" => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
             _ => None,
         })
@@ -104,6 +105,11 @@ impl Bridge {
             name => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
         })
     }
+}
+
+/// Takes the argument of homing's plugin in opencode out of a call: no tool has it.
+fn take_session(arguments: Option<&mut JsonObject>) -> Option<String> {
+    arguments?.remove(ARGUMENT)?.as_str().map(str::to_owned)
 }
 
 /// One call: the way to the API, and who makes it.
@@ -143,19 +149,27 @@ impl Access {
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the
-    /// header names, and nobody is guessed; tasks get the API's own defaults.
-    pub(crate) fn by_request(context: &RequestContext<RoleServer>) -> Result<Self, Refusal> {
+    /// header names, else the session that homing's plugin in opencode names, and nobody is guessed; tasks get the API's own defaults.
+    pub(crate) fn by_request(
+        arguments: Option<&mut JsonObject>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Self, Refusal> {
         let internal = |detail: &str| Problem::new(homing_model::Code::Internal, detail);
         let parts = context.extensions.get::<http::request::Parts>();
         let parts = parts.ok_or_else(|| internal("this call of MCP came without its HTTP request"))?;
         let client = parts.extensions.get::<Client>();
         let client = client.ok_or_else(|| internal("this call of MCP came without a way to the API"))?;
+        let program = parts.headers.get(http::header::USER_AGENT).map(http::HeaderValue::as_bytes);
+        let said = program
+            .filter(|program| program.starts_with(OPENCODE.as_bytes()))
+            .and_then(|_| take_session(arguments))
+            .and_then(|session| Session::new(Agent::Opencode, &session));
         let owner = match parts.headers.get(OWNER).map(|value| std::str::from_utf8(value.as_bytes())) {
-            None | Some(Ok("")) => DEFAULT_OWNER,
-            Some(Ok(owner)) => owner,
+            None | Some(Ok("")) => said.map_or_else(|| DEFAULT_OWNER.to_owned(), |session| session.owner()),
+            Some(Ok(owner)) => owner.to_owned(),
             Some(Err(_)) => return Err(Refusal::invalid("the header `Homing-Owner` is not UTF-8")),
         };
-        let base = Spec { session: Session::of_owner(owner), ..Spec::default() };
-        Ok(Self::new(client, owner.to_owned(), base))
+        let base = Spec { session: Session::of_owner(&owner), ..Spec::default() };
+        Ok(Self::new(client, owner, base))
     }
 }

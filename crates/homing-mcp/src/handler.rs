@@ -64,7 +64,7 @@ impl Handler {
     ) -> Result<Access, Refusal> {
         match &self.way {
             Way::Bridge(bridge) => Access::by_bridge(bridge, context, bridge.said(arguments, context)).await,
-            Way::Http => Access::by_request(context),
+            Way::Http => Access::by_request(arguments, context),
         }
     }
 }

@@ -65,6 +65,32 @@ fn the_same_tools_in_the_name_that_the_header_gives() {
 }
 
 #[test]
+fn p6_over_http_a_call_of_opencode_belongs_to_its_session() {
+    let home = crate::home();
+    let _ = home.daemon_pid();
+    let run = |headers: &[(&str, &str)]| {
+        let arguments = json!({ "command": gate("never"), "background": true, "opencode_session": "ses_1" });
+        let params = json!({ "name": "run", "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let (status, answer) =
+            post(&home, &[&[("MCP-Protocol-Version", "2025-06-18")], headers].concat(), &call);
+        assert_eq!(status, 200, "{answer}");
+        let id = answer["result"]["structuredContent"]["task"]["id"].as_str().map(str::to_owned);
+        id.map(|id| home.task(&id)).ok_or(answer)
+    };
+    let opencode = ("User-Agent", "opencode/1.18.33");
+    let task = run(&[opencode]).expect("a task");
+    assert_eq!(
+        (&task["owner"], &task["notify"]["targets"]),
+        (&json!("opencode:ses_1"), &json!(["inbox", "wake"]))
+    );
+    let task = run(&[opencode, ("Homing-Owner", "ann")]).expect("a task");
+    assert_eq!(task["owner"], "ann", "the header names the owner");
+    let refused = run(&[]).expect_err("another client names no session by it");
+    assert!(refused.to_string().contains("unknown field"), "{refused}");
+}
+
+#[test]
 fn p12_a_task_of_one_daemon_is_answered_by_the_next_and_no_session_is_missed() {
     let home = crate::home();
     let _ = home.daemon_pid();
