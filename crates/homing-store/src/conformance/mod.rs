@@ -143,6 +143,7 @@ macro_rules! store_conformance_cases {
             a_busy_session_spends_nothing_of_the_budget
             p6_nobody_is_woken_for_what_they_know
             p6_nobody_is_woken_for_what_they_know_since_the_claim
+            p6_a_dead_wake_of_what_is_known_is_not_sent_again
             p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile
             p5_a_wake_that_is_given_up_leaves_its_entry_and_is_not_tried_again
             p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends

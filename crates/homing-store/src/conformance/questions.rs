@@ -155,8 +155,9 @@ pub async fn p6_a_wake_that_is_asked_for_again_takes_nothing_from_others(store: 
     }
     store.told(OWNER.into(), vec![id(1)], Hearer::Known, at(90_000)).await.expect("taken");
     assert_eq!(store.take(OWNER.into(), 9, at(90_000), at(2)).await.expect("taken").len(), 1);
-    for n in 1..=2 {
-        store.redeliver(Redeliver::Task(id(n)), Vec::new(), at(3)).await.expect("taken");
+    let filter = DeliveryFilter { limit: 9, ..DeliveryFilter::default() };
+    for row in store.deliveries(filter).await.expect("readable").items {
+        store.redeliver(Redeliver::Delivery(row.id), Vec::new(), at(3)).await.expect("taken");
     }
     let claims = store.claim(WAKE.into(), 9, at(50), at(4)).await.expect("claimed");
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();

@@ -10,10 +10,10 @@ use homing_model::{
 };
 
 use super::fixture::{Ledger, at, create, done, ending, first, id, submit, tell};
-use crate::Hearer;
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
+use crate::{Hearer, Proof};
 
 const OWNER: &str = "claude:1";
 const CHANNEL: &str = "claude:1\nexec:poke";
@@ -233,6 +233,33 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     let again = store.redeliver(Redeliver::Delivery(first.clone()), Vec::new(), at(4)).await.expect("taken");
     assert_eq!(again.due, [first]);
     assert_eq!(hand_over_to(&store, WAKE, 102, 0, 4).await, Some(1));
+}
+
+/// A wake that was given up, whose owner then came to have the notice another way: it is not sent again with the others.
+pub async fn p6_a_dead_wake_of_what_is_known_is_not_sent_again(store: Ledger) {
+    for n in 1..=4 {
+        ended_for(&store, n, &["wake", "inbox"], 1).await;
+    }
+    let late = wake::LONGEST_MS + 2;
+    assert_eq!(hand_over_to(&store, WAKE, 100, 0, late).await, None, "expired");
+    let rows = deliveries(&store).await;
+    assert!(rows.iter().all(|row| row.state == DeliveryState::Dead), "{rows:?}");
+    let entries = store.peek(OWNER.into(), 9, at(late)).await.expect("readable").0;
+    let notices: Vec<_> = entries.into_iter().map(|notice| notice.id).collect();
+    // The first is acknowledged; the second was told, and waits for its proof; the third came back without one.
+    store.acknowledge(OWNER.into(), vec![notices[0].clone()], Vec::new()).await.expect("acknowledged");
+    for (n, until) in [(1, late + 10), (2, late)] {
+        let (told, proof) = (vec![notices[n].clone()], Proof::TurnEnd);
+        store.told_notices(OWNER.into(), told, Hearer::Known, proof, at(until)).await.expect("told");
+    }
+    let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+    let dead = Redeliver::State(DeliveryState::Dead);
+    let again = store.redeliver(dead, Vec::new(), at(late + 1)).await.expect("taken");
+    assert_eq!((again.due.as_slice(), again.superseded.as_slice()), (&ids[2..], &ids[..2]));
+    let row = deliveries(&store).await.remove(0);
+    assert_eq!((row.state, row.reason.as_deref()), (DeliveryState::Superseded, Some(wake::TOLD)));
+    let named = Redeliver::Delivery(ids[0].clone());
+    assert_eq!(store.redeliver(named, Vec::new(), at(late + 1)).await.expect("taken").due, ids[..1]);
 }
 
 /// The same after the claim: what they came to know since ends, what is left is due again, and nothing is spent.

@@ -3,7 +3,9 @@
 use homing_model::api::DeliveryCounts;
 use homing_model::notify::SigningKey;
 use homing_model::operator::{self, TargetKind};
-use homing_model::{Delivery, DeliveryId, DeliveryState, EventKind, Route, Target, TaskId, Timestamp, Tried};
+use homing_model::{
+    Delivery, DeliveryId, DeliveryState, EventKind, Route, Target, TaskId, Timestamp, Tried, wake,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 
@@ -439,8 +441,8 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, and their schedule begin anew; a superseded one only if it is named by its id. The attempts and their history stay. What a command has is due once
-/// that has ended.
+/// Makes deliveries pending and due, and their schedule begin anew. A superseded one, and a wake whose owner has the notice by now, only if it is named by its id.
+/// The attempts and their history stay. What a command has is due once that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
     which: &Redeliver,
@@ -452,15 +454,20 @@ pub(super) fn redeliver(
         Redeliver::Task(id) => ("task_id", id.as_str()),
         Redeliver::State(state) => ("state", state.as_str()),
     };
+    // An entry that was given back, because no turn ended after a hook had printed it, is not known.
     let mut query = conn.prepare_cached(&format!(
-        "SELECT seq, id, target, state FROM deliveries WHERE {column} = ?1 ORDER BY seq"
+        "SELECT seq, id, target, state, state IN ('dead', 'pending') AND held_until IS NOT ?3 \
+         AND EXISTS (SELECT 1 FROM notices WHERE notices.seq = notice_seq AND (told OR inboxed > 0)) \
+         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
+           AND (inbox.told = 0 OR inbox.held_until <= ?2)) \
+         FROM deliveries WHERE {column} = ?1 ORDER BY seq"
     ))?;
     let rows = query
-        .query_map([value], |row| {
+        .query_map(params![value, now.as_millis(), HANDED_OVER], |row| {
             let text = |column| row.get::<_, String>(column);
-            Ok((row.get(0)?, text(1)?, text(2)?, text(3)?))
+            Ok((row.get(0)?, text(1)?, text(2)?, text(3)?, row.get(4)?))
         })?
-        .collect::<rusqlite::Result<Vec<(i64, _, _, _)>>>()?;
+        .collect::<rusqlite::Result<Vec<(i64, _, _, _, bool)>>>()?;
     // The fence moves on: an attempt that is still under way settles nothing.
     let mut begin = conn.prepare_cached(
         "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, said = 0, next_at = ?2, ended_at = NULL, reason = NULL, \
@@ -468,11 +475,18 @@ pub(super) fn redeliver(
          again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
     )?;
     let mut redelivered = Redelivered::default();
-    for (seq, id, target, state) in rows {
+    for (seq, id, target, state, known) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
-        if state == DeliveryState::Superseded.as_str() && !matches!(which, Redeliver::Delivery(_)) {
-            redelivered.superseded.push(id);
-            continue;
+        if !matches!(which, Redeliver::Delivery(_)) {
+            let known = known && target.parse().is_ok_and(|target| wake::only_wakes(&target));
+            if known {
+                begin.execute(params![seq, now.as_millis(), HANDED_OVER])?;
+                end(conn, seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
+            }
+            if known || state == DeliveryState::Superseded.as_str() {
+                redelivered.superseded.push(id);
+                continue;
+            }
         }
         match kind_of(&target).filter(|kind| closed.contains(kind)) {
             Some(kind) => redelivered.closed.push((id, kind)),
