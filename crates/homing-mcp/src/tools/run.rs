@@ -261,6 +261,10 @@ fn next_step(access: &Access, task: &Task, plan: &Plan) -> String {
     let told = task.notify.on == When::Always && !task.notify.targets.is_empty();
     let wakes = task.notify.targets.iter().any(|target| target.starts_with("wake"));
     match (told, wakes) {
+        // The process of a sub-agent ends with its turn.
+        (true, true) if access.outer.is_some() => format!(
+            "Its end is reported to you while you run. Once you have ended it goes to the session that started you: if your answer needs it, call `wait` for {id} first. Do not poll."
+        ),
         (true, true) => {
             "You will be notified when it ends: go on with something else, or end your turn. Do not poll."
                 .to_owned()

@@ -1,11 +1,12 @@
 //! Tasks from inside tasks, and tasks from the network.
 
-use homing_model::Agent;
-use homing_model::notify::When;
+use homing_model::notify::{Notify, When};
+use homing_model::{Agent, Session};
 use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, submit, telling};
 use super::seating::seat;
+use crate::outbox::DeliveryFilter;
 use crate::session::{Bind, SessionClaim};
 use crate::store::{Filter, Submit, Submitted};
 
@@ -102,6 +103,75 @@ pub async fn p11_whether_its_caller_was_on_the_network_stays_with_a_delivery(sto
         let networks: Vec<bool> = claimed.iter().map(|claim| claim.network).collect();
         assert_eq!(networks, [network]);
     }
+}
+
+/// A task of this session, to be told by these targets.
+fn of_session(mut submit: Submit, session: &str, targets: &[&str]) -> Submit {
+    submit.task.owner = session.to_owned();
+    submit.task.spec.session = Session::of_owner(session);
+    let targets = targets.iter().map(|target| target.parse().expect("a target")).collect();
+    submit.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
+    submit
+}
+
+/// Whom the end of a task wakes, and by which target; and whose inbox has it.
+async fn reported(store: &Ledger, n: u64) -> (Vec<(String, String)>, Vec<String>) {
+    let filter = DeliveryFilter { task: Some(id(n)), limit: 9, ..DeliveryFilter::default() };
+    let wakes = store.deliveries(filter).await.expect("readable").items;
+    let mut owners = Vec::new();
+    for each in store.waiting().await.expect("readable") {
+        let (entries, _) = store.peek(each.owner.clone(), 99, at(99)).await.expect("readable");
+        if entries.iter().any(|entry| entry.task.id == id(n)) {
+            owners.push(each.owner);
+        }
+    }
+    (wakes.into_iter().map(|wake| (wake.owner, wake.target)).collect(), owners)
+}
+
+/// What a sub-agent has left running wakes the session that started it, by the wake that its task names or by the session itself.
+pub async fn p5_a_late_job_of_a_sub_agent_wakes_the_outer_session(store: Ledger) {
+    let cases = [
+        ("claude:a", &["inbox"][..], Some("wake:claude:a")),
+        ("claude:b", &["inbox", "wake:codex:c"], Some("wake:codex:c")),
+        ("claude:d", &[], None),
+        ("gemini:e", &["inbox"], None),
+    ];
+    for (n, (outer, targets, woken)) in (1..).zip(cases) {
+        let (asked, job, own) = (n * 10, n * 10 + 1, format!("claude:own-{n}"));
+        create(&store, of_session(submit(asked), outer, targets), 0).await;
+        create(&store, of_session(child(job, asked, 9), &own, &["inbox", "wake"]), 1).await;
+        let claim = SessionClaim { task: id(asked), session: own.clone(), replaces: None, inside: None };
+        assert_eq!(store.claim_session(claim).await, Ok(Some(own)));
+        finish(&store, asked, 2, 0).await;
+        finish(&store, job, 3, 0).await;
+        let woken: Vec<_> = woken.iter().map(|target| (outer.to_owned(), (*target).to_owned())).collect();
+        assert_eq!(reported(&store, job).await, (woken, vec![outer.to_owned()]), "{outer}");
+    }
+}
+
+/// While another task continues the session of a sub-agent, what it left running reports to that session again.
+pub async fn p5_a_continued_sub_agent_hears_of_its_own_jobs(store: Ledger) {
+    let (outer, own) = ("claude:outer", "claude:own");
+    let claim = async |n: u64| {
+        let claim = SessionClaim { task: id(n), session: own.to_owned(), replaces: None, inside: None };
+        assert_eq!(store.claim_session(claim).await, Ok(Some(own.to_owned())), "{n}");
+    };
+    create(&store, of_session(submit(1), outer, &["inbox"]), 0).await;
+    claim(1).await;
+    for n in [2, 3] {
+        create(&store, of_session(child(n, 1, 9), own, &["inbox", "wake"]), 1).await;
+    }
+    finish(&store, 1, 2, 0).await;
+    create(&store, of_session(submit(4), outer, &["inbox"]), 3).await;
+    claim(4).await;
+    finish(&store, 2, 4, 0).await;
+    let inside = (vec![(own.to_owned(), format!("wake:{own}"))], vec![own.to_owned()]);
+    assert_eq!(reported(&store, 2).await, inside);
+    finish(&store, 4, 5, 0).await;
+    finish(&store, 3, 6, 0).await;
+    let outside = (vec![(outer.to_owned(), format!("wake:{outer}"))], vec![outer.to_owned()]);
+    assert_eq!(reported(&store, 3).await, outside);
+    assert_eq!(reported(&store, 2).await.1, [outer], "what it has not read goes there too");
 }
 
 /// Only a session without tasks elsewhere can be claimed, and the first claim stays.

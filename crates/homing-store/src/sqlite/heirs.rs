@@ -4,7 +4,8 @@
 //! session has its inbox again.
 
 use homing_model::environment::is_agent_session;
-use homing_model::{Target, TaskId, Timestamp};
+use homing_model::notify::When;
+use homing_model::{Route, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::row;
@@ -15,10 +16,16 @@ use crate::store::Error;
 const MAX_GENERATIONS: usize = 1_000;
 
 impl Record {
-    /// The first target that starts a turn of this task's owner.
-    pub(super) fn wake(&self) -> Option<&Target> {
-        let targets = &self.spec.notify.as_ref()?.targets;
-        targets.iter().find(|target| matches!(target, Target::Wake(_)))
+    /// What starts a turn of this task's owner with a notice of its sub-agent's tasks: the first wake that the task names, else that of the session
+    /// that submitted it. Such a session waits for the task itself in other ways (a poll of its client, a waiter), which end with the task.
+    pub(super) fn wake(&self) -> Option<Target> {
+        let notify = self.spec.notify.as_ref().filter(|notify| notify.on != When::Never)?;
+        let named = notify.targets.iter().find(|target| matches!(target, Target::Wake(_)));
+        let session = self.spec.session.as_ref().filter(|session| session.owner() == self.owner);
+        let by_session = Target::Wake(None);
+        let reachable =
+            !notify.targets.is_empty() && matches!(Route::of(&by_session, session, None), Ok(Some(_)));
+        named.cloned().or_else(|| reachable.then_some(by_session))
     }
 }
 

@@ -56,14 +56,10 @@ pub(super) fn publish(
             .execute(params![owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
             continue;
         }
-        // The session that a wake would reach has ended; the heir is woken if its own task asked for that.
-        let (target, told) = match (target, &heir) {
-            (Target::Wake(_), Some(heir)) => match heir.wake() {
-                Some(wake) => (wake, heir),
-                None => continue,
-            },
-            (target, _) => (target, task),
-        };
+        // The session that a wake would reach has ended; the heir is woken instead, if it can be.
+        let inherited = heir.as_ref().filter(|_| matches!(target, Target::Wake(_)));
+        let Some(wanted) = inherited.map_or_else(|| Some(target.clone()), Record::wake) else { continue };
+        let (target, told) = (&wanted, inherited.unwrap_or(task));
         let delivery =
             draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
                 DeliveryId::from_entropy(bits).to_string()

@@ -473,6 +473,22 @@ fn p5_a_waiter_wakes_its_session_with_the_next_end_through_a_crash_of_the_daemon
 }
 
 #[test]
+fn p5_a_waiter_stays_for_what_a_sub_agent_left_running() {
+    let home = super::home();
+    let inside = format!("{} --home {}", home.program().display(), home.path().display());
+    let script = format!("env -i {inside} run --owner claude:own -- sh -c '{}' > late", gate("open"));
+    let asked = home.submit(&["--agent-session", "--owner", "claude:s"], &script);
+    let _ = home.ended(&asked);
+    assert!(context(&hook(&home, &["claude", "Stop"], &session("s"))).contains(&asked));
+    let waiter = waiting(&home, "s");
+    let late = home.truth("late");
+    std::fs::write(home.scratch().join("open"), "").expect("a gate opens");
+    let woken = end(waiter);
+    assert_eq!(woken.code, 2, "{}", woken.stderr);
+    assert!(woken.stderr.contains(late.trim()), "{late}: {}", woken.stderr);
+}
+
+#[test]
 fn p6_ends_that_are_close_together_wake_a_session_once() {
     let home = super::home();
     let options = ["--owner", "claude:s"];

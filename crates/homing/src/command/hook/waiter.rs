@@ -21,6 +21,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use homing_client::ListQuery;
 use homing_model::Agent;
 use homing_shim::process::{self, Process};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -44,6 +45,9 @@ const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MOST: Duration = Duration::from_secs(10);
 /// What the agent takes for "wake the session".
 const WAKE: u8 = 2;
+/// Looked through for what sub-agents have left running: so many live tasks, so many tasks above each.
+const MAX_LIVE: u32 = 1_000;
+const MAX_DEPTH: usize = 10;
 /// How Claude Code calls a `claude -p`.
 const ONE_PROMPT: &str = "sdk-cli";
 /// Where the locks are, in the home.
@@ -169,9 +173,30 @@ async fn look(hook: &Hook<'_>) -> Result<Look, homing_client::Error> {
     })
 }
 
-/// Whether a task of the session still runs.
+/// Whether a task of the session still runs, or one that its sub-agents have left running, which reports to the session.
 async fn runs(hook: &Hook<'_>) -> Result<bool, homing_client::Error> {
-    Ok(!hook.client.list(&hook.live()).await?.items.is_empty())
+    if !hook.client.list(&hook.live()).await?.items.is_empty() {
+        return Ok(true);
+    }
+    let live = ListQuery { owner: None, limit: Some(MAX_LIVE), ..hook.live() };
+    let live = hook.client.list(&live).await?.items;
+    let mut above: Vec<_> = live.into_iter().filter_map(|task| task.parent).collect();
+    for _ in 0..MAX_DEPTH {
+        above.sort_unstable();
+        above.dedup();
+        let mut next = Vec::new();
+        for id in std::mem::take(&mut above) {
+            match hook.client.task(id.as_str()).await {
+                Ok(task) if task.owner == hook.owner => return Ok(true),
+                Ok(task) => next.extend(task.parent),
+                // Forgotten by now, or not for this caller to see.
+                Err(homing_client::Error::Problem(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        above = next;
+    }
+    Ok(false)
 }
 
 /// The right to wait for a session in one process of the agent. It is given up with the process, however that ends.

@@ -152,6 +152,16 @@ fn a_session_that_can_be_woken_is_and_one_that_cannot_finds_it_in_its_inbox() {
     let silent = json!({ "command": gate("never"), "background": true, "notify_on_complete": false });
     let (targets, next) = told("CODEX_THREAD_ID", &silent);
     assert_eq!(targets, json!([]), "{next}");
+    let mut inside = home.command();
+    inside
+        .env("CODEX_THREAD_ID", "s")
+        .env("HOMING_TASK_ID", "t-22222222")
+        .env("HOMING_OWNER", "claude:outer");
+    let next = Speaker::legacy(&mut inside).data("run", never)["next"].to_string();
+    assert!(
+        !next.contains("end your turn") && next.contains("call `wait`"),
+        "a sub-agent ends with its turn: {next}"
+    );
 }
 
 #[test]
