@@ -9,9 +9,9 @@ import urllib.request
 
 import common
 from agent import Agent, Conversation
-from check import begin, check, comes_home, nothing_left, record
+from check import begin, check, comes_home, figure, nothing_left, record, record_turn
 from lab import wait_for
-from mock import Call
+from mock import Call, Say
 
 
 class Opencode(Agent):
@@ -101,6 +101,12 @@ class Talk(Conversation):
                 elif part["type"] == "tool":
                     lines.append(f"[tool {part['tool']}] {json.dumps(part['state'].get('input'))}\n{part['state'].get('output', '')}")
         return "\n".join(lines)
+
+    def goes_on_as(self, name):
+        """Every prompt went to this agent."""
+        messages = self.agent.http("GET", f"/session/{self.session}/message")
+        agents = {each["info"]["agent"] for each in messages if each["info"]["role"] == "user"}
+        assert agents == {name}, agents
 
     def kill(self):
         """The server, with all its sessions."""
@@ -205,9 +211,7 @@ def a_wake_runs_with_the_agent_of_the_prompt_before_it():
         job = begin(conversation, opencode.by_mcp)
         job.let_go()
         comes_home(conversation, job)
-        messages = opencode.http("GET", f"/session/{conversation.session}/message")
-        agents = {each["info"]["agent"] for each in messages if each["info"]["role"] == "user"}
-        assert agents == {"plan"}, agents
+        conversation.goes_on_as("plan")
 
 
 def never_answers(_):
@@ -217,7 +221,19 @@ def never_answers(_):
 @check
 def its_http_api_wakes_an_idle_session():
     with Opencode() as opencode:
-        common.wakes_an_idle_session(opencode, name="opencode, `run --notify wake`, by its HTTP API", file="opencode-wake")
+        (opencode.folder / "plugin/homing.js").unlink()  # It would wait first.
+        conversation = opencode.open()
+        conversation.agent_name = "plan"
+        target = f"wake:opencode:{opencode.url}#{conversation.session}"
+        opencode.model.when("BUILD-IS-DONE", Say("The build is done."))
+        job = begin(conversation, lambda job: opencode.by_shell(job, "--owner", conversation.owner, "--notify", target))
+        job.let_go()
+        request = comes_home(conversation, job)
+        delivered = job.delivery(lambda each: each["state"] == "delivered")
+        assert "prompt_async" in delivered["history"][-1]["result"], delivered
+        conversation.goes_on_as("plan")
+        figure("opencode, `wake:opencode:URL#SESSION`, by its HTTP API", job, request)
+        record_turn("opencode-wake", conversation, request)
 
 
 @check

@@ -128,7 +128,7 @@ export const Homing = async ({ client, serverUrl }) => {
       const state = here(session)
       state.busy = true
       const { agent, model, variant } = output.message
-      state.as = { agent, model, variant }
+      state.as = { agent, model, variant: variant ?? model?.variant }
       const last = output.parts.at(-1)
       const text = last && (state.kept ?? (await waiting(session, "UserPromptSubmit")))
       state.kept = undefined

@@ -99,27 +99,42 @@ async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readine
     })
 }
 
-/// What the session was not told yet. Where its messages cannot be read that is all of it: better twice than never.
-async fn untold(session: &Session, order: &Order, home: &Path) -> Vec<Notice> {
-    if order.tried.is_empty() {
-        return order.notices.clone();
-    }
+/// The session's last messages, oldest first; none where they cannot be read.
+async fn messages(session: &Session, home: &Path) -> Vec<Value> {
     let path = format!("/session/{}/message?limit={RECENT}", session.id);
     let answer = ask(session, Method::GET, &path, None, home).await;
-    let messages = answer.ok().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
-    let texts: Vec<&str> = messages.iter().flat_map(texts_of_user).collect();
+    answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok()).unwrap_or_default()
+}
+
+/// What the session was not told yet. Where its messages cannot be read that is all of it: better twice than never.
+fn untold(messages: &[Value], order: &Order) -> Vec<Notice> {
+    let texts: Vec<&str> = prompts(messages)
+        .filter_map(|message| message["parts"].as_array())
+        .flatten()
+        .filter_map(|part| part["text"].as_str())
+        .collect();
     let ours =
         |id: &NoticeId| texts.iter().any(|text| text.contains(turn::MARK) && text.contains(id.as_str()));
     let knows = |notice: &&Notice| order.tried.contains(&notice.id) && ours(&notice.id);
     order.notices.iter().filter(|notice| !knows(notice)).cloned().collect()
 }
 
-/// The texts among a session's messages that came as prompts.
-fn texts_of_user(messages: &Value) -> impl Iterator<Item = &str> {
-    let prompts =
-        messages.as_array().into_iter().flatten().filter(|message| message["info"]["role"] == "user");
-    let parts = prompts.filter_map(|message| message["parts"].as_array()).flatten();
-    parts.filter_map(|part| part["text"].as_str())
+/// Those of the messages that came as prompts.
+fn prompts(messages: &[Value]) -> impl DoubleEndedIterator<Item = &Value> {
+    messages.iter().filter(|message| message["info"]["role"] == "user")
+}
+
+/// The text as a prompt like the one before it. Left to the server it would go to the default agent, which may do what that one may not.
+fn prompt(messages: &[Value], text: &str) -> Value {
+    let mut prompt = json!({ "parts": [{ "type": "text", "text": text }] });
+    let Some(last) = prompts(messages).next_back().map(|last| &last["info"]) else { return prompt };
+    // The variant of a prompt is kept with its model.
+    let fields =
+        [("agent", &last["agent"]), ("model", &last["model"]), ("variant", &last["model"]["variant"])];
+    for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+        prompt[field] = value.clone();
+    }
+    prompt
 }
 
 pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
@@ -127,14 +142,14 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
     }
-    let news = untold(session, order, &surroundings.home).await;
+    let messages = messages(session, &surroundings.home).await;
+    let news = untold(&messages, order);
     if news.is_empty() {
         return Verdict::Delivered(
             "it is among the session's messages since an attempt before this one".to_owned(),
         );
     }
-    let text = turn::compose(&news, 0).text;
-    let prompt = json!({ "parts": [{ "type": "text", "text": text }] });
+    let prompt = prompt(&messages, &turn::compose(&news, 0).text);
     let path = format!("/session/{}/prompt_async", session.id);
     match ask(session, Method::POST, &path, Some(&prompt), &surroundings.home).await {
         Ok(answer) if answer.status.is_success() => {

@@ -266,8 +266,12 @@ fn answer(state: &mut State, session: &str, head: &str, body: &[u8]) -> (u16, St
             (if std::mem::take(&mut state.breaks) { 500 } else { 204 }, String::new())
         }
         ("GET", target) if target.starts_with(&format!("/session/{session}/message?limit=")) => {
+            let model = json!({ "providerID": "p", "modelID": "m", "variant": "high" });
+            let first = json!({ "info": { "role": "user", "agent": "plan", "model": model }, "parts": [] });
+            let reply = json!({ "info": { "role": "assistant", "agent": "none" }, "parts": [] });
             let message = |(_, prompt): &(String, Value)| json!({ "info": { "role": "user" }, "parts": prompt["parts"] });
-            (200, Value::Array(state.prompts.iter().map(message).collect()).to_string())
+            let messages = [first, reply].into_iter().chain(state.prompts.iter().map(message)).collect();
+            (200, Value::Array(messages).to_string())
         }
         _ => (404, "{}".to_owned()),
     }

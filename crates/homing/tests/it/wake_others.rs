@@ -184,6 +184,17 @@ fn p5_opencode_is_woken_by_its_server_when_the_session_has_time() {
 }
 
 #[test]
+fn p11_opencode_is_woken_with_the_agent_of_its_last_prompt() {
+    let home = super::home();
+    let server = Opencode::new("ses_1", None);
+    let id = home.submit(&["--notify", &format!("wake:opencode:{}#ses_1", server.url)], "true");
+    let _ = delivered(&home, &id);
+    let (_, prompt) = server.prompts().remove(0);
+    let model = (&prompt["model"]["modelID"], &prompt["variant"]);
+    assert_eq!((&prompt["agent"], model), (&"plan".into(), (&"m".into(), &"high".into())), "{prompt}");
+}
+
+#[test]
 fn a_session_that_opencode_does_not_know_is_never_spoken_to_and_a_password_comes_from_the_home() {
     let home = super::home();
     let server = Opencode::new("ses_1", Some("b3BlbmNvZGU6aHVudGVyMg=="));
