@@ -43,8 +43,17 @@ const TURN: Duration = Duration::from_secs(60 * 60);
 /// A file that says more is none of these.
 const LONGEST: u64 = 64 * 1024;
 
-/// Errors of a turn that heal by no other attempt, as Claude Code names them: the login, and an account that may not use it.
-const UNHEALABLE: [&str; 2] = ["authentication_failed", "oauth_org_not_allowed"];
+/// Errors of a turn that heal by no other attempt, as Claude Code names them (`SDKAssistantMessageError`): the login, an account that may not
+/// use it, and a model that is not there.
+const UNHEALABLE: [&str; 7] = [
+    "authentication_failed",
+    "oauth_org_not_allowed",
+    "cloud_credential_error",
+    "account_on_hold",
+    "verification_required",
+    "billing_error",
+    "model_not_found",
+];
 
 /// Why a session that is open is not spoken to.
 const NO_SOCKET: &str = "this Claude Code takes no messages (it does since 2.1.224); its hooks bring what waits: `homing install claude`";
@@ -373,6 +382,23 @@ mod tests {
         let written = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle", "messagingSocketPath": "s" });
         std::fs::write(folder.path().join("sessions/1.json"), written.to_string()).unwrap();
         (folder, listener, entry, session)
+    }
+
+    #[test]
+    fn a_turn_that_no_other_attempt_heals_is_given_up() {
+        let verdict = |error: &str| {
+            let said = json!({ "type": "assistant", "error": error, "message": { "model": "<synthetic>" } });
+            let result = json!({ "type": "result", "is_error": true, "result": "why", "session_id": "s1" });
+            let printed = format!("{said}\n{result}\n");
+            let mut running = program::start(Command::new("cat"), printed.as_bytes()).unwrap();
+            follow(&mut running, "s1").unwrap()
+        };
+        for error in UNHEALABLE {
+            assert!(matches!(verdict(error), Verdict::GivenUp(_)), "{error}");
+        }
+        for error in ["rate_limit", "overloaded", "server_error", "unknown"] {
+            assert!(matches!(verdict(error), Verdict::Failed(_)), "{error}");
+        }
     }
 
     #[test]

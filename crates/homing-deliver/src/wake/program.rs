@@ -29,14 +29,22 @@ impl Ran {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// The last line that says something, for people.
+    /// The last line that says something, for people: of what it answers, or of why it failed. A warning says neither.
     pub(super) fn last_line(&self) -> String {
-        let said = |text: &str| {
-            text.lines().rev().map(homing_model::sanitize::line).find(|line| !line.trim().is_empty())
+        let lines = |text: &str| -> Vec<String> {
+            let lines = text.lines().rev().map(homing_model::sanitize::line);
+            lines.filter(|line| !line.trim().is_empty()).collect()
+        };
+        let is_warning = |line: &String| line.to_ascii_lowercase().starts_with("warning");
+        let said = |text: &str| lines(text).into_iter().find(|line| !is_warning(line));
+        let (first, second) = match self.succeeded() {
+            true => (&self.stdout, &self.stderr),
+            false => (&self.stderr, &self.stdout),
         };
         let status =
             || self.status.map_or_else(|| "it took too long".to_owned(), |status| status.to_string());
-        said(&self.stderr).or_else(|| said(&self.stdout)).unwrap_or_else(status)
+        let warned = || lines(&self.stderr).into_iter().next();
+        said(first).or_else(|| said(second)).or_else(warned).unwrap_or_else(status)
     }
 }
 
@@ -177,6 +185,14 @@ mod tests {
         assert_eq!((ran.stdout.as_str(), ran.last_line().as_str()), ("hello", "why"));
         assert_eq!(ran.status.and_then(|status| status.code()), Some(3));
         assert!(!ran.succeeded());
+    }
+
+    #[test]
+    fn a_warning_stands_for_no_answer_and_no_failure() {
+        let last_line = |line: &str| run(shell(line), b"", Duration::from_secs(20)).unwrap().last_line();
+        assert_eq!(last_line("echo queued; echo WARNING: no PATH >&2"), "queued");
+        assert_eq!(last_line("echo why >&2; echo warning: old >&2; exit 1"), "why");
+        assert_eq!(last_line("echo warning: old >&2; exit 1"), "warning: old");
     }
 
     #[test]
