@@ -180,7 +180,7 @@ catalogue! {
         "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
     /// A wake has nobody to go to.
     NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
-        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:URL#SESSION`, `wake:tmux:%PANE`. `homing doctor` says what can be woken here.";
+        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:SESSION`, or `wake:tmux:%PANE` where wake.tmux is true. `homing doctor` says what can be woken here.";
     /// A session of an agent is spoken for by a process that the agent did not start.
     NoAncestor = "HM0065", "no_ancestor", 403, "the agent did not start this process",
         "Only a hook that the agent itself runs can say which session it is in: `homing install AGENT` sets them up.";

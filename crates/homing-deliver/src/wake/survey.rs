@@ -65,11 +65,9 @@ fn look(agent: Agent, surroundings: &Surroundings, own: Option<&Session>) -> Opt
             (!at_least(QUEUES)).then(|| format!("Update Codex to {QUEUES} or later: it has a queue for messages.")),
         ),
         Agent::Opencode => (
-            vec![rung("HTTP server", at_least(OPENCODE))],
-            own.is_none_or(|own| own.url.is_none()).then(|| {
-                "Start it with `opencode --port PORT`, then `--notify wake:opencode:http://127.0.0.1:PORT#SESSION`; `homing install opencode` \
-                 lets it say both by itself."
-                    .to_owned()
+            vec![rung("plugin", at_least(OPENCODE)), rung("HTTP server", at_least(OPENCODE))],
+            (!at_least(OPENCODE)).then(|| {
+                format!("Update opencode to {OPENCODE} or later; `homing install opencode` adds the plugin, which needs no `--port`.")
             }),
         ),
         Agent::Gemini => (
@@ -92,9 +90,15 @@ mod tests {
         };
         install("claude", "2.1.300 (Claude Code)");
         install("codex", "codex-cli 0.150.2");
+        install("opencode", "1.18.33");
         let path = format!("{}:/bin", folder.path().display());
         let found = survey(&Surroundings { path, ..Surroundings::default() }, None);
-        assert_eq!(found.iter().map(|one| one.agent).collect::<Vec<_>>(), [Agent::Claude, Agent::Codex]);
+        let agents: Vec<_> = found.iter().map(|one| one.agent).collect();
+        assert_eq!(agents, [Agent::Claude, Agent::Codex, Agent::Opencode]);
+        assert!(
+            found[2].rungs.iter().all(|rung| rung.works) && found[2].advice.is_none(),
+            "no port is needed"
+        );
         assert_eq!(found[0].version.as_deref(), Some("2.1.300"));
         assert_eq!(found[0].rungs.iter().map(|rung| rung.works).collect::<Vec<_>>(), [false, true, true]);
         assert!(found[0].advice.is_none());

@@ -58,7 +58,9 @@ pub(crate) struct Options {
 }
 
 fn agent(text: &str) -> Result<Agent, String> {
-    text.parse().map_err(|error: homing_model::session::UnknownAgent| error.to_string())
+    text.parse().map_err(|error: homing_model::session::UnknownAgent| {
+        format!("{error}; any other takes `homing mcp` as an MCP server, see docs/agents/index.md")
+    })
 }
 
 /// Changes it, and tells which files; or shows what would change.
