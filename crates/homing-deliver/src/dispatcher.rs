@@ -82,16 +82,17 @@ impl Dispatcher {
         let mut workers = JoinSet::new();
         // A worker is told that more of its channel is due.
         let mut busy: HashMap<String, Arc<Notify>> = HashMap::new();
-        let mut judged = None;
+        let mut applied = None;
         loop {
             // Marked as seen before the look: whatever is put on its way after it wakes us again.
             outgoing.mark_unchanged();
-            let policy = self.engine.config().notify.clone();
-            if judged.as_ref() != Some(&policy) {
-                match self.engine.give_up_forbidden().await {
-                    Ok(()) => judged = Some(policy),
+            let config = self.engine.config();
+            let settings = (config.notify.clone(), config.wake.budget());
+            if applied.as_ref() != Some(&settings) {
+                match self.engine.apply_settings().await {
+                    Ok(()) => applied = Some(settings),
                     Err(error) => {
-                        tracing::error!(%error, "what is forbidden by now could not be given up; trying again");
+                        tracing::error!(%error, "changed settings could not be applied to pending deliveries; trying again");
                     }
                 }
             }

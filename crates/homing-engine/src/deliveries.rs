@@ -100,16 +100,19 @@ impl Engine {
         Ok(self.inner.store.put_off(channel.to_owned(), why.to_owned(), self.inner.now()).await?)
     }
 
-    /// Gives up what is pending to targets that the configuration forbids by now.
+    /// Applies changed settings to pending deliveries: gives up those to targets that are forbidden by
+    /// now, and makes those due that wait because another budget of wakes is spent.
     ///
     /// # Errors
     /// If the ledger cannot be written.
-    pub async fn give_up_forbidden(&self) -> Result<(), Error> {
-        let closed = self.inner.config().notify.closed();
+    pub async fn apply_settings(&self) -> Result<(), Error> {
+        let config = self.inner.config();
+        let closed = config.notify.closed();
         while !closed.is_empty()
             && self.inner.store.give_up(closed.clone(), STEP, self.inner.now()).await? == u64::from(STEP)
         {
         }
+        self.inner.store.apply_budget(config.wake.budget(), self.inner.now()).await?;
         self.inner.bump();
         Ok(())
     }

@@ -26,6 +26,9 @@ pub const EXPIRED: &str = "expired: notices older than 48 h wake nobody; `homing
 pub const TURNED_OFF: &str =
     "wakes are turned off (wake.per_hour is 0); `homing redeliver` sends it once they are on";
 
+/// How the reason of a delivery begins that waits because of the budget; the budget follows.
+pub const SPENT: &str = "the owner's budget of ";
+
 /// Why a delivery waits: nothing is typed into terminals.
 pub const NO_TMUX: &str = "nothing is typed into panes of tmux (wake.tmux is false); it waits in the inbox";
 
@@ -88,7 +91,7 @@ impl Budget {
     /// Why a delivery waits.
     #[must_use]
     pub fn spent(self) -> String {
-        format!("the owner's budget of {} wakes an hour is spent; it waits in the inbox", self.per_hour)
+        format!("{SPENT}{} wakes an hour is spent; it waits in the inbox", self.per_hour)
     }
 }
 

@@ -9,6 +9,7 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
     Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
@@ -393,6 +394,10 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// What somebody has taken from the inbox waits for their acknowledgement, or the end of their lease.
     fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool>;
+
+    /// Makes deliveries due that wait because another budget is spent, and answers how many: the next
+    /// [`admit`](Store::admit) decides by its own.
+    fn apply_budget(&self, budget: Budget, now: Timestamp) -> Op<u64>;
 
     /// The way of what is due of a channel that wakes somebody: that of the newest.
     fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>>;

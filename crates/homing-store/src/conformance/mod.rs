@@ -156,6 +156,7 @@ macro_rules! store_conformance_cases {
             notices_older_than_two_days_wake_nobody_and_stay_readable
             wakes_that_are_turned_off_leave_everything_in_the_inbox
             what_is_forbidden_by_now_is_given_up_and_can_begin_anew
+            p5_a_changed_budget_of_wakes_holds_for_what_waits
             the_operator_has_the_last_word_on_when
             the_operator_has_the_last_word_on_stops_and_on_live_tasks
             p5_what_was_not_looked_at_wakes_nobody_yet

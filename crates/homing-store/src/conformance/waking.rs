@@ -506,6 +506,22 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     assert_eq!((claims.len(), claims[0].again, under_way[0].again), (1, true, false));
 }
 
+/// What waits because a budget is spent is due once there is another; the same budget changes nothing.
+pub async fn p5_a_changed_budget_of_wakes_holds_for_what_waits(store: Ledger) {
+    for n in 1..=2 {
+        ended(&store, n, &[], n64(n)).await;
+        assert_eq!(hand_over(&store, 100 + n, 0, n64(n)).await, Some(1));
+    }
+    ended(&store, 3, &[], 3).await;
+    assert_eq!(hand_over(&store, 103, 0, 3).await, None);
+    assert_eq!(store.apply_budget(BUDGET, at(4)).await, Ok(0));
+    assert_eq!(store.due(at(4)).await, Ok((Vec::new(), Some(at(1 + HOUR)))));
+    let larger = Budget { per_hour: 3 };
+    assert_eq!(store.apply_budget(larger, at(5)).await, Ok(1));
+    assert_eq!(store.due(at(5)).await.expect("readable").0, [CHANNEL]);
+    assert!(admit(&store, larger, 6).await);
+}
+
 /// A queue longer than one look: what was not looked at is not claimed for it.
 pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
     let tasks = 1..=1_001;

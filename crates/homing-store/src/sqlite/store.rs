@@ -9,6 +9,7 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
+use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
     Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, Route,
@@ -255,6 +256,10 @@ impl Store for SqliteStore {
 
     fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
         self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, terms, entropy, now))
+    }
+
+    fn apply_budget(&self, budget: Budget, now: Timestamp) -> Op<u64> {
+        self.writer.run(Relaxed, move |conn| wakes::apply_budget(conn, budget, now))
     }
 
     fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>> {

@@ -316,6 +316,18 @@ pub(super) fn go_on(conn: &Connection, task: &TaskId, now: Timestamp) -> Result<
     Ok(())
 }
 
+/// Makes deliveries due that wait because another budget is spent, so that this one decides.
+pub(super) fn apply_budget(conn: &Connection, budget: Budget, now: Timestamp) -> Result<u64, Error> {
+    let changed = conn
+        .prepare_cached(
+            "UPDATE deliveries INDEXED BY deliveries_state SET next_at = ?1, reason = NULL \
+             WHERE state = 'pending' AND coalesce(held_until, 0) <= ?1 AND next_at > ?1 \
+             AND substr(reason, 1, length(?2)) = ?2 AND reason <> ?3",
+        )?
+        .execute(params![now.as_millis(), wake::SPENT, budget.spent()])?;
+    Ok(changed as u64)
+}
+
 /// Drops what no longer counts.
 pub(super) fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
     let cutoff = now.plus_millis(-wake::WINDOW_MS).as_millis();

@@ -168,6 +168,21 @@ async fn p5_what_waited_for_the_budget_goes_in_one_hand_over_an_hour_later() {
 }
 
 #[tokio::test]
+async fn p5_a_larger_budget_of_wakes_holds_at_once() {
+    let home = super::home();
+    let woken = Woken::new(&home, 1).await;
+    let _ = woken.run(home.scratch(), "true").await;
+    woken.until(DeliveryState::Delivered, 1).await;
+    let _ = woken.run(home.scratch(), "true").await;
+    let _ = woken.inbox(2).await;
+    let mut config = woken.config.clone();
+    config.wake.per_hour = 2;
+    woken.engine.set_config(config);
+    woken.until(DeliveryState::Delivered, 2).await;
+    assert_eq!(lines(home.scratch()), 2);
+}
+
+#[tokio::test]
 async fn p5_a_command_of_a_session_is_run_though_its_owner_was_told_at_once() {
     let home = super::home();
     let woken = Woken::new(&home, 30).await;
