@@ -120,7 +120,7 @@ impl Engine {
     }
 }
 
-/// Time between the first signal and SIGKILL: as the stop or the task says, else by the configuration as it is now. The shim knows that of its start.
+/// Time between the first signal and SIGKILL: as the stop or the task says, else by the configuration as it is now.
 pub(crate) fn grace_ms(inner: &Inner, asked: Option<u64>, record: &Record) -> u64 {
     asked.or(record.spec.grace_ms).unwrap_or_else(|| millis(inner.config().stop.grace.0))
 }

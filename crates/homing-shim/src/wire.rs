@@ -189,6 +189,9 @@ pub enum ToShim {
     /// Let it go on.
     #[n(11)]
     Resume,
+    /// Changes [`Launch::grace_ms`]. A shim of an earlier release does not know this and keeps what it has.
+    #[n(12)]
+    Grace(#[n(0)] u64),
 }
 
 /// Why a shim did not run the attempt.
@@ -537,7 +540,8 @@ mod tests {
             #[n(1)]
             Hello,
         }
-        frames.push(&[frame(&ToShim::Pause), frame(&ToShim::Resume), frame(&ToShim::Hello)].concat());
+        let unknown = [frame(&ToShim::Pause), frame(&ToShim::Resume), frame(&ToShim::Grace(1))];
+        frames.push(&[unknown.concat(), frame(&ToShim::Hello)].concat());
         assert_eq!(frames.pop::<EarlierOrder>().unwrap(), Some(EarlierOrder::Hello));
     }
 

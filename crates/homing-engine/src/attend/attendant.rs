@@ -51,6 +51,8 @@ pub(super) struct Attendant {
     pub(super) still_waiting: VecDeque<oneshot::Sender<Stilled>>,
     /// Whether the shim knows how to let its tree stand still; it says so with its first word.
     pub(super) can_pause: Option<bool>,
+    /// The grace that the shim has; none where an earlier engine launched it.
+    pub(super) grace_ms: Option<u64>,
     /// What the shim said of that and the ledger could not take.
     pub(super) unrecorded: Option<Stillness>,
     /// The start, on its way into the ledger.
@@ -90,6 +92,7 @@ pub(crate) async fn attend(
         signal_waiting: VecDeque::new(),
         still_waiting: VecDeque::new(),
         can_pause: None,
+        grace_ms: None,
         unrecorded: None,
         starting: None,
         watcher: None,

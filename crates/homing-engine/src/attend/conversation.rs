@@ -37,6 +37,7 @@ impl Attendant {
         let mut buffer = vec![0; 4096];
         let mut recorded = false;
         let mut shutdown = self.inner.shutdown.clone();
+        let mut config = self.inner.config.subscribe();
         loop {
             loop {
                 match link.frames.pop::<FromShim>() {
@@ -51,6 +52,14 @@ impl Attendant {
                     }
                 }
             }
+            config.mark_unchanged();
+            if let Err(error) = self.update_grace(&mut link.stream).await
+                && !is_hangup(&error)
+            {
+                tracing::warn!(task = %self.record.id, %error, "the grace did not reach the shim; connecting again");
+                self.drop_waiting();
+                return if recorded { Parted::Done } else { Parted::Gone };
+            }
             tokio::select! {
                 biased;
                 read = link.stream.read(&mut buffer) => match read {
@@ -60,6 +69,8 @@ impl Attendant {
                     }
                     Ok(count) => link.frames.push(buffer.get(..count).unwrap_or_default()),
                 },
+                // Before commands: what is asked after a change finds it at the shim.
+                Ok(()) = config.changed() => {}
                 command = self.attendance.commands.recv() => {
                     if let Some(message) = command.and_then(|command| self.translate(command))
                         && let Err(error) = send(&mut link.stream, &message).await
@@ -75,6 +86,16 @@ impl Attendant {
                 () = shutdown.over() => return Parted::Shutdown,
             }
         }
+    }
+
+    /// Sends the configured grace where the task has none of its own and the shim has another.
+    async fn update_grace(&mut self, stream: &mut UnixStream) -> io::Result<()> {
+        let grace_ms = stop::grace_ms(&self.inner, None, &self.record);
+        if self.record.spec.grace_ms.is_none() && self.grace_ms != Some(grace_ms) {
+            send(stream, &ToShim::Grace(grace_ms)).await?;
+            self.grace_ms = Some(grace_ms);
+        }
+        Ok(())
     }
 
     /// What a command is to the shim; nothing where that is known not to understand it.

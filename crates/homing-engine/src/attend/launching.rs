@@ -66,6 +66,7 @@ impl Attendant {
         let launch = launch::message(&self.record, &spec, self.nonce, values, &around);
         self.inner.keeper.launch(self.nonce, theirs, folder).await;
         let mut link = Link::new(stream);
+        self.grace_ms = Some(launch.grace_ms);
         let mut message = ToShim::Launch(Box::new(launch));
         let sent = send(&mut link.stream, &message).await;
         if let ToShim::Launch(launch) = &mut message {

@@ -70,7 +70,7 @@ pub const SECTIONS: &[Section] = &[
         about: "What tasks print.",
         keys: &[key(
             "max",
-            "How much of one task's output is kept, at least 64KiB; `--max-output` of a task goes first. Beyond it the beginning and the end are kept.",
+            "How much of one task's output is kept, at least 64KiB; `--max-output` of a task goes first. Beyond it the beginning and the end are kept. A change holds for tasks that start after it.",
         )],
     },
     Section {

@@ -139,6 +139,7 @@ impl Service {
             }
             ToShim::Pause => self.pause(),
             ToShim::Resume => self.resume(),
+            ToShim::Grace(grace_ms) => self.launch.grace_ms = grace_ms,
             ToShim::Watch(seen) => {
                 // Several may follow: all of them are told at once, so whoever has seen least decides.
                 self.watch = Some(self.watch.map_or(seen, |least| least.min(seen)));

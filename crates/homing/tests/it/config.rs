@@ -255,3 +255,20 @@ fn a_changed_grace_holds_for_tasks_that_run() {
     home.does(["stop", &id]);
     assert_eq!(home.ended(&id)["status"], "stopped");
 }
+
+#[test]
+fn a_changed_grace_holds_for_ends_that_the_shim_decides() {
+    for restarted in [false, true] {
+        let home = begun_with("[stop]\ngrace = \"1d\"\n");
+        let line = "(trap '' TERM; echo up > up; while :; do sleep 0.1; done) & until [ -e go ]; do sleep 0.01; done";
+        let id = home.submit(&["--on-exit", "kill"], line);
+        assert_eq!(home.told("up"), "up");
+        write(&home, "[stop]\ngrace = \"100ms\"\n");
+        home.does(if restarted { ["daemon", "restart"] } else { ["config", "reload"] });
+        // The shim answers these after it took the new grace.
+        home.does(["pause", &id]);
+        home.does(["resume", &id]);
+        std::fs::write(home.scratch().join("go"), "").expect("a file");
+        assert_eq!(home.ended(&id)["status"], "succeeded");
+    }
+}
