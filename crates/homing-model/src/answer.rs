@@ -17,6 +17,9 @@ pub const LONGEST: usize = 256 * 1024;
 /// So much of an agent's answer is kept in the ledger, in bytes; its output has the rest.
 pub const KEPT: usize = 64 * 1024;
 
+/// So much of an answer is kept where the disk is full, in bytes.
+pub const SHORT: usize = 1_000;
+
 /// Instead of an answer, where the task succeeded and told none.
 pub const NONE: &str = "(no answer produced)";
 
@@ -114,6 +117,17 @@ pub fn kept(mut text: String, whole: usize) -> String {
     text
 }
 
+/// The answer of an end that is recorded on a full disk: whole if it is short, else the beginning of it.
+#[must_use]
+pub fn shortened(mut text: String) -> String {
+    if text.len() > SHORT {
+        let whole = text.len();
+        text.truncate(head(&text, SHORT).len());
+        text.push_str(&format!("\n[cut: the disk was full; {whole} bytes in all]"));
+    }
+    text
+}
+
 /// The reason of an end that was reported as a failure: the beginning of what was told, on one line.
 #[must_use]
 pub fn reason(told: Option<&str>) -> String {
@@ -175,6 +189,14 @@ mod tests {
         let long = kept(format!("x{}", "ä".repeat(KEPT)), 1 + 2 * KEPT);
         assert!(long.starts_with("xä") && long.len() < KEPT + 100, "{}", long.len());
         assert!(long.ends_with("ä\n[cut: 131073 bytes in all, `homing output` has the rest]"));
+    }
+
+    #[test]
+    fn an_answer_that_a_full_disk_cuts_says_so() {
+        assert_eq!(shortened("x".repeat(SHORT)), "x".repeat(SHORT));
+        let long = shortened("ä".repeat(SHORT));
+        assert!(long.ends_with("ä\n[cut: the disk was full; 2000 bytes in all]"), "{long}");
+        assert!(long.len() < SHORT + 100);
     }
 
     #[test]

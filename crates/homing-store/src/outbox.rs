@@ -1,11 +1,14 @@
 //! What goes into the ledger of notices, and what comes out of it.
 
 use homing_model::agent::Heard;
+use homing_model::answer;
 use homing_model::notify::{SigningKey, When};
 use homing_model::operator::TargetKind;
 use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::wake::Budget;
-use homing_model::{Delivery, DeliveryId, DeliveryState, NoticeId, Route, Target, TaskId, Timestamp, Tried};
+use homing_model::{
+    Delivery, DeliveryId, DeliveryState, Masks, NoticeId, Route, Target, TaskId, Timestamp, Tried,
+};
 
 /// What is known of an end beyond the ending itself; the notice tells it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,6 +29,28 @@ pub struct Report {
     pub agent: Option<Heard>,
     /// Matches of what was watched for that no notice told.
     pub held_back: Option<u64>,
+}
+
+/// So much of the end of the output is told of an end on a full disk, in characters.
+const SHORT_TAIL: usize = 500;
+
+impl Report {
+    /// What the reserve of a full disk has room for: the beginning of the answer and the end of the output.
+    #[must_use]
+    pub(crate) fn shortened(mut self, masks: &Masks) -> Self {
+        self.answer = self.answer.map(|mut text| {
+            // Before the cut, which would leave a part of a secret unrecognized.
+            masks.cover(&mut text);
+            answer::shortened(text)
+        });
+        if let Some((cut, _)) =
+            self.output_tail.char_indices().nth_back(SHORT_TAIL - 1).filter(|(cut, _)| *cut > 0)
+        {
+            self.output_tail.drain(..cut);
+            self.output_truncated = true;
+        }
+        self
+    }
 }
 
 /// An owner with something in the inbox.

@@ -99,19 +99,23 @@ pub(super) fn stop_requested(
     Ok(Applied::Done(record))
 }
 
-/// The attempt ended; the first to say so is believed.
+/// The attempt ended; the first to say so is believed. On a full disk (`less`) the report is shortened.
 pub(super) fn finish(
     conn: &Connection,
     attempt: &Attempt,
     ending: Ending,
     report: Report,
+    less: bool,
 ) -> Result<Applied, Error> {
     let Some(record) = row::by_id(conn, &attempt.task)? else { return Ok(Applied::Unknown) };
     if record.attempt != attempt.number {
         return Ok(Applied::Rejected(record));
     }
     match transition::next(record.status, Transition::Ended(ending.verdict)) {
-        Ok(status) => end(conn, record, status, ending, report).map(Applied::Done),
+        Ok(status) => {
+            let report = if less { report.shortened(&record.masks) } else { report };
+            end(conn, record, status, ending, report).map(Applied::Done)
+        }
         Err(_) => Ok(Applied::Rejected(record)),
     }
 }

@@ -10,13 +10,19 @@ use rusqlite::Connection;
 use super::row;
 use crate::store::Error;
 
-/// What an end writes in any case: its rows, and the pages of their indexes.
-const BASE: u64 = 4 << 10;
+/// What an end writes in any case: its rows, the pages of their indexes, and what a full disk leaves
+/// of the answer, twice, and of the end of the output.
+const BASE: u64 = 8 << 10;
 
 /// What it repeats, and how often: in the event and in the notice; a target in its delivery, its
 /// channel, and their indexes.
-const REPEATED: [(&str, u64); 4] =
-    [("labels", 2), ("command", 2), ("spec ->> '$.description'", 2), ("spec ->> '$.notify.targets'", 6)];
+const REPEATED: [(&str, u64); 5] = [
+    ("labels", 2),
+    ("command", 2),
+    ("spec ->> '$.description'", 2),
+    ("spec ->> '$.cwd'", 2),
+    ("spec ->> '$.notify.targets'", 6),
+];
 
 fn estimate(row: &str) -> String {
     let terms = REPEATED.map(|(column, times)| format!("{times} * coalesce(length({row}.{column}), 0)"));

@@ -126,8 +126,9 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, attempt: Attempt, ending: Ending, report: Report) -> Op<Applied> {
-        self.writer
-            .run_essential(Full, move |conn| life::finish(conn, &attempt, ending.clone(), report.clone()))
+        self.writer.run_shrinking(Full, move |conn, less| {
+            life::finish(conn, &attempt, ending.clone(), report.clone(), less)
+        })
     }
 
     fn watched(

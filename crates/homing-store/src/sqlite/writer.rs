@@ -59,8 +59,16 @@ trait Job: Send {
     /// What becomes of it on a full disk.
     fn need(&self) -> Need;
 
-    /// Whether it must go through on a full disk too.
+    /// It is tried again, alone.
+    fn insist(&mut self);
+
+    /// Whether it may take some of the reserve.
     fn is_essential(&self) -> bool {
+        matches!(self.need(), Need::Essential | Need::MakesRoom)
+    }
+
+    /// Whether it is tried again on a full disk.
+    fn is_tried_again(&self) -> bool {
         self.need() != Need::None
     }
 
@@ -73,6 +81,8 @@ trait Job: Send {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
     None,
+    /// Nothing at first. On a full disk it is tried again with less to write, as `Essential`.
+    Shrinks,
     /// All but what is kept for forgetting.
     Essential,
     /// All of it: it makes room.
@@ -89,15 +99,21 @@ struct Operation<T, F> {
 impl<T, F> Job for Operation<T, F>
 where
     T: Send,
-    F: FnMut(&Connection) -> Result<T, Error> + Send,
+    F: FnMut(&Connection, Need) -> Result<T, Error> + Send,
 {
     fn run(&mut self, conn: &Connection) -> Result<(), Error> {
-        self.answer = (self.work)(conn);
+        self.answer = (self.work)(conn, self.need);
         self.answer.as_ref().map(drop).map_err(Clone::clone)
     }
 
     fn need(&self) -> Need {
         self.need
+    }
+
+    fn insist(&mut self) {
+        if self.need == Need::Shrinks {
+            self.need = Need::Essential;
+        }
     }
 
     fn settle(self: Box<Self>, fate: Result<(), Error>) {
@@ -130,31 +146,43 @@ impl Handle {
     {
         let mut work = Some(work);
         // Run once: whoever asked is told that the disk is full, and asks again.
-        self.send(durability, Need::None, move |conn| work.take().map_or(Err(Error::Full), |work| work(conn)))
+        self.send(durability, Need::None, move |conn, _| {
+            work.take().map_or(Err(Error::Full), |work| work(conn))
+        })
     }
 
     /// The same, for what must go through on a full disk too. It may be run again after it was undone.
-    pub(super) fn run_essential<T, F>(&self, durability: Durability, work: F) -> Op<T>
+    pub(super) fn run_essential<T, F>(&self, durability: Durability, mut work: F) -> Op<T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     {
-        self.send(durability, Need::Essential, work)
+        self.send(durability, Need::Essential, move |conn, _| work(conn))
+    }
+
+    /// The same, for what may be larger than the reserve: `work` is told whether it has to write less,
+    /// which it has to once the disk was found full.
+    pub(super) fn run_shrinking<T, F>(&self, durability: Durability, mut work: F) -> Op<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&Connection, bool) -> Result<T, Error> + Send + 'static,
+    {
+        self.send(durability, Need::Shrinks, move |conn, need| work(conn, need != Need::Shrinks))
     }
 
     /// The same, for what makes room.
-    pub(super) fn run_forgetting<T, F>(&self, durability: Durability, work: F) -> Op<T>
+    pub(super) fn run_forgetting<T, F>(&self, durability: Durability, mut work: F) -> Op<T>
     where
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
     {
-        self.send(durability, Need::MakesRoom, work)
+        self.send(durability, Need::MakesRoom, move |conn, _| work(conn))
     }
 
     fn send<T, F>(&self, durability: Durability, need: Need, work: F) -> Op<T>
     where
         T: Send + 'static,
-        F: FnMut(&Connection) -> Result<T, Error> + Send + 'static,
+        F: FnMut(&Connection, Need) -> Result<T, Error> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = Operation { work, need, answer: Err(Error::Closed), reply };
@@ -293,7 +321,7 @@ impl Writer {
             }
             return;
         }
-        let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_essential());
+        let (essential, rest): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.is_tried_again());
         for job in rest {
             job.settle(fate.clone());
         }
@@ -305,6 +333,7 @@ impl Writer {
     /// Alone, so that one for which there is no room takes none from the others.
     fn settle_alone(&mut self, mut job: Box<dyn Job>, durability: Durability) {
         // A log that starts over is written where it is: that needs no room on the disk.
+        job.insist();
         let kept = if job.need() == Need::MakesRoom { 0 } else { reserve::FOR_FORGETTING };
         self.copy_back(CopyBack::Restart, kept);
         let mut fate = self.attempt(std::slice::from_mut(&mut job), durability);
@@ -357,7 +386,7 @@ impl Writer {
             self.execute("SAVEPOINT operation")?;
             if let Err(error) = job.run(&self.conn) {
                 // SQLite has rolled back everything, as it may on a full disk; or there is a way to let this one through.
-                if self.conn.is_autocommit() || (error == Error::Full && job.is_essential()) {
+                if self.conn.is_autocommit() || (error == Error::Full && job.is_tried_again()) {
                     return Err(error);
                 }
                 self.execute("ROLLBACK TO operation")?;

@@ -84,6 +84,35 @@ fn p2_large_ends_at_once_are_recorded_on_a_full_disk() {
 }
 
 #[test]
+fn p2_ends_with_long_answers_are_recorded_on_a_full_disk() {
+    let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 16 << 20);
+    let Some(home) = home else { return left_out("no disk can be mounted here") };
+    let gate = home.scratch().join("gate");
+    let script = format!(
+        "head -c 60000 /dev/zero | tr '\\\\0' a; until [ -e '{}' ]; do sleep 0.2; done",
+        gate.display()
+    );
+    let config = format!("[agents.long]\nargv = [\"sh\", \"-c\", \"{script}\"]\nanswer = \"stdout\"\n");
+    std::fs::write(home.path().join("config.toml"), config).unwrap();
+    let ask = ["ask", "--agent", "long", "x", "--json"];
+    let submit = || home.cli(ask).ok().json()["id"].as_str().unwrap().to_owned();
+    let ids: Vec<_> = (0..30).map(|_| submit()).collect();
+    for id in &ids {
+        wait_for("the answer to be printed", || (home.output(id).len() == 60_000).then_some(()));
+    }
+    fill(&home);
+    std::fs::write(gate, "").unwrap();
+    for id in &ids {
+        fill(&home);
+        let task = home.ended(id);
+        assert_eq!((&task["status"], &task["answer_state"]), (&"succeeded".into(), &"ok".into()), "{task}");
+        let answer = task["answer"].as_str().unwrap();
+        let cut = answer.ends_with("\n[cut: the disk was full; 60000 bytes in all]");
+        assert!(answer.starts_with("aaaa") && (cut || answer.len() == 60_000), "{answer}");
+    }
+}
+
+#[test]
 fn p12_forget_and_gc_make_room_on_a_full_disk() {
     let Some(home) = small_disk() else { return };
     let small: Vec<_> = (0..24).map(|_| home.submit(&[], "true")).collect();
