@@ -171,15 +171,15 @@ impl Engine {
         *known = until.max(*known);
     }
 
-    /// The owner calls again: what it was told is acknowledged.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub async fn confirm(&self, owner: &str) -> Result<(), Error> {
-        if self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner).is_none() {
-            return Ok(());
+    /// The owner calls again: what it was told is acknowledged. Where the ledger cannot be written, that
+    /// is left to the next call: it is no reason to refuse this one.
+    pub async fn confirm(&self, owner: &str) {
+        if !self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).contains_key(owner) {
+            return;
         }
-        Ok(self.inner.store.confirm(owner.to_owned(), Proof::Call, self.inner.now()).await?)
+        if let Err(error) = self.confirm_by(owner, Proof::Call).await {
+            tracing::warn!(owner, %error, "an acknowledgement could not be recorded; the next call tries again");
+        }
     }
 
     /// A turn of the owner, a session, has ended: what was in its context by then is acknowledged. A hook does not report the end of a turn
@@ -188,8 +188,17 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub(crate) async fn confirm_turn(&self, owner: &str) -> Result<(), Error> {
-        self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
-        Ok(self.inner.store.confirm(owner.to_owned(), Proof::TurnEnd, self.inner.now()).await?)
+        self.confirm_by(owner, Proof::TurnEnd).await
+    }
+
+    /// The mark that the owner is expected back goes with what it stands for.
+    async fn confirm_by(&self, owner: &str, proof: Proof) -> Result<(), Error> {
+        let expected = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
+        let confirmed = self.inner.store.confirm(owner.to_owned(), proof, self.inner.now()).await;
+        if let (Err(_), Some(until)) = (&confirmed, expected) {
+            self.expect_back(owner, until);
+        }
+        Ok(confirmed?)
     }
 
     /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.

@@ -202,16 +202,18 @@ impl Engine {
         self.inner.told_inside.add(inside, told, self.inner.now());
     }
 
-    /// Somebody inside a task calls again: what was told inside of it is acknowledged.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub async fn confirm_inside(&self, inside: &TaskId) -> Result<(), Error> {
+    /// Somebody inside a task calls again: what was told inside of it is acknowledged. Where the ledger
+    /// cannot be written, that is left to the next call.
+    pub async fn confirm_inside(&self, inside: &TaskId) {
         let now = self.inner.now();
-        for told in self.inner.told_inside.take(inside).into_iter().filter(|told| told.until > now) {
-            self.inner.store.acknowledge(told.owner, Vec::new(), vec![told.task]).await?;
+        let mut told = self.inner.told_inside.take(inside).into_iter().filter(|told| told.until > now);
+        while let Some(one) = told.next() {
+            let (owner, tasks) = (one.owner.clone(), vec![one.task.clone()]);
+            if let Err(error) = self.inner.store.acknowledge(owner, Vec::new(), tasks).await {
+                tracing::warn!(task = %inside, %error, "an acknowledgement could not be recorded; the next call tries again");
+                return self.inner.told_inside.add(inside, std::iter::once(one).chain(told), now);
+            }
         }
-        Ok(())
     }
 }
 

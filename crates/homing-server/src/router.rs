@@ -73,8 +73,8 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
         let stands = ["asks", "again"].iter().any(|flag| call.query.flag(flag) == Some(true));
         match (call.standing.limited_to(), call.header(OWNER.name)?) {
             _ if stands => {}
-            (Some(task), _) => call.app.engine.confirm_inside(task).await?,
-            (None, Some(owner)) => call.app.engine.confirm(owner).await?,
+            (Some(task), _) => call.app.engine.confirm_inside(task).await,
+            (None, Some(owner)) => call.app.engine.confirm(owner).await,
             (None, None) => {}
         }
         (route.handler)(call).await

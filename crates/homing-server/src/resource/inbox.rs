@@ -59,7 +59,7 @@ pub(crate) async fn take(call: Call) -> Answer {
     request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
     let owner = owner(&call)?;
     call.standing.may_use_inbox(call.name, owner)?;
-    call.app.engine.confirm(owner).await?;
+    call.app.engine.confirm(owner).await;
     json(&InboxAnswer { items: call.app.engine.take(owner, request).await? })
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
             *id = call.certain(id, Act::Dispose).await?.to_string();
         }
     } else {
-        engine.confirm(&owner).await?;
+        engine.confirm(&owner).await;
     }
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
 }

@@ -20,7 +20,7 @@ pub(crate) async fn rerun(call: Call) -> Answer {
     let caller = call.caller()?;
     request.owner = request.owner.or_else(|| caller.owner.clone());
     if let (Some(owner), None) = (&request.owner, call.standing.limited_to()) {
-        call.app.engine.confirm(owner).await?;
+        call.app.engine.confirm(owner).await;
     }
     let named = call.named()?;
     let id = call.certain(named, Act::Look).await?;

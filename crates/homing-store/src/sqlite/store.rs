@@ -223,7 +223,7 @@ impl Store for SqliteStore {
     }
 
     fn confirm(&self, owner: String, proof: Proof, now: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| inbox::confirm(conn, &owner, proof, now))
+        self.writer.run_essential(Relaxed, move |conn| inbox::confirm(conn, &owner, proof, now))
     }
 
     fn bind(&self, bind: Bind) -> Op<()> {

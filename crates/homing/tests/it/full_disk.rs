@@ -137,6 +137,30 @@ fn p12_forget_and_gc_make_room_on_a_full_disk() {
 }
 
 #[test]
+fn p6_what_a_call_confirms_is_gone_on_a_full_disk() {
+    let Some(home) = small_disk() else { return };
+    let owner = "claude:s1";
+    let own = |arguments: &[&str]| {
+        let output = home.command().args(arguments).env("HOMING_OWNER", owner).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let ids: Vec<_> = (0..24).map(|_| home.submit(&["--owner", owner], "true")).collect();
+    for id in &ids {
+        let _ = home.ended(id);
+    }
+    wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    for (count, id) in ids.iter().enumerate() {
+        own(&["wait", id]);
+        fill(&home);
+        own(&["forget", id]);
+        let owners = home.get("/v1/inbox").json();
+        let open = owners["items"].as_array().unwrap().first().map_or(0, |one| one["open"].as_u64().unwrap());
+        assert_eq!(open, 23 - count as u64, "what was told is acknowledged");
+        std::fs::remove_file(home.path().join("ballast")).unwrap();
+    }
+}
+
+#[test]
 fn p2_a_small_disk_is_not_filled_by_the_log() {
     let home = Home::on_tmpfs(env!("CARGO_BIN_EXE_homing"), 16 << 20);
     let Some(home) = home else { return left_out("no disk can be mounted here") };
