@@ -6,9 +6,9 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use homing_model::api::{AckAnswer, InboxOwner, TakeRequest};
+use homing_model::api::{AckAnswer, InboxAnswer, InboxOwner, TakeRequest};
 use homing_model::binding::{ToldAnswer, ToldRequest};
-use homing_model::{Notice, NoticeId, TaskId, Timestamp};
+use homing_model::{NoticeId, TaskId, Timestamp};
 use homing_store::{Proof, Question};
 
 use crate::engine::Engine;
@@ -46,7 +46,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<Vec<Notice>, Error> {
+    pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<InboxAnswer, Error> {
         self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Read).await
     }
 
@@ -59,7 +59,7 @@ impl Engine {
         owner: &str,
         limit: Option<u32>,
         wait: Duration,
-    ) -> Result<Vec<Notice>, Error> {
+    ) -> Result<InboxAnswer, Error> {
         self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Tell).await
     }
 
@@ -67,7 +67,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be written.
-    pub async fn take(&self, owner: &str, request: TakeRequest) -> Result<Vec<Notice>, Error> {
+    pub async fn take(&self, owner: &str, request: TakeRequest) -> Result<InboxAnswer, Error> {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
         let limit = request.max.unwrap_or(MOST);
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
@@ -215,7 +215,7 @@ impl Engine {
         limit: u32,
         wait: Duration,
         wish: Wish,
-    ) -> Result<Vec<Notice>, Error> {
+    ) -> Result<InboxAnswer, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
         // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
@@ -225,23 +225,25 @@ impl Engine {
             news.mark_unchanged();
             let now = self.inner.now();
             let (store, whose) = (&self.inner.store, owner.to_owned());
-            let (mut there, free_at) = match wish {
+            let mut there = match wish {
                 Wish::Read => store.peek(whose, limit, now).await?,
                 Wish::Tell => store.peek_to_tell(whose, limit, now).await?,
                 Wish::Take { .. } => store.peek_to_tell(whose, 1, now).await?,
             };
-            if let (Wish::Take { lease_ms }, false) = (wish, there.is_empty()) {
+            if let (Wish::Take { lease_ms }, false) = (wish, there.notices.is_empty()) {
                 let until = now.plus_millis(i64::try_from(lease_ms).unwrap_or(i64::MAX));
-                there = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
-                if there.is_empty() && tokio::time::Instant::now() < end {
+                there.notices = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
+                // What was taken is not there for now.
+                there.more = !store.peek_to_tell(owner.to_owned(), 1, now).await?.notices.is_empty();
+                if there.notices.is_empty() && tokio::time::Instant::now() < end {
                     // Somebody else was first: when that lease ends is to be seen anew.
                     continue;
                 }
             }
-            if !there.is_empty() || tokio::time::Instant::now() >= end {
-                return Ok(there);
+            if !there.notices.is_empty() || tokio::time::Instant::now() >= end {
+                return Ok(InboxAnswer { items: there.notices, more: there.more });
             }
-            let lease = free_at.map(|at| {
+            let lease = there.free_at.map(|at| {
                 Duration::from_millis(u64::try_from(at.as_millis() - now.as_millis()).unwrap_or(0))
             });
             let wake = lease

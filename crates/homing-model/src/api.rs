@@ -170,10 +170,13 @@ pub struct InboxOwner {
 }
 
 /// Answer of `GET /v1/inbox/{owner}` and of a take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct InboxAnswer {
     /// Oldest first.
     pub items: Vec<Notice>,
+    /// Whether there is more: an answer has at most so many entries, and ends at a few megabytes.
+    #[serde(default)]
+    pub more: bool,
 }
 
 /// Body of `POST /v1/inbox/{owner}/take`.

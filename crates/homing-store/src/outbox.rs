@@ -7,7 +7,7 @@ use homing_model::operator::TargetKind;
 use homing_model::schedule::{self, Tries, Verdict};
 use homing_model::wake::Budget;
 use homing_model::{
-    Delivery, DeliveryId, DeliveryState, Masks, NoticeId, Route, Target, TaskId, Timestamp, Tried,
+    Delivery, DeliveryId, DeliveryState, Masks, Notice, NoticeId, Route, Target, TaskId, Timestamp, Tried,
 };
 
 /// What is known of an end beyond the ending itself; the notice tells it.
@@ -60,6 +60,17 @@ pub struct Waiting {
     pub owner: String,
     /// Entries that are not acknowledged, those under a lease included.
     pub open: u64,
+}
+
+/// What an owner can take now.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Available {
+    /// Oldest first.
+    pub notices: Vec<Notice>,
+    /// Whether there are more: an answer is bounded in entries and in bytes.
+    pub more: bool,
+    /// When the first of those under a lease is free again.
+    pub free_at: Option<Timestamp>,
 }
 
 /// A delivery that was claimed for an attempt.

@@ -19,7 +19,8 @@ use homing_model::{
 use crate::census::{Census, Work};
 use crate::ground::Ground;
 use crate::outbox::{
-    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
+    Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
+    Waiting, Wake,
 };
 use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
@@ -312,12 +313,11 @@ pub trait Store: Send + Sync + 'static {
     /// Owners with something in the inbox.
     fn waiting(&self) -> Op<Vec<Waiting>>;
 
-    /// What an owner can take now, oldest first, and when the first of those under a lease is free again. Looking changes nothing.
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)>;
+    /// What an owner can take now, oldest first. Looking changes nothing.
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available>;
 
     /// The same for somebody who will tell the owner: without the ends that it asks for itself ([`ask`](Store::ask)).
-    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp)
-    -> Op<(Vec<Notice>, Option<Timestamp>)>;
+    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available>;
 
     /// What is to be told, held for the taker until `until`: nobody else gets them before, and everybody may after.
     fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>>;

@@ -81,7 +81,7 @@ impl Entry {
 struct Inbox {
     /// Oldest first.
     notices: Vec<Entry>,
-    /// So many more wait; they are shown once these are acknowledged.
+    /// At least so many more wait; they are shown once these are acknowledged.
     more: u64,
     /// What was acknowledged.
     acknowledged: Vec<String>,
@@ -107,8 +107,9 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
     }
     let wait = (given.wait_ms > 0).then(|| bounded(given.wait_ms));
     let looking = access.client.inbox(&access.owner, wait);
-    let found = patiently(context, "waiting for something to come", looking).await?.items;
-    let more = found.len().saturating_sub(SHOWN);
+    let found = patiently(context, "waiting for something to come", looking).await?;
+    let (found, beyond) = (found.items, found.more);
+    let more = found.len().saturating_sub(SHOWN) + usize::from(beyond);
     let room = MOST / found.len().clamp(1, SHOWN);
     let notices: Vec<_> = found.iter().take(SHOWN).map(|notice| entry(notice, room)).collect();
     let mut text: Vec<String> = Vec::new();
@@ -123,7 +124,8 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
         text.extend(one.output.as_ref().map(|output| format!("({UNTRUSTED})\n{}", fenced(output))));
     }
     if more > 0 {
-        text.push(format!("{more} more wait; acknowledge these to see them."));
+        let least = if beyond { "At least " } else { "" };
+        text.push(format!("{least}{more} more wait; acknowledge these to see them."));
     }
     let more = u64::try_from(more).unwrap_or(u64::MAX);
     let inbox = Inbox { notices, more, acknowledged, note: UNTRUSTED.to_owned() };

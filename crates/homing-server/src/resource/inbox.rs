@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use homing_model::NoticeId;
-use homing_model::api::{AckRequest, InboxAnswer, Page, TakeRequest};
+use homing_model::api::{AckRequest, Page, TakeRequest};
 use homing_model::binding::ToldRequest;
 use homing_model::nesting::Act;
 
@@ -41,11 +41,11 @@ pub(crate) async fn peek(call: Call) -> Answer {
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
     let owner = owner(&call)?;
-    let items = match call.query.flag("waiter") {
+    let answer = match call.query.flag("waiter") {
         Some(true) => call.app.engine.await_inbox(owner, limit, wait).await?,
         Some(false) | None => call.app.engine.inbox(owner, limit, wait).await?,
     };
-    json(&InboxAnswer { items })
+    json(&answer)
 }
 
 /// `POST /v1/inbox/{owner}/take`.
@@ -60,7 +60,7 @@ pub(crate) async fn take(call: Call) -> Answer {
     let owner = owner(&call)?;
     call.standing.may_use_inbox(call.name, owner)?;
     call.app.engine.confirm(owner).await;
-    json(&InboxAnswer { items: call.app.engine.take(owner, request).await? })
+    json(&call.app.engine.take(owner, request).await?)
 }
 
 /// `POST /v1/inbox/{owner}/ack`.

@@ -70,7 +70,7 @@ pub async fn p5_an_agents_end_carries_its_answer_or_the_words_for_none(store: Le
         let report = Report { entropy: n, answer: told.map(str::to_owned), ..Report::default() };
         let record = done(store.finish(first(n), end, report).await.expect("ended"));
         assert_eq!(record.answer.as_ref().map(|answer| answer.text.as_str()), Some(text));
-        let told = store.peek("ann".into(), 9, at(5)).await.expect("readable").0.pop();
+        let told = store.peek("ann".into(), 9, at(5)).await.expect("readable").notices.pop();
         let Some(Body::Completed(completed)) = told.map(|notice| notice.body) else {
             panic!("a completion waits")
         };

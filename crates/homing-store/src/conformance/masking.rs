@@ -46,7 +46,7 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
         assert!(store.settle(claim.id, claim.fence, settled, at(9)).await.expect("taken"));
     }
     let task = (ended.outcome, ended.progress);
-    let told = store.peek("ann".into(), 10, at(9)).await.expect("readable").0;
+    let told = store.peek("ann".into(), 10, at(9)).await.expect("readable").notices;
     let log = store.events(0, EventFilter::default(), 100).await.expect("readable").events;
     let sent = store
         .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })

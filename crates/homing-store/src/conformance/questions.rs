@@ -19,12 +19,13 @@ fn question(owner: &str, tasks: &[u64], call: u64, until: i64) -> Question {
 
 /// What somebody who tells may take of an owner's, and when more of it is free.
 async fn tellable(store: &Ledger, owner: &str, millis: i64) -> (Vec<TaskId>, Option<i64>) {
-    let (there, free) = store.peek_to_tell(owner.into(), 9, at(millis)).await.expect("readable");
-    (there.into_iter().map(|notice| notice.task.id).collect(), free.map(homing_model::Timestamp::as_millis))
+    let there = store.peek_to_tell(owner.into(), 9, at(millis)).await.expect("readable");
+    let tasks = there.notices.into_iter().map(|notice| notice.task.id).collect();
+    (tasks, there.free_at.map(homing_model::Timestamp::as_millis))
 }
 
 async fn read(store: &Ledger, owner: &str, millis: i64) -> usize {
-    store.peek(owner.into(), 9, at(millis)).await.expect("readable").0.len()
+    store.peek(owner.into(), 9, at(millis)).await.expect("readable").notices.len()
 }
 
 /// Two end, one is asked for: the other is free to be told, both to be read; the answer tells the first.

@@ -74,12 +74,16 @@ pub async fn p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_el
     let told = store.told_notices("ann".into(), ids.clone(), Hearer::Known, Proof::Call, at(100)).await;
     assert_eq!(told, Ok(ids.clone()));
     assert_eq!(store.unconfirmed(at(60)).await, Ok(vec![("ann".into(), at(100))]));
-    assert_eq!(store.peek("ann".into(), 9, at(99)).await.expect("readable").0, []);
-    assert_eq!(store.peek("ann".into(), 9, at(100)).await.expect("readable").0.len(), 2, "nobody came back");
+    assert_eq!(store.peek("ann".into(), 9, at(99)).await.expect("readable").notices, []);
+    assert_eq!(
+        store.peek("ann".into(), 9, at(100)).await.expect("readable").notices.len(),
+        2,
+        "nobody came back"
+    );
     let first: Vec<_> = ids.iter().take(1).cloned().collect();
     store.told_notices("ann".into(), first, Hearer::Known, Proof::Call, at(300)).await.expect("taken");
     store.confirm("ann".into(), Proof::Call, at(200)).await.expect("taken");
-    let left = store.peek("ann".into(), 9, at(400)).await.expect("readable").0;
+    let left = store.peek("ann".into(), 9, at(400)).await.expect("readable").notices;
     assert_eq!(left.iter().map(|notice| notice.id.clone()).collect::<Vec<_>>(), ids.get(1..).expect("one"));
 }
 
@@ -95,13 +99,13 @@ pub async fn p5_what_a_process_that_is_gone_was_told_is_open_again(store: Ledger
         store.told_notices(owner.into(), ids, Hearer::Known, Proof::Call, at(1_000)).await.expect("taken");
     }
     store.bind(seat(Agent::Claude, "s", 10, 3)).await.expect("taken");
-    assert_eq!(store.peek("claude:s".into(), 9, at(4)).await.expect("readable").0, []);
+    assert_eq!(store.peek("claude:s".into(), 9, at(4)).await.expect("readable").notices, []);
     store.bind(Bind { gives_back: true, ..seat(Agent::Claude, "s", 20, 5) }).await.expect("taken");
-    assert_eq!(store.peek("claude:s".into(), 9, at(6)).await.expect("readable").0.len(), 1);
-    assert_eq!(store.peek("claude:t".into(), 9, at(6)).await.expect("readable").0, [], "nobody else's");
+    assert_eq!(store.peek("claude:s".into(), 9, at(6)).await.expect("readable").notices.len(), 1);
+    assert_eq!(store.peek("claude:t".into(), 9, at(6)).await.expect("readable").notices, [], "nobody else's");
     store.confirm("claude:s".into(), Proof::Call, at(7)).await.expect("taken");
     assert_eq!(
-        store.peek("claude:s".into(), 9, at(8)).await.expect("readable").0.len(),
+        store.peek("claude:s".into(), 9, at(8)).await.expect("readable").notices.len(),
         1,
         "it was not told"
     );
@@ -130,7 +134,8 @@ pub async fn p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls(store
     create(&store, submit, 0).await;
     store.bind(seat(Agent::Claude, "s", 10, 0)).await.expect("taken");
     finish(&store, 1, 1, 0).await;
-    let open = async |millis| store.peek("claude:s".into(), 9, at(millis)).await.expect("readable").0.len();
+    let open =
+        async |millis| store.peek("claude:s".into(), 9, at(millis)).await.expect("readable").notices.len();
     assert_eq!((open(2).await, open(POLLED_MS).await, open(POLLED_MS + 1).await), (0, 0, 1));
     let again = Bind { gives_back: true, polls: true, ..seat(Agent::Claude, "s", 20, 50_000) };
     store.bind(again).await.expect("taken");

@@ -19,7 +19,7 @@ use crate::{Hearer, Proof};
 const HOOK: &str = "https://x.example/hook?token=1";
 
 async fn peek(store: &Ledger, owner: &str, millis: i64) -> Vec<homing_model::Notice> {
-    store.peek(owner.into(), 100, at(millis)).await.expect("readable").0
+    store.peek(owner.into(), 100, at(millis)).await.expect("readable").notices
 }
 
 async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, millis: i64) -> bool {
@@ -472,8 +472,14 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     let late = |millis: i64| Timestamp::from_millis(at(millis).as_millis() + 10 * 3_600_000);
     store.trim(policy, late(0), 100).await.expect("trimmed");
     assert_eq!(store.events(0, EventFilter::default(), 10).await.expect("readable").events, []);
-    let ids: Vec<_> =
-        store.peek("ann".into(), 9, late(0)).await.expect("readable").0.into_iter().map(|n| n.id).collect();
+    let ids: Vec<_> = store
+        .peek("ann".into(), 9, late(0))
+        .await
+        .expect("readable")
+        .notices
+        .into_iter()
+        .map(|n| n.id)
+        .collect();
     assert_eq!(ids.len(), 1);
     store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
     store.trim(policy, late(1), 100).await.expect("trimmed");

@@ -89,7 +89,7 @@ async fn deliveries(store: &Ledger) -> Vec<Delivery> {
 }
 
 async fn inbox(store: &Ledger, millis: i64) -> Vec<Body> {
-    let (notices, _) = store.peek(OWNER.into(), 100, at(millis)).await.expect("readable");
+    let notices = store.peek(OWNER.into(), 100, at(millis)).await.expect("readable").notices;
     notices.into_iter().map(|notice| notice.body).collect()
 }
 
@@ -564,7 +564,7 @@ pub async fn the_operator_has_the_last_word_on_stops_and_on_live_tasks(store: Le
         done(tell(&store, n, 1, quiet, Some(most), 1).await);
         let by = owner.as_str().into();
         done(store.stop_requested(id(n), by, 50 + n, Some(most), at(2)).await.expect("taken"));
-        let (notices, _) = store.peek(owner, 9, at(3)).await.expect("readable");
+        let notices = store.peek(owner, 9, at(3)).await.expect("readable").notices;
         assert_eq!(notices.len(), told, "{most:?}");
     }
 }
@@ -578,7 +578,7 @@ pub async fn the_operator_has_the_last_word_on_when(store: Ledger) {
         create(&store, task, 0).await;
         let report = Report { at_most: Some(most), entropy: n, ..Report::default() };
         done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
-        let (notices, _) = store.peek(format!("owner {n}"), 9, at(2)).await.expect("readable");
+        let notices = store.peek(format!("owner {n}"), 9, at(2)).await.expect("readable").notices;
         assert_eq!(notices.len(), told, "{most:?}");
     }
 }

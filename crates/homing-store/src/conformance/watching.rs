@@ -23,7 +23,7 @@ fn matched(line: &str) -> Body {
 
 async fn told(store: &Ledger) -> (usize, usize, u64) {
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskMatched], owner: None }, 99).await;
-    let inbox = store.peek("ann".into(), 99, at(9)).await.expect("readable").0;
+    let inbox = store.peek("ann".into(), 99, at(9)).await.expect("readable").notices;
     let pending = store.delivery_counts().await.expect("readable").pending;
     (log.expect("readable").events.len(), inbox.len(), pending)
 }

@@ -4,7 +4,7 @@ use homing_model::{Notice, NoticeId, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use super::{questions, row};
-use crate::outbox::Waiting;
+use crate::outbox::{Available, Waiting};
 use crate::question::{Hearer, Proof};
 use crate::store::Error;
 
@@ -25,15 +25,15 @@ pub(super) fn waiting(conn: &Connection) -> Result<Vec<Waiting>, Error> {
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// What nobody holds, oldest first, and when the next of the others is free.
+/// What nobody holds, whether there is more of it, and when the next of the others is free.
 pub(super) fn peek(
     conn: &Connection,
     owner: &str,
     limit: u32,
     looker: Looker,
     now: Timestamp,
-) -> Result<(Vec<Notice>, Option<Timestamp>), Error> {
-    let notices = free(conn, owner, limit, looker, now)?.into_iter().map(|(_, notice)| notice).collect();
+) -> Result<Available, Error> {
+    let (entries, more) = free(conn, owner, limit, looker, now)?;
     let mut next = conn.prepare_cached(match looker {
         Looker::Reader => "SELECT min(held_until) FROM inbox WHERE owner = ?1 AND held_until > ?2",
         Looker::Teller => {
@@ -43,7 +43,11 @@ pub(super) fn peek(
         }
     })?;
     let next: Option<i64> = next.query_row(params![owner, now.as_millis()], |row| row.get(0))?;
-    Ok((notices, next.map(Timestamp::from_millis)))
+    Ok(Available {
+        notices: entries.into_iter().map(|(_, notice)| notice).collect(),
+        more,
+        free_at: next.map(Timestamp::from_millis),
+    })
 }
 
 /// The same, held until `until`.
@@ -54,7 +58,7 @@ pub(super) fn take(
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<Notice>, Error> {
-    let entries = free(conn, owner, limit, Looker::Teller, now)?;
+    let (entries, _) = free(conn, owner, limit, Looker::Teller, now)?;
     let mut hold =
         conn.prepare_cached("UPDATE inbox SET held_until = ?3, told = 0 WHERE owner = ?1 AND seq = ?2")?;
     for (seq, _) in &entries {
@@ -66,14 +70,15 @@ pub(super) fn take(
 /// What is given of an inbox at once, in bytes; the rest is given when that was acknowledged.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// What a question is open for is there to be read, and not to be told.
+/// What nobody holds, and whether there is more than fits. What a question is open for is there to be
+/// read, and not to be told.
 fn free(
     conn: &Connection,
     owner: &str,
     limit: u32,
     looker: Looker,
     now: Timestamp,
-) -> Result<Vec<(i64, Notice)>, Error> {
+) -> Result<(Vec<(i64, Notice)>, bool), Error> {
     let mut query = conn.prepare_cached(match looker {
         Looker::Reader => {
             "SELECT inbox.seq, body FROM inbox JOIN notices ON notices.seq = inbox.seq \
@@ -90,10 +95,10 @@ fn free(
     let (mut entries, limit) = (Vec::new(), usize::try_from(limit).unwrap_or(usize::MAX));
     let mut bytes = 0;
     // Only what can be given counts: what is damaged must not stand before the rest for ever.
-    while entries.len() < limit
-        && bytes < PAGE_BYTES
-        && let Some(row) = rows.next()?
-    {
+    while let Some(row) = rows.next()? {
+        if entries.len() >= limit || bytes >= PAGE_BYTES {
+            return Ok((entries, true));
+        }
         let seq = row.get(0)?;
         bytes += row::bytes(row)?;
         let body = row.get::<_, String>(1).map_err(|error| error.to_string());
@@ -103,7 +108,7 @@ fn free(
             Err(error) => tracing::error!(notice = seq, %error, "a notice could not be read"),
         }
     }
-    Ok(entries)
+    Ok((entries, false))
 }
 
 /// Removes entries; answers with those that were there.

@@ -28,7 +28,8 @@ use super::{
 };
 use crate::census::{Census, Work};
 use crate::outbox::{
-    Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms, Waiting, Wake,
+    Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
+    Waiting, Wake,
 };
 use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
@@ -158,16 +159,11 @@ impl Store for SqliteStore {
         self.reader.run(inbox::waiting)
     }
 
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<(Vec<Notice>, Option<Timestamp>)> {
+    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available> {
         self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Reader, now))
     }
 
-    fn peek_to_tell(
-        &self,
-        owner: String,
-        limit: u32,
-        now: Timestamp,
-    ) -> Op<(Vec<Notice>, Option<Timestamp>)> {
+    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available> {
         self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Teller, now))
     }
 

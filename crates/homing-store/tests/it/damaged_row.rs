@@ -90,7 +90,7 @@ async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
     harm("UPDATE events SET type = 'task.danced' WHERE task_id = ?1 AND type = 'task.queued'", 1);
     harm("UPDATE notices SET body = '{' WHERE seq IN (SELECT seq FROM inbox WHERE task_id = ?1)", 2);
 
-    let told = store.peek("ann".into(), 10, at(2)).await.unwrap().0;
+    let told = store.peek("ann".into(), 10, at(2)).await.unwrap().notices;
     let told: Vec<_> = told.into_iter().map(|notice| notice.task.id).collect();
     assert_eq!(told, [id(0), id(1), id(3), id(4)]);
     let log = store.events(0, EventFilter::default(), 100).await.unwrap();
@@ -131,7 +131,7 @@ async fn p5_entries_behind_a_damaged_one_are_given_however_few_are_asked_for() {
     let conn = Connection::open(home.database()).unwrap();
     conn.execute("UPDATE notices SET body = '{' WHERE task = ?1", [id(0).as_str()]).unwrap();
     conn.execute("UPDATE notices SET body = CAST(x'ff' AS TEXT) WHERE task = ?1", [id(1).as_str()]).unwrap();
-    let seen = store.peek("ann".into(), 1, at(2)).await.unwrap().0;
+    let seen = store.peek("ann".into(), 1, at(2)).await.unwrap().notices;
     let taken = store.take("ann".into(), 1, at(9), at(2)).await.unwrap();
     for notices in [seen, taken] {
         assert_eq!(notices.into_iter().map(|notice| notice.task.id).collect::<Vec<_>>(), [id(2)]);

@@ -71,7 +71,7 @@ async fn a_database_of_version_1_is_read_and_carried_on() {
     assert_eq!(finish(&ledger, 3, 100, 0).await.status, Status::Succeeded);
     assert_eq!(get(&ledger, 3).await.spec.notify, None);
     let owner = get(&ledger, 3).await.owner;
-    assert_eq!(store.peek(owner, 10, at(101)).await, Ok((Vec::new(), None)));
+    assert_eq!(store.peek(owner, 10, at(101)).await, Ok(homing_store::outbox::Available::default()));
     assert_eq!(store.due(at(101)).await, Ok((Vec::new(), None)));
     create(&ledger, keyed(10, "build", OnDuplicate::Refuse), 101).await;
     assert_eq!(store.check().await, Ok(()));

@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     if options.wait.is_none() && home::is_missing(&context.home) {
         context.note_missing_home();
         if context.json {
-            context.console.json(&InboxAnswer { items: Vec::new() })?;
+            context.console.json(&InboxAnswer::default())?;
         }
         return Ok(exit_code::DONE);
     }
@@ -72,13 +72,13 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let limit = options.limit.unwrap_or(SCREEN).min(PAGE);
     context.block_on(async {
         let mut left = options.wait.unwrap_or_default();
-        let (answer, more) = loop {
+        let answer = loop {
             // The daemon holds no answer back for longer.
             let wait = left.min(LONGEST_WAIT);
-            let (answer, more) = ask(&client, &owner, options.ack, limit, wait).await?;
+            let answer = ask(&client, &owner, options.ack, limit, wait).await?;
             left = left.saturating_sub(wait);
             if left.is_zero() || !answer.items.is_empty() {
-                break (answer, more);
+                break answer;
             }
         };
         if answer.items.is_empty() {
@@ -89,51 +89,45 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             let ids = answer.items.iter().map(|notice: &Notice| notice.id.to_string()).collect();
             client.acknowledge(&owner, ids).await?;
         }
-        if more {
-            tell_of_more(options, answer.items.len(), context);
+        if answer.more {
+            let whole = answer.items.len() as u64 >= u64::from(limit);
+            tell_of_more(options, answer.items.len(), whole && limit < PAGE, context);
         }
         let in_vain = options.wait.is_some() && answer.items.is_empty();
         Ok(if in_vain { exit_code::FAILED } else { exit_code::DONE })
     })
 }
 
-/// One question, which a while may pass before it is answered, and whether there is more than is to be shown.
+/// One question, which a while may pass before it is answered.
 async fn ask(
     client: &Client,
     owner: &str,
     take: bool,
     limit: u32,
     wait: Duration,
-) -> Result<(InboxAnswer, bool), Error> {
-    let full = |answer: &InboxAnswer| answer.items.len() as u64 >= u64::from(limit);
+) -> Result<InboxAnswer, Error> {
     if take {
         let request = TakeRequest { max: Some(limit), wait_ms: Some(millis(wait)), ..TakeRequest::default() };
-        let answer = client.take(owner, &request).await?;
-        // What was taken is not there for now.
-        let more = full(&answer) && !client.inbox_up_to(owner, Some(1), None).await?.items.is_empty();
-        return Ok((answer, more));
+        return client.take(owner, &request).await;
     }
-    // One more than is shown says whether there is more; a whole page may always be all that the daemon gives.
-    let mut answer = client.inbox_up_to(owner, Some((limit + 1).min(PAGE)), Some(wait)).await?;
-    let more = if limit < PAGE { answer.items.len() as u64 > u64::from(limit) } else { full(&answer) };
-    answer.items.truncate(limit as usize);
-    Ok((answer, more))
+    client.inbox_up_to(owner, Some(limit), Some(wait)).await
 }
 
-/// Nobody may take what is shown for all there is.
-fn tell_of_more(options: &Options, shown: usize, context: &Context) {
+/// Nobody may take what is shown for all there is. A higher limit shows more only if the answer did
+/// not end for its size.
+fn tell_of_more(options: &Options, shown: usize, by_limit: bool, context: &Context) {
     let owner = options.owner.as_ref().map(|owner| format!(" --owner {}", quote(&line(owner))));
     let owner = owner.unwrap_or_default();
     context.console.note(&if options.ack {
         format!("homing: these {shown} are dealt with; there are more: `homing inbox{owner} --ack` shows the next")
-    } else if shown < PAGE as usize {
+    } else if by_limit {
         format!(
             "homing: only the oldest {shown} are shown; `homing inbox{owner} --limit N` shows as many, up to {PAGE}, `homing inbox{owner} --ack` \
              deals with them {SCREEN} at a time"
         )
     } else {
         format!(
-            "homing: only the oldest {shown} are shown, and there may be more; `homing inbox{owner} --ack` deals with them {SCREEN} at a time"
+            "homing: only the oldest {shown} are shown, and there are more; `homing inbox{owner} --ack` deals with them {SCREEN} at a time"
         )
     });
 }

@@ -19,6 +19,33 @@ fn complete(home: &Home, id: &str, owner: &str, body: &Value) -> (u16, String) {
     (reply.status, String::from_utf8_lossy(&reply.body).into_owned())
 }
 
+#[test]
+fn an_inbox_that_is_cut_by_size_says_that_there_is_more() {
+    let home = super::home();
+    let answer = json!({ "answer": "a".repeat(250_000) });
+    for _ in 0..20 {
+        assert_eq!(complete(&home, &track(&home, &[]), "user", &answer).0, 200);
+    }
+    let look = |arguments: &[&str]| home.cli([&["inbox"], arguments].concat()).ok();
+    let all = look(&["-n", "500", "--json"]);
+    let shown = all.json()["items"].as_array().map_or(0, Vec::len);
+    assert!((10..20).contains(&shown) && all.json()["more"] == true, "{shown}");
+    assert!(
+        all.stderr.contains(&format!("only the oldest {shown} are shown, and there are more")),
+        "{all:?}"
+    );
+    let few = look(&["-n", "5", "--json"]);
+    assert!(
+        few.json()["more"] == true && few.stderr.contains("only the oldest 5 are shown; "),
+        "{}",
+        few.stderr
+    );
+    let taken = look(&["-n", "500", "--json", "--ack"]);
+    assert!(taken.json()["more"] == true && taken.stderr.contains("there are more"), "{}", taken.stderr);
+    let rest = look(&["-n", "500", "--json"]);
+    assert!(rest.json()["more"] == false && rest.stderr.is_empty(), "{}", rest.stderr);
+}
+
 fn inbox(home: &Home, owner: &str) -> Vec<Value> {
     let answer = home.cli(["inbox", "--owner", owner, "--json"]).ok().json();
     answer["items"].as_array().cloned().unwrap_or_default()

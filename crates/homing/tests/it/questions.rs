@@ -34,7 +34,7 @@ async fn complete(engine: &Engine, owner: &str, id: &TaskId) {
 async fn take(engine: &Engine, owner: &str, wait_ms: u64) -> Vec<TaskId> {
     let request = TakeRequest { wait_ms: Some(wait_ms), ..TakeRequest::default() };
     let taken = engine.take(owner, request).await.expect("taken");
-    taken.into_iter().map(|notice| notice.task.id).collect()
+    taken.items.into_iter().map(|notice| notice.task.id).collect()
 }
 
 /// The end of a wait, as the server makes it.
@@ -82,7 +82,7 @@ async fn p6_a_wait_that_is_dropped_leaves_the_end_to_whoever_waits_for_the_inbox
     complete(&engine, OWNER, &id).await;
     assert_eq!(take(&engine, OWNER, 0).await, []);
     let looked = engine.inbox(OWNER, None, Duration::ZERO).await.expect("readable");
-    assert_eq!(looked.len(), 1, "whoever only looks sees it");
+    assert_eq!(looked.items.len(), 1, "whoever only looks sees it");
     let taker = take(&engine, OWNER, 600_000);
     let (taken, ()) = tokio::join!(taker, async { drop(question) });
     assert_eq!(taken, [id]);

@@ -127,8 +127,8 @@ impl Woken {
     async fn inbox(&self, count: usize) -> Vec<Body> {
         for _ in 0..3_000 {
             let found = self.engine.inbox(OWNER, None, Duration::ZERO).await.unwrap();
-            if found.len() == count {
-                return found.into_iter().map(|notice| notice.body).collect();
+            if found.items.len() == count {
+                return found.items.into_iter().map(|notice| notice.body).collect();
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -35,14 +35,15 @@ export function view() {
       const { items: owners } = await api.owners();
       count(owners);
       if (!node.isConnected) return;
-      const boxes = await Promise.all(owners.map(async ({ owner, open }) => ({ owner, open, items: (await api.inbox(owner)).items })));
+      const boxes = await Promise.all(owners.map(async ({ owner, open }) => ({ ...(await api.inbox(owner)), owner, open })));
       if (mine !== asked || JSON.stringify(boxes) === drawn) return;
       drawn = JSON.stringify(boxes);
-      fill(body, boxes.length ? boxes.map(({ owner, open, items }) => {
-        const held = open - items.length;
+      fill(body, boxes.length ? boxes.map(({ owner, open, items, more }) => {
+        const held = more ? 0 : open - items.length;
         return el("section", { class: "owner", "aria-label": `Inbox of ${line(owner)}` },
           el("h2", {}, line(owner), " ", el("span", { class: "count" }, number(open)),
             items.length > 1 && el("button", { type: "button", on: { click: async () => { await actions.acknowledge(owner, items.map(({ id }) => id)); show(); } } }, "Acknowledge all")),
+          more && el("p", { class: "dim" }, `Only the oldest ${number(items.length)} are shown; the rest follows once these are acknowledged.`),
           held > 0 && el("p", { class: "dim" }, held === 1 ? "1 is held by somebody who has not acknowledged it yet." : `${number(held)} are held by somebody who has not acknowledged them yet.`),
           el("ul", {}, items.map((notice) => entry(owner, notice, show))));
       }) : el("p", { class: "empty" }, "Nothing waits. What ends leaves an entry here for its owner, until it is acknowledged."));
