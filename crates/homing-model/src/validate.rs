@@ -85,6 +85,8 @@ const MOST_LABELS: usize = 100;
 const LABELS_BYTES: usize = 16 << 10;
 const MOST_TARGETS: usize = 20;
 const TARGET_BYTES: usize = 8_192;
+/// A key of 64 bytes, the longest that Standard Webhooks has, takes 94 as text.
+const WEBHOOK_SECRET_BYTES: usize = 200;
 /// As many as the kernel has kinds.
 const MOST_RLIMITS: usize = 16;
 
@@ -274,6 +276,7 @@ impl Spec {
         let variables = rest.chain(set);
         let variables = variables.map(|(name, value)| name.len() + 1 + value.as_bytes().len());
         let targets = self.notify.as_ref().map_or(&[][..], |notify| &notify.targets);
+        let webhook_secret = self.notify.as_ref().and_then(|notify| notify.secret.as_ref());
         let path = |text: Option<&OsText>| text.is_some_and(|text| text.as_bytes().len() > PATH_BYTES);
         let input = if let Stdin::File(path) = &self.stdin { Some(path) } else { None };
         let sizes = [
@@ -304,6 +307,11 @@ impl Spec {
                 "notify.targets",
                 targets.iter().any(|target| target.to_string().len() > TARGET_BYTES),
                 "has a target that is longer than 8192 bytes",
+            ),
+            (
+                "notify.secret",
+                webhook_secret.is_some_and(|secret| secret.reveal().len() > WEBHOOK_SECRET_BYTES),
+                "is longer than 200 bytes, which no webhook secret is",
             ),
             ("rlimits", self.rlimits.len() > MOST_RLIMITS, "has more than 16 limits"),
             ("cwd", path(self.cwd.as_ref()), "is longer than 4096 bytes, which no path is"),
@@ -375,6 +383,10 @@ impl Spec {
                 "pane",
                 "is not a pane of tmux: `server` is the path of its socket, `id` begins with %",
             );
+        }
+        let program = self.pane.as_ref().and_then(|pane| pane.program.as_ref());
+        if program.is_some_and(|program| !is_short(&program.name)) {
+            return wrong("pane.program", "has a name that is too long, or has control characters");
         }
         Ok(())
     }
@@ -484,6 +496,12 @@ mod tests {
         let targets = vec![crate::Target::Inbox; 21];
         let notify = Some(crate::Notify { targets, ..crate::Notify::default() });
         assert!(wrong(Spec { notify, ..argv_of_true() }).starts_with("`notify.targets`"));
+        let secret = Some(crate::notify::SigningKey::new("s".repeat(201)));
+        let notify = Some(crate::Notify { secret, ..crate::Notify::default() });
+        assert!(wrong(Spec { notify, ..argv_of_true() }).starts_with("`notify.secret`"));
+        let program = session::Foreground { pid: 2, start: 1, name: "n".repeat(5_000) };
+        let pane = session::Pane { server: "/s".into(), id: "%1".into(), program: Some(program) };
+        assert!(wrong(Spec { pane: Some(pane), ..argv_of_true() }).starts_with("`pane.program`"));
     }
 
     fn argv_of_true() -> Spec {

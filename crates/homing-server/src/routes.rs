@@ -378,7 +378,7 @@ pub(crate) static ROUTES: &[Route] = &[
         takes: Some(Taken {
             contents: &[Content::Json(schema::<AckRequest>)],
             required: true,
-            limit: tasks::LIMIT,
+            limit: inbox::LIMIT,
         }),
         gives: &[Given::new(200, "What was there, and is gone.", &[Content::Json(schema::<AckAnswer>)])],
         ..route(
@@ -394,7 +394,7 @@ pub(crate) static ROUTES: &[Route] = &[
         takes: Some(Taken {
             contents: &[Content::Json(schema::<ToldRequest>)],
             required: true,
-            limit: tasks::LIMIT,
+            limit: inbox::LIMIT,
         }),
         gives: &[Given::new(200, "What was there, and is held.", &[Content::Json(schema::<ToldAnswer>)])],
         ..route(

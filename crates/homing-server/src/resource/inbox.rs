@@ -18,6 +18,12 @@ use crate::route::{Kind, Parameter};
 /// No answer is held back longer; whoever wants to wait on asks again.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
+/// Ids in one request; each costs a look into the ledger. No answer has more entries.
+const MAX_IDS: usize = 1_000;
+
+/// The largest body: so many names of tasks, were each of their bytes escaped.
+pub(crate) const LIMIT: usize = 2 << 20;
+
 /// For a look.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
@@ -66,6 +72,7 @@ pub(crate) async fn take(call: Call) -> Answer {
 /// `POST /v1/inbox/{owner}/ack`.
 pub(crate) async fn acknowledge(call: Call) -> Answer {
     let mut request = call.json::<AckRequest>()?;
+    bounded(&request.ids)?;
     let owner = owner(&call)?.to_owned();
     let engine = call.app.engine.clone();
     if let Err(refusal) = call.standing.may_use_inbox(call.name, &owner) {
@@ -86,10 +93,21 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
 /// `POST /v1/inbox/{owner}/told`.
 pub(crate) async fn told(call: Call) -> Answer {
     let request = call.json::<ToldRequest>()?;
+    bounded(&request.ids)?;
     let owner = owner(&call)?.to_owned();
     call.standing.may_use_inbox(call.name, &owner)?;
     let engine = call.app.engine.clone();
     json(&to_the_end(async move { engine.told_notices(&owner, request).await }).await?)
+}
+
+fn bounded<T>(ids: &[T]) -> Result<(), Refusal> {
+    if ids.len() > MAX_IDS {
+        let count = ids.len();
+        return Err(Refusal::invalid(format!(
+            "`ids` has {count} ids: send at most {MAX_IDS} in one request"
+        )));
+    }
+    Ok(())
 }
 
 /// Whose inbox the address names.

@@ -30,10 +30,21 @@ fn what_a_submit_carries_has_bounds_that_are_named() {
         (json!({ "argv": words(7_000) }), "`argv` is larger than 2 MiB"),
         (json!({ "argv": ["true"], "env": many }), "`env` is larger than 2 MiB"),
         (json!({ "argv": ["true"], "labels": many }), "`labels` has more than 100"),
+        (
+            json!({ "argv": ["true"], "notify": { "targets": ["inbox"], "secret": "s".repeat(7 << 20) } }),
+            "`notify.secret` is longer than 200 bytes",
+        ),
     ] {
         let refused = submit(&home, &spec);
         assert_eq!((refused.status, refused.json()["code"].as_str()), (422, Some("HM0003")));
         assert!(refused.json()["detail"].as_str().unwrap().contains(field), "{field}");
+    }
+    for (route, ids) in [("ack", vec!["t-22"; 1_001]), ("told", vec!["n-2222222222"; 1_001])] {
+        let (path, body) = (format!("/v1/inbox/user/{route}"), json!({ "ids": ids }).to_string());
+        let refused =
+            home.http("POST", &path, &[("content-type", "application/json")], body.as_bytes()).whole();
+        assert_eq!(refused.status, 422, "{route}");
+        assert!(refused.json()["detail"].as_str().unwrap().contains("`ids` has 1001 ids"), "{route}");
     }
     // As much as a shell may have, with a limit of the kernel that is seldom reached.
     let real: Value = (0..1_500)
