@@ -62,8 +62,7 @@ impl Query {
         &self,
         name: &str,
     ) -> Result<Vec<T>, Refusal> {
-        let words =
-            self.text(name).unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty());
+        let words = self.text(name).into_iter().flat_map(|text| text.split(',')).map(str::trim);
         words
             .map(|word| word.parse().map_err(|error| Refusal::invalid(format!("`{name}`: {error}"))))
             .collect()
@@ -85,6 +84,9 @@ fn check(parameter: &Parameter, value: &str) -> Result<(), Refusal> {
         return Err(Refusal::invalid(format!("`{name}` is empty: give it a value, or leave it out")));
     }
     let expected = match parameter.kind {
+        Kind::Words if value.split(',').any(|word| word.trim().is_empty()) => {
+            "words with one comma between them".to_owned()
+        }
         Kind::Text | Kind::Words => return Ok(()),
         Kind::OneOf(words) if words.contains(&value) => return Ok(()),
         Kind::OneOf(words) => words.join(" or "),
@@ -153,6 +155,9 @@ mod tests {
             ("follow=yes", "follow"),
             ("mode=some", "mode"),
             ("owner=a&owner=b", "owner"),
+            ("status=,", "`status` is `,`"),
+            ("status=running,,lost", "`status`"),
+            ("status=%20", "`status`"),
         ];
         for (query, named) in cases {
             let detail = parse(query).unwrap_err();
