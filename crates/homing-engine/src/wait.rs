@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use homing_model::TaskId;
 use homing_model::api::WaitAnswer;
+use homing_model::{Task, TaskId};
 use homing_store::Record;
 use tokio::sync::watch;
 
@@ -26,8 +26,20 @@ pub enum WaitMode {
     Any,
 }
 
+/// What an answer about several tasks may hold, in bytes; of the tasks beyond that only an outline is in it.
+const ANSWER_BYTES: usize = 2 << 20;
+
+/// What a wait keeps of a task while it lasts. Its record, whose texts may be long, is read again for the answer.
+struct Awaited {
+    id: TaskId,
+    ended: bool,
+    /// Dropped with the end: it holds a whole record then.
+    end: Option<watch::Receiver<Option<Record>>>,
+}
+
 impl Engine {
-    /// Waits until all (or any) of these tasks have ended, or the time is up; that is no error.
+    /// Waits until all (or any) of these tasks have ended, or the time is up; that is no error. Of one task the answer has everything, of
+    /// several summaries, which are outlines once the answer holds some MiB.
     ///
     /// # Errors
     /// If one of them does not exist.
@@ -38,56 +50,60 @@ impl Engine {
         timeout: Option<Duration>,
     ) -> Result<WaitAnswer, Error> {
         let inner = &self.inner;
-        // Subscribed before the ledger is asked, so that no end falls in between.
-        let mut ends: Vec<_> = ids.iter().map(|id| inner.ends.subscribe(id)).collect();
-        let mut records = Vec::with_capacity(ids.len());
-        for (id, found) in ids.iter().zip(inner.store.get_many(ids.to_vec()).await?) {
-            match found {
-                Some(record) => records.push(record),
-                None => return Err(inner.absent(id).await),
-            }
+        let mut tasks = Vec::with_capacity(ids.len());
+        for id in ids {
+            // Subscribed before the ledger is asked, so that no end falls in between.
+            let end = inner.ends.subscribe(id);
+            let Some(record) = inner.store.get(id.clone()).await? else { return Err(inner.absent(id).await) };
+            let ended = record.status.is_terminal();
+            tasks.push(Awaited { id: id.clone(), ended, end: (!ended).then_some(end) });
         }
         let first = match timeout {
-            Some(timeout) => {
-                tokio::time::timeout(timeout, settle(&mut records, &mut ends, mode)).await.unwrap_or(None)
-            }
-            None => settle(&mut records, &mut ends, mode).await,
+            Some(timeout) => tokio::time::timeout(timeout, settle(&mut tasks, mode)).await.unwrap_or(None),
+            None => settle(&mut tasks, mode).await,
         };
-        let over = |record: &Record| record.status.is_terminal();
+        drop(tasks);
+        let items = self.shown(ids).await?;
+        let over = |task: &Task| task.status.is_terminal();
         let done = match mode {
-            WaitMode::All => records.iter().all(over),
-            WaitMode::Any => records.is_empty() || records.iter().any(over),
+            WaitMode::All => items.iter().all(over),
+            WaitMode::Any => items.is_empty() || items.iter().any(over),
         };
-        if !done {
-            // What is told of those that go on is how they are now, not how they were when the wait began.
-            for (record, now) in records.iter_mut().zip(inner.store.get_many(ids.to_vec()).await?) {
-                *record = now.filter(|now| !now.status.is_terminal()).unwrap_or_else(|| record.clone());
-            }
-        }
-        let first = first.or_else(|| first_ended(&records));
-        let items = records.into_iter().map(|record| view::task(inner, record)).collect();
+        let first = first.or_else(|| first_ended(&items));
         Ok(WaitAnswer { done, items, first: first.filter(|_| mode == WaitMode::Any) })
+    }
+
+    /// The tasks as they are now. One record at a time, since each may be as large as a submit.
+    async fn shown(&self, ids: &[TaskId]) -> Result<Vec<Task>, Error> {
+        let (mut items, mut room) = (Vec::with_capacity(ids.len()), ANSWER_BYTES);
+        for id in ids {
+            let task = view::task(&self.inner, self.inner.record(id).await?);
+            if ids.len() == 1 {
+                return Ok(vec![task]);
+            }
+            let task = task.brief_summary();
+            let bytes = serde_json::to_vec(&task).map_or(0, |text| text.len());
+            items.push(if bytes <= room { task } else { task.outline() });
+            room = room.saturating_sub(bytes);
+        }
+        Ok(items)
     }
 }
 
-fn first_ended(records: &[Record]) -> Option<TaskId> {
-    let ended = records.iter().filter(|record| record.status.is_terminal());
-    ended.min_by_key(|record| record.ended_at).map(|record| record.id.clone())
+fn first_ended(tasks: &[Task]) -> Option<TaskId> {
+    let ended = tasks.iter().filter(|task| task.status.is_terminal());
+    ended.min_by_key(|task| task.ended_at).map(|task| task.id.clone())
 }
 
-/// Waits, replacing records as they end. Answers which ended first, if one did while waiting.
-async fn settle(
-    records: &mut [Record],
-    ends: &mut [watch::Receiver<Option<Record>>],
-    mode: WaitMode,
-) -> Option<TaskId> {
+/// Waits. Answers which ended first, if one did while waiting.
+async fn settle(tasks: &mut [Awaited], mode: WaitMode) -> Option<TaskId> {
     let mut first = None;
     loop {
-        let open = records.iter().filter(|record| !record.status.is_terminal()).count();
-        if open == 0 || (mode == WaitMode::Any && open < records.len()) {
+        let open = tasks.iter().filter(|task| !task.ended).count();
+        if open == 0 || (mode == WaitMode::Any && open < tasks.len()) {
             return first;
         }
-        let ended = any_end(records, ends).await;
+        let ended = any_end(tasks).await;
         if first.is_none() {
             first = Some(ended);
         }
@@ -95,19 +111,22 @@ async fn settle(
 }
 
 /// The next end among the open ones.
-async fn any_end(records: &mut [Record], ends: &mut [watch::Receiver<Option<Record>>]) -> TaskId {
-    let mut waiting: Vec<_> = records
+async fn any_end(tasks: &mut [Awaited]) -> TaskId {
+    let mut waiting: Vec<_> = tasks
         .iter_mut()
-        .zip(ends.iter_mut())
-        .filter(|(record, _)| !record.status.is_terminal())
-        .map(|(record, end)| {
+        .filter(|task| !task.ended)
+        .map(|task| {
             Box::pin(async move {
-                match next_end(end).await {
-                    Some(ended) => *record = ended,
+                let heard = match &mut task.end {
+                    Some(end) => end.wait_for(Option::is_some).await.is_ok(),
+                    None => false,
+                };
+                if !heard {
                     // The sender goes only with the engine; whoever asked is about to go too.
-                    None => std::future::pending::<()>().await,
+                    std::future::pending::<()>().await;
                 }
-                record.id.clone()
+                (task.ended, task.end) = (true, None);
+                task.id.clone()
             })
         })
         .collect();

@@ -218,6 +218,14 @@ pub struct Task {
 
 /// How much of each text or list of a task goes into a page of tasks, in bytes.
 const SUMMARY_BYTES: usize = 4_096;
+/// The same for an answer that has no room for more.
+const OUTLINE_BYTES: usize = 100;
+
+fn cut_some(text: &mut Option<String>, most: usize) {
+    if let Some(text) = text {
+        agent::cut(text, most);
+    }
+}
 
 /// Cuts a list of texts to about so many bytes; `…` takes the place of what is left out.
 fn cut_all(texts: &mut Vec<String>, most: usize) {
@@ -236,13 +244,38 @@ impl Task {
     /// The task as a page of tasks shows it: what may be long is cut, and ends in `…` then. The task by its id has all of it.
     #[must_use]
     pub fn summary(mut self) -> Self {
-        agent::cut(&mut self.command, LONGEST_COMMAND);
-        cut_all(&mut self.argv, SUMMARY_BYTES);
-        cut_all(&mut self.env_names, SUMMARY_BYTES);
-        if let Some(prompt) = self.agent.as_mut().and_then(|agent| agent.prompt.as_mut()) {
-            agent::cut(prompt, SUMMARY_BYTES);
-        }
+        self.cut(SUMMARY_BYTES);
         self
+    }
+
+    /// The same without a long answer, as a wait for several tasks shows it.
+    #[must_use]
+    pub fn brief_summary(mut self) -> Self {
+        cut_some(&mut self.answer, SUMMARY_BYTES);
+        self.summary()
+    }
+
+    /// What happened to the task, and the beginnings of its texts. Labels are left out.
+    #[must_use]
+    pub fn outline(mut self) -> Self {
+        self.cut(OUTLINE_BYTES);
+        for text in [&mut self.answer, &mut self.description, &mut self.cwd] {
+            cut_some(text, OUTLINE_BYTES);
+        }
+        for texts in [&mut self.notify.targets, &mut self.watch, &mut self.watch_off] {
+            cut_all(texts, OUTLINE_BYTES);
+        }
+        self.labels.clear();
+        self
+    }
+
+    fn cut(&mut self, most: usize) {
+        agent::cut(&mut self.command, most.min(LONGEST_COMMAND));
+        cut_all(&mut self.argv, most);
+        cut_all(&mut self.env_names, most);
+        if let Some(agent) = &mut self.agent {
+            cut_some(&mut agent.prompt, most);
+        }
     }
 
     /// How it ended, or where it is, without any text of others: `failed, exit 1`, `stopped`.

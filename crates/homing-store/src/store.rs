@@ -450,9 +450,6 @@ pub trait Store: Send + Sync + 'static {
     /// One task, or its tombstone.
     fn get(&self, id: TaskId) -> Op<Option<Record>>;
 
-    /// Several tasks, in the order asked; `None` where there is none.
-    fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>>;
-
     /// What a person means: an id, `@last` of the owner, a name that is unique among live tasks, else the newest ended task of that
     /// name, else a unique start of an id (tombstones included). An id that was ever issued is never [`Found::None`] (P12).
     fn find(&self, reference: Reference, owner: String) -> Op<Found>;

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use homing_engine::{Question, WaitMode};
 use homing_model::api::WaitAnswer;
 use homing_model::nesting::Act;
-use homing_model::{Code, Task, TaskId};
+use homing_model::{Code, TaskId};
 
 use crate::answer::{Answer, json_with};
 use crate::call::Call;
@@ -110,10 +110,6 @@ pub(crate) async fn several(call: Call) -> Answer {
         Some(question) if shown => tell(&call, &answer, question).await?,
         Some(question) => question.stands().await,
         None => {}
-    }
-    let mut answer = answer;
-    if ids.len() > 1 {
-        answer.items = answer.items.into_iter().map(Task::summary).collect();
     }
     json_with(status(answer.done), &answer)
 }

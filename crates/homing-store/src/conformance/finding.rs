@@ -22,15 +22,6 @@ pub async fn live_tasks_are_listed_oldest_first(store: Ledger) {
     assert_eq!(damaged, []);
 }
 
-/// With a hole where there is none.
-pub async fn several_are_answered_in_the_order_asked(store: Ledger) {
-    finished(&store, 1, 0, 0).await;
-    create(&store, submit(2), 0).await;
-    let many = store.get_many(vec![id(2), id(3), id(1), id(2)]).await.expect("they can be read");
-    let ids: Vec<_> = many.into_iter().map(|record| record.map(|record| record.id)).collect();
-    assert_eq!(ids, [Some(id(2)), None, Some(id(1)), Some(id(2))]);
-}
-
 /// What waits for the owner comes first: that is what can be acknowledged.
 pub async fn a_start_finds_notices_and_deliveries(store: Ledger) {
     for n in [1, 2] {

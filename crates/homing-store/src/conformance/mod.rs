@@ -75,7 +75,6 @@ macro_rules! store_conformance_cases {
             p1_a_paused_task_can_end_in_every_way
             what_does_not_exist_is_unknown
             live_tasks_are_listed_oldest_first
-            several_are_answered_in_the_order_asked
             a_start_of_an_id_finds_one_or_names_several
             a_start_finds_notices_and_deliveries
             a_name_finds_the_live_task_then_the_newest_ended

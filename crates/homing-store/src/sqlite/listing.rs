@@ -34,11 +34,6 @@ pub(super) fn live(conn: &Connection) -> Result<(Vec<Record>, Vec<Error>), Error
     Ok((records, errors))
 }
 
-/// Several tasks, in the order asked.
-pub(super) fn get_many(conn: &Connection, ids: &[TaskId]) -> Result<Vec<Option<Record>>, Error> {
-    ids.iter().map(|id| row::by_id(conn, id)).collect()
-}
-
 /// How many there are.
 pub(super) fn counts(conn: &Connection) -> Result<TaskCounts, Error> {
     let mut query = conn.prepare_cached(

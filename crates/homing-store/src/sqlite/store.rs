@@ -327,10 +327,6 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| row::by_id(conn, &id))
     }
 
-    fn get_many(&self, ids: Vec<TaskId>) -> Op<Vec<Option<Record>>> {
-        self.reader.run(move |conn| listing::get_many(conn, &ids))
-    }
-
     fn find(&self, reference: Reference, owner: String) -> Op<Found> {
         self.reader.run(move |conn| find::find(conn, &reference, &owner))
     }

@@ -14,8 +14,12 @@ fn submit(home: &Home, spec: &Value) -> Reply {
 
 /// Resident memory of a process, in bytes.
 fn resident(pid: u32) -> u64 {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: u32, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
@@ -98,9 +102,46 @@ fn pages_and_memory_stay_small_however_large_the_tasks_are() {
             answer.body.len()
         );
     }
+    // The highest from here on.
+    std::fs::write(format!("/proc/{daemon}/clear_refs"), "5").unwrap();
+    let settled = resident(daemon);
+    let answer = home.get(&format!("/v1/wait?ids={}", ids.join(",")));
+    assert!(answer.status == 200 && answer.body.len() < 4 << 20, "{} bytes of a wait", answer.body.len());
+    let waited = answer.json();
+    assert!(waited["items"].as_array().unwrap().iter().map(|task| &task["id"]).eq(&ids));
+    let peak = memory(daemon, "VmHWM:");
+    assert!(peak < settled + (40 << 20), "{settled} bytes before a wait, {peak} in it");
     let enough = before + (24 << 20);
     wait_until("memory to be given back", 2 * PATIENCE, || {
         let now = resident(daemon);
         if now <= enough { Ok(()) } else { Err(format!("{before} bytes before, {now} after")) }
     });
+}
+
+#[test]
+fn a_wait_for_many_long_answers_is_bounded() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    let labels: Value = (0..15)
+        .map(|n| (format!("l{n}"), json!("v".repeat(1_000))))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let ids: Vec<_> = (0..200)
+        .map(|_| {
+            let taken = submit(&home, &json!({ "kind": "external", "labels": labels }));
+            taken.json()["id"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let answer = "a".repeat(250_000);
+    for id in &ids {
+        assert_eq!(home.post(&format!("/v1/tasks/{id}/complete"), &json!({ "answer": answer })).status, 200);
+    }
+    let waited = home.get(&format!("/v1/wait?ids={}", ids.join(",")));
+    assert!(waited.status == 200 && waited.body.len() < 3 << 20, "{} bytes", waited.body.len());
+    let tasks = waited.json()["items"].as_array().unwrap().clone();
+    assert!(tasks.len() == 200 && tasks.iter().all(|task| task["status"] == "succeeded"));
+    assert!(tasks.iter().all(|task| task["answer"].as_str().unwrap().ends_with("a…")));
+    assert_eq!((tasks[0]["labels"] == labels, tasks[199]["labels"] == json!({})), (true, true));
+    let alone = home.get(&format!("/v1/wait?ids={}", ids[0])).json();
+    assert_eq!(alone["items"][0]["answer"], answer, "one task is shown whole");
 }
