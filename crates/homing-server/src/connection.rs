@@ -30,6 +30,7 @@ use crate::leaving::Leaving;
 use crate::page;
 use crate::places::{Holder, Place, until_sent};
 use crate::refusal::Refusal;
+use crate::server::no_place;
 use crate::unread::{Patience, Unread};
 use homing_shim::confine::Confinement;
 use homing_shim::peer::PeerProcess;
@@ -219,6 +220,16 @@ fn closing(response: Response) -> Response {
     response
 }
 
+/// Lets a request on the listener in, and counts its connection for the process or the task that it
+/// comes from.
+async fn let_in<B>(gate: &Gate, place: &Place, request: &Request<B>) -> Result<Ancestry, Response> {
+    let (ancestry, holder) = gate.admit(request).await?;
+    if place.count_for(&holder) {
+        return Ok(ancestry);
+    }
+    Err(Refusal::from(no_place(&holder, place.is_full_for(&holder))).into_response())
+}
+
 /// Serves a connection to its end. On leaving it finishes what changes something and takes no more. Where it cannot be seen whether anybody is
 /// there, who has said everything counts as gone.
 pub(crate) async fn serve(
@@ -255,31 +266,33 @@ pub(crate) async fn serve(
         let (body, unread) = Unread::of(body, &head.headers);
         let request = Request::from_parts(head, body);
         async move {
-            // It makes room for another; whoever asked finds it closed, as any connection that is kept open may be.
-            let Some(under_way) = place.begin() else { return Err(CutOff) };
-            let (patience, answered) = match admission {
-                Admission::Welcome(peer, ancestry) => {
-                    let peer = (*peer, ancestry.clone());
-                    (Patience::FRIEND, answer(router, peer, request.map(Body::new), hands, leaving).await)
-                }
-                Admission::Refused(problem) => {
-                    drop(request);
-                    (Patience::FRIEND, Ok(Refusal::from(problem.clone()).into_response()))
-                }
-                Admission::Gated(gate, _) => match gate.admit(&request).await {
-                    Ok(ancestry) => {
-                        let peer = (Peer::Network, ancestry);
-                        let answered = answer(router, peer, request.map(Body::new), hands, leaving).await;
-                        (Patience::FRIEND, answered.map(fenced))
-                    }
+            let peer = match admission {
+                Admission::Welcome(peer, ancestry) => Ok((*peer, ancestry.clone())),
+                Admission::Refused(problem) => Err(problem),
+                // Until it is known whose the connection is, it is idle, and makes room for others.
+                Admission::Gated(gate, _) => match let_in(gate, place, &request).await {
+                    Ok(ancestry) => Ok((Peer::Network, ancestry)),
                     Err(refusal) => {
                         drop(request);
-                        (Patience::STRANGER, Ok(closing(refusal)))
+                        unread.hear(Patience::STRANGER).await;
+                        return Ok(closing(refusal));
                     }
                 },
             };
+            // It makes room for another; whoever asked finds it closed, as any connection that is kept open may be.
+            let Some(under_way) = place.begin() else { return Err(CutOff) };
+            let answered = match peer {
+                Ok(peer) => {
+                    let fence = if peer.0 == Peer::Network { fenced } else { |response| response };
+                    answer(router, peer, request.map(Body::new), hands, leaving).await.map(fence)
+                }
+                Err(problem) => {
+                    drop(request);
+                    Ok(Refusal::from(problem.clone()).into_response())
+                }
+            };
             if answered.is_ok() {
-                unread.hear(patience).await;
+                unread.hear(Patience::FRIEND).await;
             }
             answered.map(|response| response.map(|body| until_sent(body, under_way)))
         }

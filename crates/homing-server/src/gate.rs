@@ -23,6 +23,7 @@ use hyper::{HeaderMap, Method, Request};
 use tokio::sync::OnceCell;
 
 use crate::page::refused;
+use crate::places::Holder;
 use crate::refusal::Refusal;
 use crate::signin::{self, Codes, GivenCookies, Seal};
 use crate::token::Token;
@@ -69,8 +70,11 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// The tasks that the process at the other end runs in, and whom its connection counts for.
+pub(crate) type Known = (Ancestry, Holder);
+
 /// How the process at the other end is judged; whether it is vouched for as unconfined. May take a while.
-pub(crate) type Judge = Arc<dyn Fn(bool) -> Result<Ancestry, Box<Problem>> + Send + Sync>;
+pub(crate) type Judge = Arc<dyn Fn(bool) -> Result<Known, Box<Problem>> + Send + Sync>;
 
 /// The gate of one connection.
 pub(crate) struct Gate {
@@ -83,8 +87,8 @@ pub(crate) struct Gate {
     /// Whether it belongs to our user, or comes from another machine.
     kin: bool,
     judge: Judge,
-    /// The tasks that the process at the other end runs in, once it was let in.
-    let_in: OnceCell<Ancestry>,
+    /// The process at the other end, once it was let in.
+    let_in: OnceCell<Known>,
 }
 
 impl fmt::Debug for Gate {
@@ -150,14 +154,14 @@ impl Gate {
         Self { names, keys, counts, at, kin, judge, let_in: OnceCell::new() }
     }
 
-    /// Lets a request in, with the tasks that its process runs in, or says how else it is answered. Who has not got what opens it waits for
+    /// Lets a request in, with what is known of its process, or says how else it is answered. Who has not got what opens it waits for
     /// that answer.
-    pub(crate) async fn admit<B>(&self, request: &Request<B>) -> Result<Ancestry, Response> {
+    pub(crate) async fn admit<B>(&self, request: &Request<B>) -> Result<Known, Response> {
         let page = wants_a_page(request);
         let offence = match self.judge(request) {
             Ok(Pass::Enter(proof)) => {
                 let problem = match self.look(proof).await {
-                    Ok(ancestry) => return Ok(ancestry),
+                    Ok(known) => return Ok(known),
                     Err(problem) => problem,
                 };
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +193,7 @@ impl Gate {
     }
 
     /// Which process calls, looked up once for a connection.
-    async fn look(&self, proof: Proof) -> Result<Ancestry, Box<Problem>> {
+    async fn look(&self, proof: Proof) -> Result<Known, Box<Problem>> {
         let looking = || async {
             let judge = Arc::clone(&self.judge);
             let judged = tokio::task::spawn_blocking(move || judge(proof == Proof::GivenCookie)).await;
@@ -394,7 +398,8 @@ mod tests {
             given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
-        Gate::new(at.parse().unwrap(), true, keys, Arc::default(), Arc::new(|_| Ok(Ancestry::default())))
+        let judge = Arc::new(|_| Ok((Ancestry::default(), Holder::User)));
+        Gate::new(at.parse().unwrap(), true, keys, Arc::default(), judge)
     }
 
     const GOOD: [(&str, &str); 2] = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];

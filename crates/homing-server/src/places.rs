@@ -7,6 +7,10 @@
 //! connections, so that a person at a terminal gets through whatever the tasks do. When all places
 //! are taken, the idle connection of the caller that has most makes room.
 //!
+//! On the listener a connection counts for its process or task from its first request with the
+//! token on, since the kernel names the user of a connection at once and its process only by a
+//! search. Until then it is idle, so it makes room for the next one.
+//!
 //! A connection is idle while no request is under way on it: between a request's head and the end
 //! of its answer's body, and for as long as it is something else (an attached terminal), it is not.
 //! An idle connection can be closed without a loss, since clients expect that of every connection
@@ -44,7 +48,7 @@ pub(crate) enum Holder {
     Unseen,
     /// All that are refused anyway.
     Refused,
-    /// On the listener: the user whom the daemon serves.
+    /// On the listener: the user whom the daemon serves, by a process that is not known yet.
     User,
     /// On the listener: other users, and other machines.
     Stranger,
@@ -209,6 +213,7 @@ pub(crate) struct Place {
     places: Places,
     number: u64,
     activity: Arc<Activity>,
+    limits: Limits,
 }
 
 impl Places {
@@ -224,7 +229,7 @@ impl Places {
         }
         let (number, activity) = table.add(holder);
         drop(table);
-        Some(Place { places: self.clone(), number, activity })
+        Some(Place { places: self.clone(), number, activity, limits })
     }
 
     /// Whether this holder has all that one may have.
@@ -254,12 +259,39 @@ impl Places {
 impl Place {
     /// One that takes no room: for a connection of this process with itself.
     pub(crate) fn uncounted() -> Self {
-        Self { places: Places::default(), number: 0, activity: Arc::default() }
+        Self {
+            places: Places::default(),
+            number: 0,
+            activity: Arc::default(),
+            limits: Limits::new(MAX_PLACES),
+        }
     }
 
     /// Which place of the server it is.
     pub(crate) const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Counts the connection for this holder from now on; false if that one may not have one more.
+    pub(crate) fn count_for(&self, holder: &Holder) -> bool {
+        let mut table = self.places.table();
+        match table.entries.get(&self.number) {
+            Some(entry) if entry.holder == *holder => return true,
+            // It has just been closed to make room.
+            None => return false,
+            Some(_) => {}
+        }
+        let Some(entry) = table.remove(self.number) else { return false };
+        let has_room = table.make_room(self.limits, holder);
+        let holder = if has_room { holder.clone() } else { entry.holder };
+        *table.held.entry(holder.clone()).or_default() += 1;
+        table.entries.insert(self.number, Entry { holder, ..entry });
+        has_room
+    }
+
+    /// Whether a holder has all that one may have.
+    pub(crate) fn is_full_for(&self, holder: &Holder) -> bool {
+        self.places.is_full_for(holder, self.limits)
     }
 
     /// A request begins; none if the connection has just been closed to make room.
@@ -401,6 +433,23 @@ mod tests {
         assert_eq!(more.len(), 40);
         assert!(own.iter().chain(&more).all(|place| !is_closed(place)));
         drop(next);
+    }
+
+    #[test]
+    fn p11_on_the_listener_a_task_has_a_quarter_once_it_is_known() {
+        let places = Places::default();
+        let held = fill(&places, &Holder::User, 160);
+        let counted: Vec<_> = held.iter().filter(|place| place.count_for(&task(1))).collect();
+        assert_eq!(counted.len(), 40);
+        let busy: Vec<_> = counted.iter().map(|place| place.begin()).collect();
+        assert!(!held[50].count_for(&task(1)) && held[50].is_full_for(&task(1)));
+        assert!(held[0].count_for(&task(1)), "a later request of the same connection");
+        let owner = places.take(Holder::User, LIMITS).unwrap();
+        assert!(owner.count_for(&process(1)) && owner.begin().is_some());
+        assert!(is_closed(&held[40]) && !held[40].count_for(&process(2)), "made room");
+        assert_eq!(places.len(), 160);
+        drop((busy, owner, held));
+        assert_eq!((places.len(), places.table().held.len()), (0, 0));
     }
 
     #[test]

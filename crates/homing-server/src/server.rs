@@ -202,7 +202,7 @@ impl Server {
 
 /// What a caller is told that gets no place: its own connections take its share, or those of all
 /// callers together take every place.
-fn no_place(holder: &Holder, own_share: bool) -> Problem {
+pub(crate) fn no_place(holder: &Holder, own_share: bool) -> Problem {
     let whose = match holder {
         Holder::Process(process) => format!("process {} has", process.pid),
         Holder::Task(task) => format!("the processes of task {task} have"),

@@ -18,10 +18,11 @@ use std::net::SocketAddr;
 use homing_engine::{Ancestry, Engine};
 use homing_model::{Code, Problem};
 use homing_shim::confine::Confinement;
-use homing_shim::process::{self, Process};
+use homing_shim::process::{self, Process, ProcessId};
 
 use super::neighbour::{find, holders, holds, may_be_elsewhere};
 use crate::connection::{is_shortage, unplaced_caller};
+use crate::places::Holder;
 
 /// The other end of a connection to the listener.
 pub(crate) struct Caller<'a> {
@@ -34,13 +35,15 @@ pub(crate) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// The tasks that it runs in, if it may call. Reads all of `/proc`: not for the event loop.
-    pub(crate) fn judge(&self) -> Result<Ancestry, Box<Problem>> {
+    /// The tasks that it runs in, if it may call, and whom its connection counts for. Reads all of
+    /// `/proc`: not for the event loop.
+    pub(crate) fn judge(&self) -> Result<(Ancestry, Holder), Box<Problem>> {
         let (ours, theirs) = self.ends;
         let allowed = self.engine.config().confined.allow;
         let own = rustix::process::geteuid();
         let Some(socket) = find(ours, theirs).map_err(|error| short(&error))? else {
-            return if may_be_elsewhere(ours, theirs) { Ok(Ancestry::default()) } else { Err(closed()) };
+            let stranger = (Ancestry::default(), Holder::Stranger);
+            return if may_be_elsewhere(ours, theirs) { Ok(stranger) } else { Err(closed()) };
         };
         // Root needs none of our rights.
         let free = allowed || (socket.uid == 0 && !own.is_root());
@@ -48,21 +51,29 @@ impl Caller<'_> {
             let detail = format!("the connection comes from a program of user {}", socket.uid);
             return Err(Box::new(Problem::new(Code::ForeignUser, detail)));
         }
-        self.ancestry(socket.inode, free || self.vouched)
+        let (ancestry, process) = self.ancestry(socket.inode, free || self.vouched)?;
+        let holder = match (ancestry.outermost(), process) {
+            _ if !socket.is_kin() => Holder::Stranger,
+            (Some(task), _) => Holder::Task(task.clone()),
+            (None, Some(process)) => Holder::Process(process),
+            (None, None) => Holder::Unseen,
+        };
+        Ok((ancestry, holder))
     }
 
     /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free`
     /// to.
-    fn ancestry(&self, inode: u32, free: bool) -> Result<Ancestry, Box<Problem>> {
+    fn ancestry(&self, inode: u32, free: bool) -> Result<(Ancestry, Option<ProcessId>), Box<Problem>> {
         let found = holders(inode).map_err(|error| short(&error))?;
-        let all =
-            found.iter().map(|process| self.one(process, inode, free)).collect::<Result<Vec<_>, _>>()?;
-        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        let mut all = Vec::new();
+        for process in &found {
+            all.extend(self.one(process, inode, free)?.map(|ancestry| (ancestry, Some(process.id()))));
+        }
         // Where one of them runs in a task, that is the limit of all.
-        all.sort_by_key(|ancestry| ancestry.outermost().is_none());
+        all.sort_by_key(|(ancestry, _)| ancestry.outermost().is_none());
         match all.into_iter().next() {
-            Some(ancestry) => Ok(ancestry),
-            None if free => Ok(Ancestry::default()),
+            Some(known) => Ok(known),
+            None if free => Ok((Ancestry::default(), None)),
             None => Err(unseen()),
         }
     }

@@ -53,6 +53,51 @@ fn telling(target: &str, line: &str) -> Spec {
     Spec { shell: Some(line.into()), notify: Some(notify), ..Spec::default() }
 }
 
+/// Holds 256 connections: with requests under way, or with requests whose token is wrong, anew after each answer.
+const HOG: &str = r#"
+import socket, sys
+port, token = int(sys.argv[1]), sys.argv[2]
+head = f"GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n"
+def opened():
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(head.encode())
+    return s
+held = [opened() for _ in range(256)]
+if token != "wrong":
+    for s in held:
+        s.recv(16)
+print("held", flush=True)
+while token == "wrong":
+    held.append(opened())
+    s = held.pop(0)
+    try:
+        while s.recv(65536):
+            pass
+    except ConnectionError:
+        pass
+sys.stdin.read()
+"#;
+
+#[test]
+fn p11_one_task_does_not_lock_the_owner_out_of_the_listener() {
+    let home = configured("[listener]\nenabled = true\n");
+    let (port, token) = (port(&home), token(&home));
+    let script = home.scratch().join("hog.py");
+    std::fs::write(&script, HOG).unwrap();
+    for (shown, name) in [(token.as_str(), "busy"), ("wrong", "wrong")] {
+        let line = format!("exec python3 '{}' {port} '{shown}' > {name}", script.display());
+        let id = home.submit(&["--stdin", "pipe"], &line);
+        assert_eq!(home.told(name), "held");
+        for _ in 0..3 {
+            block_on(client(&home).healthy()).unwrap();
+        }
+        let connections = home.get("/v1/status").json()["listener"]["connections"].as_u64().unwrap();
+        assert!(name == "wrong" || connections <= 70, "{connections} of one task");
+        let _ = home.cli(["stop", "--grace", "0s", &id]).ok();
+    }
+    home.stop_daemon();
+}
+
 #[test]
 fn p3_a_client_over_tcp_finds_the_next_daemon_at_the_same_address() {
     let home = configured("[listener]\nenabled = true\n");
