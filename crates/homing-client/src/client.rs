@@ -32,6 +32,8 @@ use crate::tcp::Tcp;
 pub enum Absence {
     /// This client has never reached it.
     NeverThere,
+    /// The same, but the caller names a task and waits for as long as it takes ([`Client::patient_for_task`]).
+    AwaitedFirst,
     /// It answered before.
     WentAway,
     /// It answered before, and the caller waits for as long as it takes ([`Client::patient`]).
@@ -80,13 +82,24 @@ impl Tries {
     }
 }
 
+/// How long a client repeats what may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// [`ATTEMPTS`] times.
+    Restart,
+    /// Until a daemon answers, once one was reached.
+    OnceReached,
+    /// Until a daemon answers.
+    FromStart,
+}
+
 /// A client of one home. Clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) inner: Arc<Inner>,
     /// Who calls; nobody in particular if absent.
     pub(crate) owner: Option<HeaderValue>,
-    patient: bool,
+    patience: Patience,
 }
 
 /// How the server is reached.
@@ -148,7 +161,7 @@ impl Client {
             reviving: tokio::sync::Mutex::default(),
             connected_before: AtomicBool::new(false),
         };
-        Self { inner: Arc::new(inner), owner: None, patient: false }.on_behalf_of(owner)
+        Self { inner: Arc::new(inner), owner: None, patience: Patience::Restart }.on_behalf_of(owner)
     }
 
     /// The same connections, speaking for another owner.
@@ -170,7 +183,17 @@ impl Client {
     /// until a daemon answers, however many die before. One that was never reached is an error all the same.
     #[must_use]
     pub fn patient(&self) -> Self {
-        Self { patient: true, ..self.clone() }
+        Self { patience: Patience::OnceReached, ..self.clone() }
+    }
+
+    /// The same, from the first attempt on: for a caller that names a task, which some daemon has accepted.
+    #[must_use]
+    pub fn patient_for_task(&self) -> Self {
+        Self { patience: Patience::FromStart, ..self.clone() }
+    }
+
+    fn is_patient(&self) -> bool {
+        self.patience != Patience::Restart
     }
 
     /// Sends a request once and reads the whole answer.
@@ -262,7 +285,8 @@ impl Client {
         // A server in this process breaks off because the process leaves: the next one is elsewhere, and whoever asked us has to ask that.
         let may_come_back = !matches!(self.inner.way, Way::Within(_));
         let was_there = self.inner.connected_before.load(Ordering::Relaxed);
-        error.is_disconnect() && (self.patient || failures < ATTEMPTS) && was_there && may_come_back
+        let passes = error.is_disconnect() || (self.is_patient() && error.is_shortage());
+        passes && (self.is_patient() || failures < ATTEMPTS) && was_there && may_come_back
     }
 
     /// Rests before another attempt.
@@ -320,10 +344,11 @@ impl Client {
             result => return result,
         }
         let before = self.inner.connected_before.load(Ordering::Relaxed);
-        let absence = match (before, self.patient) {
-            (false, _) => Absence::NeverThere,
-            (true, false) => Absence::WentAway,
-            (true, true) => Absence::Awaited,
+        let absence = match (before, self.patience) {
+            (false, Patience::Restart | Patience::OnceReached) => Absence::NeverThere,
+            (false, Patience::FromStart) => Absence::AwaitedFirst,
+            (true, Patience::Restart) => Absence::WentAway,
+            (true, Patience::OnceReached | Patience::FromStart) => Absence::Awaited,
         };
         let mut attempt = 1;
         loop {
@@ -331,7 +356,7 @@ impl Client {
             // It was there a moment ago: from now on its absence is a restart.
             self.inner.connected_before.store(true, Ordering::Relaxed);
             match socket::connect(home).await {
-                Err(error) if error.is_nobody_there() && (self.patient || attempt < ATTEMPTS) => {
+                Err(error) if error.is_nobody_there() && (self.is_patient() || attempt < ATTEMPTS) => {
                     // The last one no longer listens, and its keeper has not seen it go yet: it is asked again in a moment.
                     self.breathe(attempt).await;
                     attempt += 1;
@@ -501,6 +526,24 @@ mod tests {
         assert_eq!(count.load(Ordering::Relaxed), DEATHS + 2);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_patient_caller_outlasts_a_shortage() {
+        for code in [Code::TooManyConnections, Code::SystemLimit] {
+            let home = tempfile::tempdir().unwrap();
+            let count = AtomicUsize::new(0);
+            let problem = serde_json::to_string(&Problem::new(code, "full")).unwrap();
+            let _fake = Fake::serve(home.path(), move |_| match count.fetch_add(1, Ordering::Relaxed) {
+                0..30 => Reply::json(503, problem.clone()),
+                _ => Reply::json(200, "{}"),
+            });
+            let client = Client::new(home.path(), "u");
+            let call = Call::get(Target::new("/v1/wait"));
+            let impatient = client.persist(&call).await.unwrap_err();
+            assert_eq!(impatient.code(), Some(code));
+            client.patient().persist(&call).await.unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn the_hook_learns_who_waits_for_as_long_as_it_takes() {
         let home = tempfile::tempdir().unwrap();
@@ -514,10 +557,12 @@ mod tests {
         let call = Call::get(Target::new("/x"));
         // Nothing was reached yet: patience is for what there was.
         assert!(client.patient().persist(&call).await.is_err());
+        assert!(client.patient_for_task().persist(&call).await.is_err());
         client.inner.connected_before.store(true, Ordering::Relaxed);
         assert!(client.persist(&call).await.is_err());
         assert!(client.patient().nameless().persist(&call).await.is_err());
-        assert_eq!(*heard.lock().unwrap(), [Absence::NeverThere, Absence::WentAway, Absence::Awaited]);
+        let expected = [Absence::NeverThere, Absence::AwaitedFirst, Absence::WentAway, Absence::Awaited];
+        assert_eq!(*heard.lock().unwrap(), expected);
     }
 
     #[tokio::test]

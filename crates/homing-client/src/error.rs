@@ -110,6 +110,12 @@ impl Error {
         matches!(self, Self::Unreachable { .. } | Self::NoListener { .. } | Self::Broken(_) | Self::Lost(_))
     }
 
+    /// Whether the daemon has no room for the caller at the moment: too many connections, or no descriptor or process left.
+    #[must_use]
+    pub fn is_shortage(&self) -> bool {
+        matches!(self.code(), Some(Code::TooManyConnections | Code::SystemLimit))
+    }
+
     /// Whether nobody listens: no socket, one that its daemon left behind, no folder where one could be, or a daemon that died with our
     /// connection still in its queue.
     #[must_use]

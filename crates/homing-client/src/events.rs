@@ -208,8 +208,9 @@ impl EventStream {
                 Ok(Read::Problem(problem)) => {
                     self.failures = if self.ready.is_empty() { self.failures + 1 } else { 0 };
                     self.close();
-                    if self.failures >= ATTEMPTS {
-                        return Err(Error::Problem(problem));
+                    let error = Error::Problem(problem);
+                    if self.failures >= ATTEMPTS && !self.client.worth_another(&error, self.failures) {
+                        return Err(error);
                     }
                 }
                 Err(error) => {
@@ -297,6 +298,27 @@ mod tests {
         assert_eq!(seen, ["1a", "4b", "6c", "9reset", "10d"]);
         assert!(*standing.borrow_and_update());
         assert_eq!(fake.requests().last().map(|last| last.target.clone()), Some("/v1/events?after=9".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_patient_stream_outlasts_a_shortage() {
+        let home = tempfile::tempdir().unwrap();
+        let count = std::sync::atomic::AtomicU32::new(0);
+        let problem = serde_json::to_string(&Problem::new(homing_model::Code::SystemLimit, "full")).unwrap();
+        let _fake = Fake::serve(home.path(), move |_| {
+            match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % (3 * ATTEMPTS) {
+                tries if tries + 1 == 3 * ATTEMPTS => Reply::stream(["id: 1\ndata: a\n\n"]),
+                tries if tries % 2 == 0 => Reply::json(503, problem.clone()),
+                _ => Reply::stream([format!("event: problem\ndata: {problem}\n\n")]),
+            }
+        });
+        let client = Client::new(home.path(), "u");
+        assert!(
+            client.follow_events(EventQuery::default()).next().await.is_err(),
+            "it has nothing to wait for"
+        );
+        let mut patient = client.patient().follow_events(EventQuery::default());
+        assert!(matches!(patient.next().await, Ok(Record::Event { seq: 1, .. })));
     }
 
     /// As the panel does it: what tells of the connection is waited for at the same time, and wins whenever it has news.

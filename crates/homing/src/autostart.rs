@@ -41,7 +41,7 @@ pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
             let mut pause = AGAIN;
             loop {
                 match revive(&home, console, absence).await {
-                    Err(problem) if absence == Absence::Awaited && may_pass(&problem, &home) => {
+                    Err(problem) if is_awaited(absence, &home) && may_pass(&problem, &home) => {
                         if !noted.swap(true, Ordering::Relaxed) {
                             console.note(&format!("homing: {}; waiting for the daemon", problem.detail));
                         }
@@ -55,6 +55,15 @@ pub(crate) fn hook(home: PathBuf, console: Console) -> Revive {
     })
 }
 
+/// Whether the caller waits for as long as it takes. Inside a task, a daemon that was stopped before the caller came is not waited for.
+fn is_awaited(absence: Absence, home: &Path) -> bool {
+    match absence {
+        Absence::Awaited => true,
+        Absence::AwaitedFirst => !(entry::inside_task() && is_stopped(home)),
+        Absence::NeverThere | Absence::WentAway => false,
+    }
+}
+
 /// Whether a daemon may serve later all the same: this one died, or could not be started here and now.
 fn may_pass(problem: &Problem, home: &Path) -> bool {
     let passing = [Code::DaemonUnreachable, Code::NestedStart, Code::SystemLimit];
@@ -62,7 +71,7 @@ fn may_pass(problem: &Problem, home: &Path) -> bool {
 }
 
 async fn revive(home: &Path, console: Console, absence: Absence) -> Result<(), Problem> {
-    let was_there = absence != Absence::NeverThere;
+    let was_there = matches!(absence, Absence::WentAway | Absence::Awaited);
     if was_there && is_stopped(home) {
         // Somebody stopped it while this command was waiting: starting it again would undo that. A new command may.
         console.note("homing: the daemon was stopped; waiting for it; `homing daemon start` or any other command starts it again");
@@ -102,8 +111,8 @@ async fn started_again(home: &Path) -> bool {
 async fn from_inside(home: &Path, absence: Absence) -> Result<(), Problem> {
     let patience = match absence {
         Absence::WentAway | Absence::Awaited => KEEPER_PATIENCE,
-        Absence::NeverThere if is_stopped(home) || !home.exists() => Duration::ZERO,
-        Absence::NeverThere => SHORT_PATIENCE,
+        Absence::NeverThere | Absence::AwaitedFirst if is_stopped(home) || !home.exists() => Duration::ZERO,
+        Absence::NeverThere | Absence::AwaitedFirst => SHORT_PATIENCE,
     };
     let deadline = Instant::now() + patience;
     while Instant::now() < deadline {

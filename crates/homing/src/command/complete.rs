@@ -49,7 +49,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         ));
     }
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
-    let client = context.client_for(&owner);
+    let client = context.client_for(&owner).patient_for_task();
     let request = CompleteRequest { answer, failed: options.failed, owner: None };
     let answer = context.block_on(async { Ok(client.complete(&options.id, &request).await?) })?;
     if !answer.completed {

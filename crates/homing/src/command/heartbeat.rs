@@ -29,7 +29,7 @@ pub(crate) struct Options {
 /// Says it.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
-    let client = context.client_for(&owner);
+    let client = context.client_for(&owner).patient_for_task();
     let task = context.block_on(async { Ok(client.heartbeat(&options.id).await?) })?;
     if context.json {
         context.console.json(&task)?;

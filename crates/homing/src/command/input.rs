@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         && options.keys.is_none()
         && !options.enter
         && pump::is_piped(rustix::stdio::stdin());
-    let client = context.client();
+    let client = context.client().patient_for_task();
     let answer = context.block_on(async {
         if nothing || (options.eof && piped) {
             let look = client.task(&options.id).await;

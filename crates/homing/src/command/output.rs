@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             "Leave out one of them; `GET /v1/tasks/ID/output/index` has the times by offset.",
         ));
     }
-    let client = if options.follow { context.client().patient() } else { context.client() };
+    let client = if options.follow { context.client().patient_for_task() } else { context.client() };
     context.block_on(async {
         let look = client.task(&options.id).await;
         let id = look.map_err(|error| wording::refused("output", &options.id, error))?.id;

@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         by: Some(owner.clone()),
         wait: true,
     };
-    let client = context.client_for(&owner).patient();
+    let client = context.client_for(&owner).patient_for_task();
     let answers = context.block_on(async {
         let mut answers = Vec::new();
         for ids in options.ids.chunks(AT_ONCE) {

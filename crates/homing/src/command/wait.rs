@@ -56,7 +56,7 @@ pub(crate) struct Options {
 /// Waits, and tells of each task.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
-    let client = context.client_for(&owner).patient();
+    let client = context.client_for(&owner).patient_for_task();
     // An agent that waits is told by what is printed; a person at a terminal may be elsewhere when it comes.
     let told = !options.ack && environment::is_agent_session(&owner);
     let answer = context.block_on(async {

@@ -1,6 +1,7 @@
 //! The command line against a scripted daemon: what it asks, what it prints where, and what it returns.
 
 mod exec;
+mod hook;
 mod pipes;
 mod plain;
 mod wait;

@@ -1,7 +1,8 @@
 //! The daemon is killed with SIGKILL, at every kind of moment: nothing is lost, nothing runs twice, nobody has to look.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::Child;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use homing_testkit::{Home, alive, copy_program, drift, freeze, gate, thaw, wait_for, write_program};
@@ -122,6 +123,48 @@ fn read_until(child: &mut Child, text: &str) -> BufReader<std::process::ChildStd
     printed
 }
 
+/// Has the next daemons of a copied program die as they start, so many of them; each adds a line to the file that is answered.
+fn let_daemons_die(program: &Path, real: &Path, deaths: usize) -> PathBuf {
+    let counted = program.with_file_name("deaths");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = __homing-daemon ] && [ \"$(cat '{0}' | wc -l)\" -lt {deaths} ] && echo >> '{0}' && exit 1\nexec '{1}' \"$@\"\n",
+        counted.display(),
+        real.display()
+    );
+    std::fs::write(&counted, "").expect("a file");
+    write_program(program, &script);
+    counted
+}
+
+fn wait_for_deaths(counted: &Path, deaths: usize) {
+    wait_for("the deaths", || {
+        (std::fs::read_to_string(counted).ok()?.lines().count() >= deaths).then_some(())
+    });
+}
+
+#[test]
+fn p3_who_names_a_task_outlasts_failing_first_starts() {
+    const DEATHS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("homing");
+    let real = home().program().to_owned();
+    copy_program(&real, &program);
+    let home = Home::new(&program);
+    let id = home.cli(["track"]).ok().text();
+    // It reads the answer before it connects to anything.
+    let mut client = home.command();
+    client.args(["complete", &id, "--answer", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut client = client.spawn().unwrap();
+    let deaths = let_daemons_die(&program, &real, DEATHS);
+    let _ = home.kill_daemon();
+    client.stdin.take().unwrap().write_all(b"late").unwrap();
+    wait_for_deaths(&deaths, DEATHS);
+    let ended = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && said.contains("waiting for the daemon"), "{said}");
+    assert_eq!(home.task(&id)["answer"], "late");
+}
+
 #[test]
 fn p3_waiting_clients_outlast_daemons_that_die_as_they_start() {
     const DEATHS: usize = 12;
@@ -140,18 +183,9 @@ fn p3_waiting_clients_outlast_daemons_that_die_as_they_start() {
     let mut own = read_until(&mut staying, "begun");
     let mut log = read_until(&mut listening, &id);
     wait_for("the waiter", || super::submitting::is_connected(waiting.id()).then_some(()));
-    let deaths = folder.path().join("deaths");
-    let script = format!(
-        "#!/bin/sh\n[ \"$1\" = __homing-daemon ] && [ \"$(cat '{0}' | wc -l)\" -lt {DEATHS} ] && echo >> '{0}' && exit 1\nexec '{1}' \"$@\"\n",
-        deaths.display(),
-        real.display()
-    );
-    std::fs::write(&deaths, "").unwrap();
-    write_program(&program, &script);
+    let deaths = let_daemons_die(&program, &real, DEATHS);
     let _ = home.kill_daemon();
-    wait_for("the deaths", || {
-        (std::fs::read_to_string(&deaths).ok()?.lines().count() == DEATHS).then_some(())
-    });
+    wait_for_deaths(&deaths, DEATHS);
     home.open("go");
     let mut rest = [String::new(), String::new()];
     output.read_to_string(&mut rest[0]).unwrap();

@@ -361,7 +361,9 @@ impl<'a> Viewing<'a> {
                     let task = self.client.task(self.task).await?;
                     return Ok(Err(Left::Ended(Box::new(task))));
                 }
-                Err(error) if error.is_disconnect() => tries = tries.saturating_add(1),
+                Err(error) if error.is_disconnect() || error.is_shortage() => {
+                    tries = tries.saturating_add(1);
+                }
                 Err(error) => return Err(error.into()),
             }
         }

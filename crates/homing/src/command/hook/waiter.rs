@@ -71,8 +71,10 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
     sleep(PRECEDENCE).await;
     // Where no daemon is now, there is nothing to wait for.
-    if !matches!(timeout(hook.patience, hook.client.session_of(&hook.owner)).await, Ok(Ok(_))) {
-        return Ok(exit_code::DONE);
+    match timeout(hook.patience, hook.client.session_of(&hook.owner)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) if error.is_shortage() => {}
+        Ok(Err(_)) | Err(_) => return Ok(exit_code::DONE),
     }
     let now = timeout(hook.patience, hook.client.session()).await;
     let seated = matches!(now, Ok(Ok(Some(now))) if now.owner == hook.owner);
@@ -142,7 +144,7 @@ async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Fa
             }
             Ok(Look::Nothing) => return Ok(exit_code::DONE),
             Ok(Look::NotYet) => pause = RETRY,
-            Err(error) if error.is_disconnect() => {
+            Err(error) if error.is_disconnect() || error.is_shortage() => {
                 sleep(pause).await;
                 pause = (pause * 2).min(RETRY_MOST);
             }
