@@ -19,6 +19,7 @@ use axum::http::header::{HeaderName, HeaderValue, LOCATION, SET_COOKIE, TRANSFER
 use axum::response::{IntoResponse, Response};
 use homing_engine::Ancestry;
 use homing_model::{Code, Problem, Timestamp};
+use homing_shim::process::ProcessId;
 use hyper::{HeaderMap, Method, Request};
 use tokio::sync::OnceCell;
 
@@ -73,8 +74,8 @@ impl fmt::Debug for Keys {
 /// The tasks that the process at the other end runs in, and whom its connection counts for.
 pub(crate) type Known = (Ancestry, Holder);
 
-/// How the process at the other end is judged; whether it is vouched for as unconfined. May take a while.
-pub(crate) type Judge = Arc<dyn Fn(bool) -> Result<Known, Box<Problem>> + Send + Sync>;
+/// How the process at the other end is judged, and which one may be confined. May take a while.
+pub(crate) type Judge = Arc<dyn Fn(Option<ProcessId>) -> Result<Known, Box<Problem>> + Send + Sync>;
 
 /// The gate of one connection.
 pub(crate) struct Gate {
@@ -82,8 +83,8 @@ pub(crate) struct Gate {
     names: Vec<String>,
     keys: Keys,
     counts: Arc<Counts>,
-    /// Where the connection came in.
-    at: SocketAddr,
+    /// Where the connection came in, and from where.
+    ends: (SocketAddr, SocketAddr),
     /// Whether it belongs to our user, or comes from another machine.
     kin: bool,
     judge: Judge,
@@ -93,7 +94,7 @@ pub(crate) struct Gate {
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Gate").field("at", &self.ends.0).finish_non_exhaustive()
     }
 }
 
@@ -101,10 +102,8 @@ impl fmt::Debug for Gate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proof {
     Token,
-    /// A cookie that is sealed with the token, by whomever.
-    Cookie,
-    /// A cookie that this daemon gave for a code.
-    GivenCookie,
+    /// A cookie that is sealed with the token; the process that it was given to for a code, if it was.
+    Cookie(Option<ProcessId>),
 }
 
 /// How a request comes in.
@@ -142,16 +141,23 @@ impl Offence {
 }
 
 impl Gate {
-    /// Of a connection that came in at an address of ours; from our user or another machine (`kin`),
+    /// Of a connection between an address of ours and one of theirs; from our user or another machine (`kin`),
     /// or from another user of this one.
-    pub(crate) fn new(at: SocketAddr, kin: bool, keys: Keys, counts: Arc<Counts>, judge: Judge) -> Self {
+    pub(crate) fn new(
+        ends: (SocketAddr, SocketAddr),
+        kin: bool,
+        keys: Keys,
+        counts: Arc<Counts>,
+        judge: Judge,
+    ) -> Self {
+        let at = ends.0;
         let (address, port) = (at.ip().to_canonical(), at.port());
         let mut names =
             vec![format!("127.0.0.1:{port}"), format!("[::1]:{port}"), format!("localhost:{port}")];
         if !address.is_loopback() {
             names.push(SocketAddr::new(address, port).to_string());
         }
-        Self { names, keys, counts, at, kin, judge, let_in: OnceCell::new() }
+        Self { names, keys, counts, ends, kin, judge, let_in: OnceCell::new() }
     }
 
     /// Lets a request in, with what is known of its process, or says how else it is answered. Who has not got what opens it waits for
@@ -170,15 +176,15 @@ impl Gate {
                     reason = problem.detail,
                     "a caller on the listener was refused"
                 );
-                // A browser that is confined needs a cookie of this daemon.
-                let again = proof == Proof::Cookie && problem.known() == Some(Code::Confined);
+                // A browser that is confined needs a cookie that was given to this process.
+                let again = matches!(proof, Proof::Cookie(_)) && problem.known() == Some(Code::Confined);
                 return Err(if again {
                     self.refusal(Offence::Session, page)
                 } else {
                     answer(*problem, page)
                 });
             }
-            Ok(Pass::SignIn) => return Err(self.signed_in()),
+            Ok(Pass::SignIn) => return Err(self.signed_in().await),
             Ok(Pass::SignedIn) => return Err(to_the_page()),
             Err(offence) => offence,
         };
@@ -196,7 +202,11 @@ impl Gate {
     async fn look(&self, proof: Proof) -> Result<Known, Box<Problem>> {
         let looking = || async {
             let judge = Arc::clone(&self.judge);
-            let judged = tokio::task::spawn_blocking(move || judge(proof == Proof::GivenCookie)).await;
+            let vouched = match proof {
+                Proof::Token => None,
+                Proof::Cookie(receiver) => receiver,
+            };
+            let judged = tokio::task::spawn_blocking(move || judge(vouched)).await;
             judged.unwrap_or_else(|error| Err(Box::new(Problem::new(Code::Internal, error.to_string()))))
         };
         self.let_in.get_or_try_init(looking).await.cloned()
@@ -228,7 +238,7 @@ impl Gate {
                 Err(Offence::Token)
             };
         }
-        let name = signin::cookie_name(self.at.port());
+        let name = signin::cookie_name(self.ends.0.port());
         let cookie = only(headers, &COOKIE).map(|header| signin::cookie(header?, &name));
         if request.method() == Method::GET
             && request.uri().path() == signin::PATH
@@ -267,21 +277,21 @@ impl Gate {
         if !looks && media_type(headers).as_deref() != Some(MEDIA[0]) {
             return Err(Offence::Media);
         }
-        let given = self.keys.given.contains(cookie);
-        Ok(Pass::Enter(if given { Proof::GivenCookie } else { Proof::Cookie }))
+        Ok(Pass::Enter(Proof::Cookie(self.keys.given.receiver(cookie))))
     }
 
     /// The cookie, and the way to the page: the address with the code is not what the browser remembers.
-    fn signed_in(&self) -> Response {
+    async fn signed_in(&self) -> Response {
         let Some(value) = Seal(&self.keys.token).cookie((self.keys.now)()) else {
             return Refusal::new(Code::Internal, "the system has no randomness to give").into_response();
         };
-        let cookie = format!(
-            "{}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict",
-            signin::cookie_name(self.at.port()),
-            signin::LIFETIME.as_secs()
-        );
-        self.keys.given.add(&value);
+        // Without a time: browsers write those that have one to the disk.
+        let cookie =
+            format!("{}={value}; Path=/; HttpOnly; SameSite=Strict", signin::cookie_name(self.ends.0.port()));
+        let ends = self.ends;
+        if let Ok(Some(process)) = tokio::task::spawn_blocking(move || signin::receiver(ends)).await {
+            self.keys.given.add(&value, process);
+        }
         tracing::info!("a browser was signed in");
         let Ok(cookie) = HeaderValue::try_from(cookie) else {
             return Refusal::new(Code::Internal, "the cookie cannot be sent").into_response();
@@ -318,7 +328,7 @@ impl Gate {
             }
             Offence::Session => Problem::new(
                 Code::NotSignedIn,
-                "the cookie is not good any more: it is too old, or another token was made since",
+                "the cookie is not good here: it is too old, another token was made since, or this browser is confined and was started anew",
             ),
             Offence::User => {
                 Problem::new(Code::ForeignUser, "the connection comes from a program of another user")
@@ -398,8 +408,13 @@ mod tests {
             given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
         };
-        let judge = Arc::new(|_| Ok((Ancestry::default(), Holder::User)));
-        Gate::new(at.parse().unwrap(), true, keys, Arc::default(), judge)
+        Gate::new(
+            (at.parse().unwrap(), at.parse().unwrap()),
+            true,
+            keys,
+            Arc::default(),
+            Arc::new(|_| Ok((Ancestry::default(), Holder::User))),
+        )
     }
 
     const GOOD: [(&str, &str); 2] = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];
@@ -528,9 +543,9 @@ mod tests {
     #[test]
     fn p11_a_cookie_lets_look_and_changes_something_only_from_our_own_origin_and_with_json() {
         let (origin, json) = (("origin", "http://127.0.0.1:80"), ("content-type", "application/json"));
-        assert_eq!(by_cookie(Method::GET, &[]), Ok(Pass::Enter(Proof::Cookie)));
+        assert_eq!(by_cookie(Method::GET, &[]), Ok(Pass::Enter(Proof::Cookie(None))));
         for method in [Method::POST, Method::DELETE, Method::PUT] {
-            assert_eq!(by_cookie(method.clone(), &[origin, json]), Ok(Pass::Enter(Proof::Cookie)));
+            assert_eq!(by_cookie(method.clone(), &[origin, json]), Ok(Pass::Enter(Proof::Cookie(None))));
             assert_eq!(by_cookie(method.clone(), &[json]), Err(Offence::Origin), "{method}");
             assert_eq!(by_cookie(method.clone(), &[origin]), Err(Offence::Media), "{method}");
             let bytes = ("content-type", "application/octet-stream");
@@ -541,7 +556,7 @@ mod tests {
         assert_eq!(by_cookie(Method::GET, &[("upgrade", "websocket")]), Err(Offence::Origin));
         assert_eq!(
             by_cookie(Method::GET, &[("upgrade", "websocket"), origin]),
-            Ok(Pass::Enter(Proof::Cookie))
+            Ok(Pass::Enter(Proof::Cookie(None)))
         );
         assert_eq!(by_cookie(Method::GET, &[("sec-fetch-site", "same-site")]), Err(Offence::Site));
         assert_eq!(by_cookie(Method::GET, &[("cookie", "homing-80=again")]), Err(Offence::Token));

@@ -25,6 +25,7 @@ use homing_engine::Engine;
 use homing_engine::config;
 use homing_model::api::{ListenerInfo, PageAnswer};
 use homing_model::{Code, Problem};
+use homing_shim::boot;
 use homing_shim::confine::Confinement;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -147,7 +148,7 @@ pub(crate) fn service(
     let service = Service {
         config: engine.config().listener.clone(),
         remembered: Remembered::read(engine.home()),
-        given: Arc::new(GivenCookies::of_home(engine.home())),
+        given: Arc::new(GivenCookies::of_home(engine.home(), &boot::id().unwrap_or_default())),
         engine,
         webhooks,
         orders,
@@ -218,7 +219,7 @@ impl Service {
         let (engine, own) = (self.engine.clone(), self.own.clone());
         let judge = move |vouched| Caller { engine: &engine, own: &own, ends: (at, from), vouched }.judge();
         let gate = Gate::new(
-            at,
+            (at, from),
             user || neighbour::may_be_elsewhere(at, from),
             keys,
             Arc::clone(&self.counts),

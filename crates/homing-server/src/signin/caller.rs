@@ -4,12 +4,12 @@
 //! network can do that as well. So a connection from this machine is held to the rules of the
 //! socket: the processes that hold its other end are found by the socket's inode, all of them must
 //! be no more confined than the daemon, and what they may do follows from the tasks that they run
-//! in. A process that cannot be found (in another pid namespace, another user's, one that hides its
-//! descriptors) is refused. `[confined] allow` serves these and the confined. So is one that has
-//! closed its end before it was looked at, whatever is allowed.
+//! in. `[confined] allow` serves the confined and other users. A process of our own user that cannot
+//! be found (in another pid namespace, or one that hides its descriptors) is refused whatever is
+//! allowed, since it may be in a task. So is one that has closed its end before it was looked at.
 //!
-//! A browser is often confined by its package. With a cookie that was given for a code it is served
-//! all the same: a code is made for unconfined callers alone. One that comes from another
+//! A browser is often confined by its package, or by itself. The process that spent a code is served
+//! all the same, with the cookie that it got ([`super::GivenCookies`]). One that comes from another
 //! machine (`dangerously_bind`) has no process here, and is not looked for.
 
 use std::io;
@@ -20,7 +20,7 @@ use homing_model::{Code, Problem};
 use homing_shim::confine::Confinement;
 use homing_shim::process::{self, Process, ProcessId};
 
-use super::neighbour::{find, holders, holds, may_be_elsewhere};
+use super::neighbour::{Neighbour, find, holders, holds, may_be_elsewhere};
 use crate::connection::{is_shortage, unplaced_caller};
 use crate::places::Holder;
 
@@ -30,8 +30,17 @@ pub(crate) struct Caller<'a> {
     pub(crate) own: &'a Confinement,
     /// An address of ours, and one of theirs.
     pub(crate) ends: (SocketAddr, SocketAddr),
-    /// It has shown what only an unconfined caller can have got.
-    pub(crate) vouched: bool,
+    /// The process that may call though it is confined: its cookie was given to it for a code.
+    pub(crate) vouched: Option<ProcessId>,
+}
+
+/// The one process that holds the other end of a connection, to which a cookie is given.
+pub(crate) fn receiver((ours, theirs): (SocketAddr, SocketAddr)) -> Option<ProcessId> {
+    let socket = find(ours, theirs).ok()?.filter(|socket| socket.is_kin())?;
+    match holders(socket.inode).ok()?.as_slice() {
+        [process] => Some(process.id()),
+        _ => None,
+    }
 }
 
 impl Caller<'_> {
@@ -51,7 +60,7 @@ impl Caller<'_> {
             let detail = format!("the connection comes from a program of user {}", socket.uid);
             return Err(Box::new(Problem::new(Code::ForeignUser, detail)));
         }
-        let (ancestry, process) = self.ancestry(socket.inode, free || self.vouched)?;
+        let (ancestry, process) = self.ancestry(socket, free)?;
         let holder = match (ancestry.outermost(), process) {
             _ if !socket.is_kin() => Holder::Stranger,
             (Some(task), _) => Holder::Task(task.clone()),
@@ -61,9 +70,13 @@ impl Caller<'_> {
         Ok((ancestry, holder))
     }
 
-    /// Of all processes that hold the socket; none may be confined, or hide, unless it is `free`
-    /// to.
-    fn ancestry(&self, inode: u32, free: bool) -> Result<(Ancestry, Option<ProcessId>), Box<Problem>> {
+    /// Of all processes that hold the socket; none may be confined unless it is `free` to.
+    fn ancestry(
+        &self,
+        socket: Neighbour,
+        free: bool,
+    ) -> Result<(Ancestry, Option<ProcessId>), Box<Problem>> {
+        let inode = socket.inode;
         let found = holders(inode).map_err(|error| short(&error))?;
         let mut all = Vec::new();
         for process in &found {
@@ -73,7 +86,7 @@ impl Caller<'_> {
         all.sort_by_key(|(ancestry, _)| ancestry.outermost().is_none());
         match all.into_iter().next() {
             Some(known) => Ok(known),
-            None if free => Ok((Ancestry::default(), None)),
+            None if free && !socket.is_kin() => Ok((Ancestry::default(), None)),
             None => Err(unseen()),
         }
     }
@@ -81,6 +94,7 @@ impl Caller<'_> {
     /// One of them; none if it does not hold the socket any more.
     fn one(&self, process: &Process, inode: u32, free: bool) -> Result<Option<Ancestry>, Box<Problem>> {
         let pid = process.pid;
+        let free = free || self.vouched == Some(process.id());
         let confinement = (!free).then(|| Confinement::of(pid)).transpose();
         let ancestry = self.engine.ancestry(pid);
         // What was read is about this process only if that has its number still.

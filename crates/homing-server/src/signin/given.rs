@@ -1,10 +1,11 @@
 //! The cookies that were given for codes, across daemons. Keeps P11.
 //!
-//! A cookie can be forged from the token, which a sandboxed program may be able to read. One that
-//! was given for a code cannot: the code is made for unconfined callers alone. So the digest of
-//! each cookie that was given is kept, in memory and in one small file of the home that is replaced
-//! whole. Who reads the file learns no cookie from it. Without the file, or with one that makes no
-//! sense, confined browsers sign in again.
+//! A browser may be confined by its package, or by itself: Chromium sends requests from a process
+//! with `no_new_privs`. The process that spent a code may therefore call with the cookie that it got,
+//! however confined it is, and no other confined process may: one that reads the cookie from the
+//! disk is not that process. So the home keeps a digest of each such cookie and the process that it
+//! was given to, in one small file that is replaced whole. No cookie can be learned from it. Without
+//! the file, after a reboot, or in a new process, a confined browser signs in again.
 
 use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use homing_model::digest::sha256;
+use homing_shim::process::ProcessId;
 
 /// The file's name in the home.
 const NAME: &str = "browsers";
@@ -21,34 +23,42 @@ const NAME: &str = "browsers";
 /// So many cookies are remembered; the oldest is forgotten.
 const MAX_COOKIES: usize = 256;
 
-/// The digests, the newest first.
+/// A cookie's digest, and the process that it was given to.
+type Given = (String, ProcessId);
+
+/// The given cookies, the newest first.
 #[derive(Debug, Default)]
 pub(crate) struct GivenCookies {
-    digests: Mutex<VecDeque<String>>,
-    /// The home, if it is kept there.
-    home: Option<PathBuf>,
+    given: Mutex<VecDeque<Given>>,
+    /// The home, if it is kept there, and the boot that the processes belong to.
+    kept: Option<(PathBuf, String)>,
 }
 
 impl GivenCookies {
-    /// Those that daemons of this home gave.
-    pub(crate) fn of_home(home: &Path) -> Self {
+    /// Those that daemons of this home gave since the machine was started.
+    pub(crate) fn of_home(home: &Path, boot_id: &str) -> Self {
         let text = fs::read_to_string(home.join(NAME)).unwrap_or_default();
-        let digests = text.lines().take(MAX_COOKIES).map(str::to_owned).collect();
-        Self { digests: Mutex::new(digests), home: Some(home.to_owned()) }
+        let mut lines = text.lines();
+        let given = match lines.next() {
+            Some(boot) if boot == boot_id => lines.filter_map(parse).take(MAX_COOKIES).collect(),
+            _ => VecDeque::new(),
+        };
+        Self { given: Mutex::new(given), kept: Some((home.to_owned(), boot_id.to_owned())) }
     }
 
-    /// A code was spent, and this cookie given for it.
-    pub(crate) fn add(&self, cookie: &str) {
-        self.change(|digests| {
-            digests.truncate(MAX_COOKIES - 1);
-            digests.push_front(sha256(cookie.as_bytes()));
+    /// A code was spent by this process, and this cookie given to it.
+    pub(crate) fn add(&self, cookie: &str, process: ProcessId) {
+        self.change(|given| {
+            given.truncate(MAX_COOKIES - 1);
+            given.push_front((sha256(cookie.as_bytes()), process));
         });
     }
 
-    /// Whether this cookie was given for a code.
-    pub(crate) fn contains(&self, cookie: &str) -> bool {
+    /// The process that this cookie was given to for a code.
+    pub(crate) fn receiver(&self, cookie: &str) -> Option<ProcessId> {
         let digest = sha256(cookie.as_bytes());
-        self.digests.lock().unwrap_or_else(PoisonError::into_inner).contains(&digest)
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.iter().find(|(known, _)| *known == digest).map(|(_, process)| *process)
     }
 
     /// Forgets all of them.
@@ -56,21 +66,30 @@ impl GivenCookies {
         self.change(VecDeque::clear);
     }
 
-    fn change(&self, change: impl FnOnce(&mut VecDeque<String>)) {
-        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut digests);
-        if let Some(home) = &self.home
-            && let Err(error) = write(home, &digests)
+    fn change(&self, change: impl FnOnce(&mut VecDeque<Given>)) {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut given);
+        if let Some((home, boot_id)) = &self.kept
+            && let Err(error) = write(home, boot_id, &given)
         {
             tracing::warn!(%error, "the browsers that are signed in could not be written down; after a restart a confined one signs in again");
         }
     }
 }
 
-fn write(home: &Path, digests: &VecDeque<String>) -> io::Result<()> {
+fn parse(line: &str) -> Option<Given> {
+    let mut words = line.split(' ');
+    let digest = words.next()?.to_owned();
+    Some((digest, ProcessId { pid: words.next()?.parse().ok()?, start: words.next()?.parse().ok()? }))
+}
+
+fn write(home: &Path, boot_id: &str, given: &VecDeque<Given>) -> io::Result<()> {
     let fresh = home.join(format!("{NAME}.new"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    let text: String = digests.iter().flat_map(|digest| [digest.as_str(), "\n"]).collect();
+    let mut text = format!("{boot_id}\n");
+    for (digest, ProcessId { pid, start }) in given {
+        text.push_str(&format!("{digest} {pid} {start}\n"));
+    }
     file.write_all(text.as_bytes())?;
     fs::rename(fresh, home.join(NAME))
 }
@@ -79,27 +98,34 @@ fn write(home: &Path, digests: &VecDeque<String>) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    const BROWSER: ProcessId = ProcessId { pid: 7, start: 70 };
+
     #[test]
     fn p11_given_cookies_outlive_the_daemon_as_digests() {
         let home = tempfile::tempdir().unwrap();
-        let given = GivenCookies::of_home(home.path());
-        given.add("1.2.sealed");
+        let of_home = |boot| GivenCookies::of_home(home.path(), boot);
+        let given = of_home("this");
+        given.add("1.2.sealed", BROWSER);
         let kept = fs::read_to_string(home.path().join(NAME)).unwrap();
         assert!(!kept.contains("sealed"), "{kept}");
-        let later = GivenCookies::of_home(home.path());
-        assert!(later.contains("1.2.sealed") && !later.contains("1.2.forged"));
-        assert!(!later.contains(kept.trim()), "a digest is no cookie");
+        let later = of_home("this");
+        assert_eq!(later.receiver("1.2.sealed"), Some(BROWSER));
+        assert_eq!(later.receiver("1.2.forged"), None);
+        let digest = kept.lines().nth(1).unwrap().split(' ').next().unwrap();
+        assert_eq!(later.receiver(digest), None, "a digest is no cookie");
+        assert_eq!(of_home("next").receiver("1.2.sealed"), None, "its process is gone");
         later.clear();
-        assert!(!GivenCookies::of_home(home.path()).contains("1.2.sealed"));
+        assert_eq!(of_home("this").receiver("1.2.sealed"), None);
         fs::write(home.path().join(NAME), [0xff, b'\n']).unwrap();
-        assert!(!GivenCookies::of_home(home.path()).contains("1.2.sealed"));
+        assert_eq!(of_home("this").receiver("1.2.sealed"), None);
     }
 
     #[test]
     fn only_the_newest_cookies_are_remembered() {
         let given = GivenCookies::default();
         let cookies: Vec<_> = (0..=MAX_COOKIES).map(|number| number.to_string()).collect();
-        cookies.iter().for_each(|cookie| given.add(cookie));
-        assert!(!given.contains(&cookies[0]) && cookies[1..].iter().all(|cookie| given.contains(cookie)));
+        cookies.iter().for_each(|cookie| given.add(cookie, BROWSER));
+        let known = |cookie: &String| given.receiver(cookie).is_some();
+        assert!(!known(&cookies[0]) && cookies[1..].iter().all(known));
     }
 }

@@ -8,8 +8,8 @@ use homing_model::Timestamp;
 use super::hmac::hmac;
 use crate::token::Token;
 
-/// How long a browser stays signed in.
-pub(crate) const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long a browser stays signed in at most.
+const LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A clock that was set back a little does not end what it has just given.
 const SLACK: i64 = 60_000;

@@ -174,7 +174,7 @@ fn listener(context: &Context) -> Result<Check, Failure> {
                     if checks::confined_are_served(context) {
                         "; `[confined] allow` serves sandboxes that can read the token"
                     } else {
-                        ""
+                        "; a sandbox that shares the network is refused, unless it spends a code of `homing web` before the browser does (SECURITY.md)"
                     }
                 ),
             ),

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The address signs one browser in, once, within a minute; the browser then stays signed in for 30 days, through restarts of the daemon.
+    after_help = "The address signs one browser in, once, within a minute; the browser stays signed in until it is closed, 30 days at most, through restarts of the daemon.
 `homing token rotate` signs every browser out. The listener on this machine that serves the page stays on until `--off`.
 
 From another machine: ssh -L PORT:127.0.0.1:PORT HOST, with the port of the printed address, then open that address here.

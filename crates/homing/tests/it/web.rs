@@ -4,10 +4,10 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use homing_testkit::{Home, wait_for};
@@ -30,20 +30,52 @@ fn get(port: u16, path: &str, cookie: &str) -> Option<String> {
     (!answer.is_empty()).then_some(answer)
 }
 
-/// The answer to the same request for the list from a process with no_new_privs.
-fn get_confined(port: u16, cookie: &str) -> String {
-    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat >&3; cat <&3");
-    let mut child = Command::new("setpriv")
-        .args(["--no-new-privs", "bash", "-c", &script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let head = format!(
-        "GET /v1/tasks HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
-    );
-    child.stdin.take().unwrap().write_all(head.as_bytes()).unwrap();
-    String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
+/// Sends each request that it reads from its input, on a connection of its own.
+const BROWSER: &str = r#"
+import json, socket, sys
+for line in sys.stdin:
+    port, request = json.loads(line)
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.sendall(request.encode())
+        with s.makefile("rb") as answer:
+            print(json.dumps(answer.read().decode()), flush=True)
+"#;
+
+/// A browser in a process with no_new_privs, as Chromium's network process is.
+struct Confined {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Confined {
+    fn start() -> Self {
+        let mut child = Command::new("setpriv")
+            .args(["--no-new-privs", "python3", "-c", BROWSER])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, answers }
+    }
+
+    fn get(&mut self, port: u16, path: &str, cookie: &str) -> String {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
+        );
+        let line = serde_json::json!([port, request]);
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
 }
 
 fn address(home: &Home) -> String {
@@ -52,10 +84,14 @@ fn address(home: &Home) -> String {
 
 fn sign_in(home: &Home) -> (u16, String) {
     let (port, path) = parts(&address(home));
-    let answer = get(port, &path, "").unwrap();
+    (port, cookie(&get(port, &path, "").unwrap()))
+}
+
+/// What a browser that was signed in sends back.
+fn cookie(answer: &str) -> String {
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
     let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
-    (port, cookie.split(';').next().unwrap().to_owned())
+    cookie.split(';').next().unwrap().to_owned()
 }
 
 #[test]
@@ -117,8 +153,6 @@ fn p11_a_browser_stays_signed_in_through_a_kill_of_the_daemon_and_not_through_an
     home.kill(home.daemon_pid());
     let answer = wait_for("the next daemon", open);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    let answer = get_confined(port, &cookie);
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let _ = home.cli(["token", "rotate"]).ok();
     let answer = open().unwrap();
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains("HM0362"), "{answer}");
@@ -133,4 +167,56 @@ fn p11_an_address_is_made_for_callers_on_the_socket_and_outside_of_tasks_alone()
     assert_ne!(home.ended(&id)["status"], "succeeded");
     let printed = String::from_utf8_lossy(&home.output(&id)).into_owned();
     assert!(!printed.contains("signin?code") && printed.contains("HM00"), "{printed}");
+}
+
+#[test]
+fn p11_a_confined_browser_is_served_in_the_process_that_signed_in() {
+    let home = super::home();
+    let (port, path) = parts(&address(&home));
+    let (mut browser, mut other) = (Confined::start(), Confined::start());
+    let cookie = cookie(&browser.get(port, &path, ""));
+    let served = |answer: &str| assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    served(&browser.get(port, "/v1/tasks", &cookie));
+    let daemon = home.daemon_pid();
+    home.kill(daemon);
+    let _ = home.next_daemon(daemon);
+    let _ = wait_for("the listener", || get(port, "/v1/tasks", &cookie));
+    served(&browser.get(port, "/v1/tasks", &cookie));
+    let refused = other.get(port, "/v1/tasks", &cookie);
+    assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("HM0362"), "{refused}");
+    served(&get(port, "/v1/tasks", &cookie).unwrap());
+}
+
+/// Hides its descriptors from the daemon, and asks it to collect garbage.
+const HIDDEN: &str = r#"
+import ctypes, socket, sys
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+port, cookie = int(sys.argv[1]), sys.argv[2]
+head = f"host: 127.0.0.1:{port}\r\norigin: http://127.0.0.1:{port}\r\ncookie: {cookie}\r\n"
+s = socket.create_connection(("127.0.0.1", port))
+s.sendall(f"POST /v1/gc HTTP/1.1\r\n{head}content-type: application/json\r\nconnection: close\r\n\r\n".encode())
+print(s.makefile().read())
+"#;
+
+#[test]
+fn p11_a_task_that_hides_its_descriptors_is_refused() {
+    let home = super::home();
+    // As root the daemon would see them, with this capability.
+    let drop_it = ["setpriv", "--bounding-set=-sys_ptrace"];
+    let wrapper = if rustix::process::geteuid().is_root() { &drop_it[..] } else { &["env"] };
+    let cli = |words: &[&str]| {
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).arg(home.program()).args(words).current_dir(home.scratch());
+        Home::finish(command.env("HOMING_HOME", home.path()).env("NO_COLOR", "1"))
+    };
+    let _ = cli(&["daemon", "start"]).ok();
+    for allowed in [false, true] {
+        std::fs::write(home.path().join("config.toml"), format!("[confined]\nallow = {allowed}\n")).unwrap();
+        let _ = cli(&["config", "reload"]).ok();
+        let (port, path) = parts(cli(&["web", "--json"]).ok().json()["url"].as_str().unwrap());
+        let cookie = cookie(&get(port, &path, "").unwrap());
+        let ran = cli(&["run", "--follow", "--", "python3", "-c", HIDDEN, &port.to_string(), &cookie]);
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(said.starts_with("HTTP/1.1 401") || said.starts_with("HTTP/1.1 403"), "{allowed}: {said}");
+    }
 }
