@@ -271,19 +271,39 @@ pub(crate) async fn claim_session(
         }
     };
     let bound = session::live_binding(inner, &named).await?;
-    if let Some(bound) = &bound {
-        let above = ancestry::of(inner, bound.pid);
-        // Looked at by number: it was about this process only if that still has it.
-        let same = process::stat(bound.pid).is_some_and(|now| now.start == bound.start);
-        let within = same && above.is_ok_and(|above| above.tasks().contains(&inside.task));
-        if !within {
-            return Ok(standing);
-        }
+    if bound.as_ref().is_some_and(|bound| !is_within(inner, inside, bound)) {
+        return Ok(standing);
     }
+    // The process of the hook may go back to a session that has ended in it.
+    let here = |agent: &Process| Binding {
+        agent: named.agent,
+        session: named.id.clone(),
+        node: inner.node.clone(),
+        boot_id: inner.boot_id.clone(),
+        pid: agent.pid,
+        start: agent.start,
+        streak: 0,
+        bound_at: inner.now(),
+    };
+    let bound = bound.or_else(|| agent.map(here));
     let claim =
         SessionClaim { task: inside.task.clone(), session: owner.to_owned(), replaces, inside: bound };
     inside.session = inner.store.claim_session(claim).await?;
     Ok(standing)
+}
+
+/// Whether a hook has named the session that an owner is in a live process inside of the task.
+pub(crate) async fn is_bound_within(inner: &Inner, inside: &Inside, owner: &str) -> Result<bool, Error> {
+    let Some(named) = Session::of_owner(owner) else { return Ok(false) };
+    let bound = session::live_binding(inner, &named).await?;
+    Ok(bound.is_some_and(|bound| is_within(inner, inside, &bound)))
+}
+
+fn is_within(inner: &Inner, inside: &Inside, bound: &Binding) -> bool {
+    let above = ancestry::of(inner, bound.pid);
+    // Looked at by number: it was about this process only if that still has it.
+    let same = process::stat(bound.pid).is_some_and(|now| now.start == bound.start);
+    same && above.is_ok_and(|above| above.tasks().contains(&inside.task))
 }
 
 /// What a task is to somebody inside another.

@@ -167,7 +167,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
     // Told twice is not told better.
     let mut named = HashSet::new();
     notify.targets.retain(|target| named.insert(target.clone()));
-    nest.admit(inner, &spec, &owner)?;
+    nest.admit(inner, &spec, &owner).await?;
     if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
             policy.check(target.into()).map_err(Error::Forbidden)?;
@@ -341,13 +341,18 @@ impl Nest {
     }
 
     /// Whether this may be submitted from there.
-    fn admit(&self, inner: &Inner, spec: &Spec, owner: &str) -> Result<(), Error> {
+    async fn admit(&self, inner: &Inner, spec: &Spec, owner: &str) -> Result<(), Error> {
         if self.depth > inner.config().nested.depth {
             return Err(Error::TooDeep { depth: self.depth });
         }
         let Some(inside) = &self.inside else { return Ok(()) };
-        judge_spec(inside.place, spec, inside.is_session(owner))
-            .map_err(|(rule, what)| inside.refused(rule, what))
+        let mut targets = spec.notify.iter().flat_map(|notify| &notify.targets);
+        let wakes = targets.any(|target| matches!(target, Target::Wake(_)));
+        // A call can name any session that the ledger has not seen. A wake puts text into that
+        // session, so a hook must have named it in a process of this task.
+        let own =
+            inside.is_session(owner) && (!wakes || nesting::is_bound_within(inner, inside, owner).await?);
+        judge_spec(inside.place, spec, own).map_err(|(rule, what)| inside.refused(rule, what))
     }
 
     /// The task that it is submitted from.

@@ -173,14 +173,21 @@ fn p11_an_agent_inside_a_task_has_its_own_session_woken_and_says_of_no_way_there
         wake(&address, Value::Null, &format!("wake:{address}")),
         format!("POST\t/v1/tasks\t{typed}\n"),
     ];
+    let own = wake("claude:own", Value::Null, "wake");
     let questions = format!(
-        "{}{}{}",
+        "{own}POST\t/v1/sessions\t{}\n{}{own}{}",
+        json!({ "agent": "claude", "session": "own" }),
         refused.concat(),
-        wake("claude:own", Value::Null, "wake"),
         wake("opencode:own", opencode, "wake")
     );
-    let answers = inside(&served, &json!({ "agent_session": true, "owner": "claude:outer" }), &questions);
-    let answers: Vec<_> = answers.lines().collect();
+    let agent = served.home().parent().unwrap().join("claude");
+    copy_program("/bin/sh".as_ref(), &agent);
+    let by = [agent.to_str().unwrap(), "-c", "\"$@\"; exit $?", "claude"];
+    let spec = json!({ "agent_session": true, "owner": "claude:outer" });
+    let answers = inside_as(&served, &by, &spec, &questions);
+    let mut answers: Vec<_> = answers.lines().collect();
+    assert!(answers.remove(0).contains("HM0038"), "no hook has named it");
+    assert!(answers.remove(0).contains(" 200 "), "its hook names it");
     for (answer, question) in answers.iter().zip(&refused) {
         assert!(answer.contains("HM0038"), "{question}{answer}");
     }

@@ -137,19 +137,27 @@ pub async fn a_session_is_kept_while_a_task_of_it_is(store: Ledger) {
 
 /// The program that ran as the agent may have printed the id of a session that is not its own.
 pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledger) {
-    for (n, session) in [(1, "s-1"), (2, "s-2")] {
+    // Another task's agent has the third as its own.
+    create(&store, asking(4, None), 0).await;
+    for (n, session) in [(1, "s-1"), (2, "s-2"), (3, "s-3")] {
         create(&store, asking(n, None), 0).await;
         answered(&store, n, session).await;
-        if n == 1 {
+        if n != 2 {
             let owner = format!("claude:{session}");
-            let claim = SessionClaim { task: id(n), session: owner, replaces: None, inside: None };
+            let task = id(if n == 3 { 4 } else { n });
+            let claim = SessionClaim { task, session: owner, replaces: None, inside: None };
             assert!(store.claim_session(claim).await.expect("claimed").is_some());
         }
-        store.bind(seat(Agent::Claude, session, 7, 6)).await.expect("bound");
+        let there = seat(Agent::Claude, session, 7, 6);
+        store.bind(there.clone()).await.expect("bound");
+        if n != 1 {
+            assert_eq!(store.unbind(there.binding).await, Ok(true), "it may be resumed");
+        }
         done(store.forget(id(n), at(7)).await.expect("forgotten"));
     }
     assert_eq!(store.released_session(id(1)).await, Ok(Some(at(0))), "its process was in the task");
     assert_eq!(store.released_session(id(2)).await, Ok(None));
+    assert_eq!(store.released_session(id(3)).await, Ok(None), "it is that of another task's agent");
     store.bind(Bind { outside: true, ..seat(Agent::Claude, "s-1", 8, 8) }).await.expect("bound outside");
     assert_eq!(store.released_session(id(1)).await, Ok(None), "it goes on outside");
 }

@@ -260,6 +260,12 @@ pub async fn p11_a_session_of_another_process_is_not_claimed(store: Ledger) {
     store.bind(there(7)).await.expect("bound");
     assert_eq!(claim(1, "claude:s", None).await, None, "it was bound after the look, or its process is gone");
     assert_eq!(claim(1, "claude:s", Some(there(8))).await, None, "it has moved since the look");
+    assert_eq!(store.unbind(there(7).binding).await, Ok(true));
+    assert_eq!(claim(1, "claude:s", None).await, None, "it has ended there, and may be resumed");
+    let next = Bind { alone: true, ..seat(Agent::Claude, "next", 7, 2) };
+    store.bind(there(7)).await.expect("bound");
+    store.bind(next).await.expect("bound");
+    assert_eq!(claim(1, "claude:s", None).await, None, "its process has begun another");
     assert_eq!(claim(1, "claude:s", Some(there(7))).await.as_deref(), Some("claude:s"));
     finish(&store, 1, 2, 0).await;
     assert_eq!(claim(2, "claude:s", None).await.as_deref(), Some("claude:s"), "the next task continues it");

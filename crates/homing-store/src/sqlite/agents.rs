@@ -29,7 +29,8 @@ fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
 }
 
 /// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it, and none if a hook
-/// has named it in a process and no task has it recorded: such a process was outside of all tasks, or the session is there again.
+/// has named it in a process, also if it has ended there, and no task that reported it has it recorded as its own: such a process was
+/// outside of those tasks.
 ///
 /// Follows `continues` from task to task, so that no index over tombstones is needed. Where an earlier tombstone is gone
 /// already, the time of the first one that is left counts.
@@ -41,7 +42,8 @@ pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<
     let mut elsewhere = conn.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM sessions WHERE session = ?1 AND NOT EXISTS \
          (SELECT 1 FROM tasks INDEXED BY tasks_nested_session \
-          WHERE nested_session IS NOT NULL AND nested_session = sessions.agent || ':' || sessions.session))",
+          WHERE nested_session IS NOT NULL AND nested_session = sessions.agent || ':' || sessions.session \
+            AND agent_session = ?1))",
     )?;
     let mut since = None;
     let mut released: Option<String> = None;

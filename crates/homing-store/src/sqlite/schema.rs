@@ -236,10 +236,12 @@ ALTER TABLE idempotency ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE boot (id TEXT NOT NULL) STRICT;
 ";
 
-/// The session, as an owner, of the agent that runs inside a task. Only its tasks and its inbox belong to callers in there.
+/// The session, as an owner, of the agent that runs inside a task. Only its tasks and its inbox belong to callers in there. And
+/// whether a session has ended in the process that it was in: its row stays, since the session still belongs to whoever had it.
 const V5: &str = "
 ALTER TABLE tasks ADD COLUMN nested_session TEXT;
 CREATE INDEX tasks_nested_session ON tasks (nested_session) WHERE nested_session IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

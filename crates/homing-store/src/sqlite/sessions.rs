@@ -1,6 +1,7 @@
 //! Where sessions of agents are: one row each, of the process that it is in or was in last.
 //!
-//! Rows outlive their process: only so can a session that begins anew elsewhere be told what was said to the process that is gone. They
+//! Rows outlive their process: only so can a session that begins anew elsewhere be told what was said to the process that is gone. A row
+//! outlives its session too, marked as ended: the session may be resumed, so no task may take it, or have its files removed (P11). Rows
 //! are bounded in age and number, in the transaction that adds one.
 
 use homing_model::binding::POLLED_MS;
@@ -27,8 +28,8 @@ pub(super) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Error> {
     let gives_back = *gives_back && moves;
     if *alone {
         conn.prepare_cached(
-            "DELETE FROM sessions INDEXED BY sessions_process \
-             WHERE pid = ?1 AND start = ?2 AND boot_id = ?3 AND node = ?4 AND agent = ?5 AND session <> ?6",
+            "UPDATE sessions INDEXED BY sessions_process SET ended = 1 \
+             WHERE pid = ?1 AND start = ?2 AND boot_id = ?3 AND node = ?4 AND agent = ?5 AND session <> ?6 AND ended = 0",
         )?
         .execute(params![
             binding.pid,
@@ -83,7 +84,7 @@ fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
         .execute([now.plus_millis(-AGE_MS).as_millis()])?;
     conn.prepare_cached(
         "DELETE FROM sessions WHERE (agent, session) IN \
-         (SELECT agent, session FROM sessions ORDER BY bound_at DESC, agent, session LIMIT -1 OFFSET ?1)",
+         (SELECT agent, session FROM sessions ORDER BY ended, bound_at DESC, agent, session LIMIT -1 OFFSET ?1)",
     )?
     .execute([MOST])?;
     Ok(())
@@ -91,10 +92,10 @@ fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
 
 /// A session is nowhere, if it is still where it was seen.
 pub(super) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
-    let deleted = conn
+    let ended = conn
         .prepare_cached(
-            "DELETE FROM sessions \
-             WHERE agent = ?1 AND session = ?2 AND pid = ?3 AND start = ?4 AND boot_id = ?5 AND node = ?6",
+            "UPDATE sessions SET ended = 1 WHERE ended = 0 \
+             AND agent = ?1 AND session = ?2 AND pid = ?3 AND start = ?4 AND boot_id = ?5 AND node = ?6",
         )?
         .execute(params![
             seen.agent.as_str(),
@@ -104,26 +105,36 @@ pub(super) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
             seen.boot_id,
             seen.node
         ])?;
-    if deleted > 0 {
+    if ended > 0 {
         conn.prepare_cached(
             "UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told IN (1, 3)",
         )?
         .execute([format!("{}:{}", seen.agent, seen.session)])?;
     }
-    Ok(deleted > 0)
+    Ok(ended > 0)
 }
 
-/// Where a session is, or was last.
+/// Where a session is, or was last; none if it has ended there.
 pub(super) fn of_session(conn: &Connection, agent: Agent, session: &str) -> Result<Option<Binding>, Error> {
-    let mut query =
-        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE agent = ?1 AND session = ?2"))?;
+    row_of_session(conn, agent, session, "AND ended = 0")
+}
+
+fn row_of_session(
+    conn: &Connection,
+    agent: Agent,
+    session: &str,
+    filter: &str,
+) -> Result<Option<Binding>, Error> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM sessions WHERE agent = ?1 AND session = ?2 {filter}"
+    ))?;
     Ok(query.query_row(params![agent.as_str(), session], read).optional()?.flatten())
 }
 
 /// What is bound to these process ids, in their order.
 pub(super) fn of_processes(conn: &Connection, pids: &[u32]) -> Result<Vec<Binding>, Error> {
     let mut query = conn.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM sessions INDEXED BY sessions_process WHERE pid = ?1 ORDER BY agent, session"
+        "SELECT {COLUMNS} FROM sessions INDEXED BY sessions_process WHERE pid = ?1 AND ended = 0 ORDER BY agent, session"
     ))?;
     let mut found = Vec::new();
     for pid in pids {
@@ -193,9 +204,9 @@ fn is_foreign(
     if !continued.is_empty() {
         return Ok(continued.contains(&false));
     }
-    // Looked up again here: a hook may have named it elsewhere since.
+    // Looked up again here: a hook may have named it elsewhere since. Where it has ended it may be resumed.
     let named = Session::of_owner(session);
-    let bound = named.map(|named| of_session(conn, named.agent, &named.id)).transpose()?.flatten();
+    let bound = named.map(|named| row_of_session(conn, named.agent, &named.id, "")).transpose()?.flatten();
     if bound.is_some_and(|bound| inside.is_none_or(|inside| !inside.same_process(&bound))) {
         return Ok(true);
     }

@@ -255,11 +255,28 @@ fn p11_the_first_session_of_a_sub_agent_stays_its_session() {
         &hook("own", "SessionEnd"),
         &hook("next", "SessionStart"),
         "try next inbox --owner claude:next; try left inbox --owner claude:own\n",
+        // And goes back to the first.
+        &hook("own", "SessionStart"),
+        "try back inbox --owner claude:own\n",
     ]
     .concat();
     let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], &script);
     let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
-    let expected = [("own", ""), ("second", "HM0053"), ("next", ""), ("left", "HM0053")];
+    let expected = [("own", ""), ("second", "HM0053"), ("next", ""), ("left", "HM0053"), ("back", "")];
+    assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
+}
+
+#[test]
+fn p11_a_sub_agent_wakes_no_session_without_its_own_hook() {
+    let home = super::home();
+    let script = r#"
+    try called run --owner claude:own --notify wake -- true
+    printf '{"session_id":"own","hook_event_name":"SessionStart","source":"startup"}' |
+        env -i PATH="$PATH" CLAUDE_PID=$$ "$HOMING" --home "$HERE" hook claude SessionStart > hooked
+    try bound run --owner claude:own --notify wake -- true"#;
+    let _ = run(&home, &["--agent-session", "--owner", "claude:outer"], script);
+    let problems: Vec<_> = tried(&home).into_iter().map(|(name, _, problem)| (name, problem)).collect();
+    let expected = [("called", "HM0038"), ("bound", "")];
     assert_eq!(problems, expected.map(|(name, problem)| (name.to_owned(), problem.to_owned())));
 }
 
