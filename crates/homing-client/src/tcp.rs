@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use homing_shim::tcp_owner::require_own;
 use http::header::{AUTHORIZATION, HOST, HeaderValue};
 use http::{HeaderMap, Request};
 use tokio::net::TcpStream;
@@ -38,6 +39,9 @@ impl Tcp {
     pub(crate) async fn connect(&self) -> Result<TcpStream, Error> {
         let failed = |source| Error::NoListener { address: self.address, source };
         let stream = TcpStream::connect(self.address).await.map_err(failed)?;
+        let here = stream.local_addr().map_err(failed)?;
+        // The token is for our own daemon, and so is what comes after it.
+        require_own(here, self.address).map_err(failed)?;
         // Requests are small, and their answers awaited.
         stream.set_nodelay(true).map_err(failed)?;
         Ok(stream)

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use homing_shim::tcp_owner::require_own;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::net::TcpStream;
@@ -113,6 +114,7 @@ pub struct Client {
     tls: Arc<Tls>,
     deadline: Duration,
     most_body: usize,
+    only_own: bool,
 }
 
 impl Client {
@@ -125,6 +127,7 @@ impl Client {
             tls: Arc::new(Tls::default()),
             deadline: DEADLINE,
             most_body: MOST_BODY,
+            only_own: false,
         }
     }
 
@@ -160,6 +163,13 @@ impl Client {
     #[must_use]
     pub(crate) const fn with_most_body(mut self, most: usize) -> Self {
         self.most_body = most;
+        self
+    }
+
+    /// The same that sends nothing to a listener of another user of this machine.
+    #[must_use]
+    pub(crate) const fn with_only_own(mut self) -> Self {
+        self.only_own = true;
         self
     }
 
@@ -253,6 +263,10 @@ impl Client {
                 let limit = self.deadline / CONNECT_SHARE;
                 timeout(limit, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
             };
+            let tried = tried.and_then(|stream| match self.only_own {
+                true => require_own(stream.local_addr()?, *to).map(|()| stream),
+                false => Ok(stream),
+            });
             match tried {
                 Ok(stream) => {
                     // A request is one small write: waiting for more to send with it only costs time.

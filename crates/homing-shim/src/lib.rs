@@ -26,6 +26,7 @@ pub mod process;
 pub mod record;
 mod shim;
 mod sys;
+pub mod tcp_owner;
 pub mod tree;
 pub mod wire;
 

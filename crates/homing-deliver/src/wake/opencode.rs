@@ -57,7 +57,7 @@ async fn ask(
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     let body = body.map(Value::to_string).unwrap_or_default();
-    let client = Client::new(policy).with_deadline(DEADLINE).with_most_body(MOST);
+    let client = Client::new(policy).with_deadline(DEADLINE).with_most_body(MOST).with_only_own();
     client.send(method, &endpoint, headers, Bytes::from(body)).await.map_err(|error| error.line())
 }
 
