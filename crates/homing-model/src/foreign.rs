@@ -95,12 +95,18 @@ fn is_frame(text: &str) -> bool {
     std::iter::once(name.as_str()).chain(local).any(|name| FRAMES.iter().any(|frame| name.starts_with(frame)))
 }
 
+/// A foreign text on one line, for people and for agents that read what a command prints.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    defuse(&sanitize::line(text))
+}
+
 /// A foreign text on one line, of at most so many characters.
 #[must_use]
 pub fn line(text: &str, most: usize) -> String {
     // What is far beyond the cut need not be cleaned.
     let head = agent::head(text, most.saturating_mul(8));
-    let clean = defuse(&sanitize::line(head));
+    let clean = one_line(head);
     let clean = clean.trim();
     if head.len() == text.len() && clean.chars().count() <= most {
         return clean.to_owned();

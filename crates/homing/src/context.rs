@@ -163,7 +163,7 @@ impl Context {
             let advice = wording::advice(problem).to_owned();
             return self.console.json_note(&Problem { advice, ..problem.clone() });
         }
-        let detail = homing_model::sanitize::line(&problem.detail);
+        let detail = homing_model::foreign::one_line(&problem.detail);
         let head = self.console.tint_note(Tint::Red, "homing:");
         self.console.note(&format!(
             "{head} {detail} ({})\n  next: {}",

@@ -1,8 +1,8 @@
 //! A notice as people see it: what happened to which task, how long ago; then its id and the last line that was printed. Where there is little
 //! room the task has a line of its own: what ended matters as much as how.
 
+use homing_model::foreign::one_line as line;
 use homing_model::notice::{Body, Completed};
-use homing_model::sanitize::line;
 use homing_model::units::show_duration;
 use homing_model::{Notice, Status, Timestamp};
 

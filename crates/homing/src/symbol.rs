@@ -29,7 +29,7 @@ pub(crate) fn status(status: Status, console: &Console) -> (String, Tint) {
 /// `40 % linking`.
 pub(crate) fn progress(progress: &Progress) -> String {
     let percent = progress.percent.map(|percent| format!("{} %", (percent * 10.0).round() / 10.0));
-    let text = progress.text.as_deref().map(homing_model::sanitize::line);
+    let text = progress.text.as_deref().map(homing_model::foreign::one_line);
     percent.into_iter().chain(text).collect::<Vec<_>>().join(" ")
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn signal(text: &str) -> Result<String, String> {
 
 /// Why a command does not get at the task that a word names: in the words of the command, not of the look that it needs first.
 pub(crate) fn refused(command: &str, id: &str, error: homing_client::Error) -> Failure {
-    let what = format!("`{command}` of task `{}`", homing_model::sanitize::line(id));
+    let what = format!("`{command}` of task `{}`", homing_model::foreign::one_line(id));
     nesting::in_words_of(error.into_problem(), nesting::Rule::Foreign, &what).into()
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn invalid(verb: &str, why: &Invalid, owner_was_typed: bool) -> Probl
         }
         Invalid::Number { field: "lease_ms", .. } => "`--lease` must be above 0, and at most 365d".to_owned(),
         Invalid::Number { field: "pid", .. } => "`--pid` must be the id of a process".to_owned(),
-        Invalid::Watch(why) => format!("`--watch`: {}", homing_model::sanitize::line(&why.to_string())),
+        Invalid::Watch(why) => format!("`--watch`: {}", homing_model::foreign::one_line(&why.to_string())),
         Invalid::Number { field: "quiet_after_ms", .. } => {
             "`--quiet-after` must be at least 100ms".to_owned()
         }

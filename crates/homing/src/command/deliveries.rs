@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
 use homing_client::{Client, DeliveryQuery, Error};
 use homing_model::api::Page;
-use homing_model::sanitize::line;
+use homing_model::foreign::one_line as line;
 use homing_model::units::show_duration;
 use homing_model::{Delivery, DeliveryState, Timestamp};
 

@@ -6,7 +6,7 @@ use clap::Args;
 use homing_client::{Client, Error};
 use homing_model::Notice;
 use homing_model::api::{InboxAnswer, InboxOwner, TakeRequest};
-use homing_model::sanitize::line;
+use homing_model::foreign::one_line as line;
 use homing_model::shell::quote;
 use homing_model::units;
 use homing_model::units::{millis, show_duration};

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use clap::Args;
 use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
-use homing_model::{Code, Kind, Problem, Spec, Status, Task, agent, sanitize};
+use homing_model::{Code, Kind, Problem, Spec, Status, Task, agent, foreign};
 use tokio::time::timeout;
 
 use crate::asking::{announced, meanwhile};
@@ -155,7 +155,7 @@ fn tell(options: &Options, submitted: &Submitted, why_not: Option<String>, conte
     // Who stays hears it from the task itself.
     if let Some(why) = why_not.filter(|_| !submitted.joined) {
         let id = &submitted.task.id;
-        let why = sanitize::line(&why);
+        let why = foreign::one_line(&why);
         context.console.note(&format!(
             "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
         ));
@@ -271,16 +271,16 @@ fn joined(spec: &Spec, task: &Task) -> String {
     };
     if task.command != ours {
         differs = true;
-        text.push_str(&format!("; its command differs: {}", sanitize::line(&task.command)));
+        text.push_str(&format!("; its command differs: {}", foreign::one_line(&task.command)));
     } else if let (Some(theirs), Some(ours)) = (&task.cwd, cwd)
         && *theirs != ours
     {
         differs = true;
-        text.push_str(&format!("; its folder differs: {}", sanitize::line(theirs)));
+        text.push_str(&format!("; its folder differs: {}", foreign::one_line(theirs)));
     }
     if spec.name.is_some() && task.name != spec.name {
         differs = true;
-        let theirs = task.name.as_deref().map_or_else(|| "none".to_owned(), sanitize::line);
+        let theirs = task.name.as_deref().map_or_else(|| "none".to_owned(), foreign::one_line);
         text.push_str(&format!("; its name differs: {theirs}"));
     }
     if !differs {

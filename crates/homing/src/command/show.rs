@@ -5,7 +5,7 @@ mod told;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_model::detail::AttemptInfo;
-use homing_model::sanitize::line;
+use homing_model::foreign::one_line as line;
 use homing_model::units::{show_duration, show_size};
 use homing_model::{AgentInfo, InputWait, Kind, Survivor, Task, TaskDetail, Timestamp};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use homing_model::api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, RecentFailure, StatusAnswer};
+use homing_model::foreign::one_line as line;
 use homing_model::notify::When;
 use homing_model::operator::Policy;
-use homing_model::sanitize::line;
 use homing_model::units::show_duration;
 use homing_model::{Status, Timestamp};
 

@@ -166,7 +166,10 @@ fn sentence(answer: &StopAnswer, left: usize) -> String {
     {
         let left: Vec<_> =
             outcome.survivors.iter().map(|left| format!("{} ({})", left.name, left.pid)).collect();
-        text.push_str(&format!("; could not be ended: {}", homing_model::sanitize::line(&left.join(", "))));
+        text.push_str(&format!(
+            "; could not be ended: {}",
+            homing_model::foreign::one_line(&left.join(", "))
+        ));
     }
     text
 }
@@ -183,7 +186,7 @@ fn in_the_way(task: &Task) -> String {
         Ok(user) if user != rustix::process::geteuid().as_raw() => format!(", of user {user}"),
         Ok(_) | Err(_) => String::new(),
     };
-    let (name, pid) = (homing_model::sanitize::line(&main.name), main.pid);
+    let (name, pid) = (homing_model::foreign::one_line(&main.name), main.pid);
     format!(
         "homing: {id} has not ended: its process {pid} ({name}{whose}) could not be ended
   next: End that yourself, with the rights that it takes. The last signal is sent to it again and again; `homing wait {id}` returns when it is gone."

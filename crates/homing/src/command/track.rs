@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use homing_model::notify::SigningKey;
 use homing_model::units::millis;
-use homing_model::{Kind, Notify, Spec, Target, Task, sanitize, units};
+use homing_model::{Kind, Notify, Spec, Target, Task, foreign, units};
 
 use crate::circumstances::{self, NotifyOnArg, OnDuplicateArg};
 use crate::command::run;
@@ -111,7 +111,7 @@ fn joined(task: &Task) -> String {
     let other = match task.kind {
         Kind::External => String::new(),
         Kind::Command | Kind::Agent | Kind::Hook => {
-            format!("; it is a command: {}", sanitize::line(&task.command))
+            format!("; it is a command: {}", foreign::one_line(&task.command))
         }
     };
     format!("homing: joined {}, which is live with this key{other}", task.id)

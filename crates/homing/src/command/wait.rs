@@ -7,7 +7,7 @@ use clap_complete::ArgValueCompleter;
 use homing_client::{Client, Error, Mode};
 use homing_model::api::WaitAnswer;
 use homing_model::units::{self, show_duration};
-use homing_model::{TaskId, environment, sanitize};
+use homing_model::{TaskId, environment, foreign};
 use tokio::time::{Instant, timeout};
 
 use crate::context::Context;
@@ -122,7 +122,7 @@ async fn acknowledge(
     answer: &WaitAnswer,
 ) -> Result<(), Failure> {
     for task in answer.items.iter().filter(|task| task.status.is_terminal()) {
-        let (id, theirs) = (&task.id, sanitize::line(&task.owner));
+        let (id, theirs) = (&task.id, foreign::one_line(&task.owner));
         if task.owner != owner {
             context.console.note(&format!(
                 "homing: {id} is not yours, so its result stays in the inbox; `homing ack --owner {theirs} {id}` takes it out"
