@@ -11,26 +11,35 @@ use crate::{agent, sanitize, unseen};
 pub const BAR: &str = "| ";
 
 /// Beginnings of the tags that agents frame their own messages with; a dash matches an underscore too.
-const FRAMES: [&str; 30] = [
+const FRAMES: [&str; 40] = [
     "agent-notification",
     "antml:",
+    "apps-instructions",
     "bash-input",
     "bash-stderr",
     "bash-stdout",
+    "codex-internal-context",
+    "collaboration-mode",
     "command-args",
     "command-message",
     "command-name",
     "environment-context",
     "function-calls",
     "function-results",
+    "goal-context",
     "hook-context",
     "hook-prompt",
     "ide-opened-file",
     "ide-selection",
     "local-command-",
+    "model-switch",
+    "permissions",
     "persisted-output",
+    "plugins-instructions",
+    "recommended-plugins",
     "session-context",
     "session-start-hook",
+    "skill",
     "state-snapshot",
     "subagent-notification",
     "system-notification",
@@ -42,6 +51,7 @@ const FRAMES: [&str; 30] = [
     "user-instructions",
     "user-prompt-submit-hook",
     "user-query",
+    "user-shell-command",
 ];
 
 /// The same text without invisible characters and without the tags by which agents know their own messages: such a tag opens with `‹`.
@@ -146,6 +156,9 @@ mod tests {
             ("<\u{fffd}sys\u{2400}tem-reminder>", "‹\u{fffd}sys\u{2400}tem-reminder>"),
             ("<\n/hook_prompt id=1>", "‹\n/hook_prompt id=1>"),
             ("<local-command-stdout>", "‹local-command-stdout>"),
+            ("<user_shell_command>", "‹user_shell_command>"),
+            ("<permissions instructions>", "‹permissions instructions>"),
+            ("</skills_instructions>", "‹/skills_instructions>"),
         ] {
             assert_eq!(defuse(text), defused);
         }
