@@ -119,7 +119,7 @@ fn candidates(
     let current = unquoted(typed);
     let current = current.as_ref();
     let surroundings = Surroundings::of_this_process();
-    let within_quotes = is_within_quotes(typed, surroundings.text(VARIABLE));
+    let is_safe = safe_names(typed, surroundings.text(VARIABLE));
     let typed: Vec<_> = std::env::args_os().collect();
     let Ok(home) = home::resolve(home_flag(&typed).map(Path::new), &surroundings) else { return Vec::new() };
     let owner = environment::owner(|name| surroundings.text(name).map(str::to_owned));
@@ -137,7 +137,7 @@ fn candidates(
     match asked {
         Ok(Ok(page)) => {
             let tasks = page.items.iter().filter(|task| wanted(task));
-            let words: Vec<_> = tasks.flat_map(|task| words(task, current, within_quotes)).collect();
+            let words: Vec<_> = tasks.flat_map(|task| words(task, current, is_safe)).collect();
             // Where there is no task, there is no last one.
             let last = last.filter(|_| !current.is_empty() || !words.is_empty());
             words.into_iter().chain(last).collect()
@@ -167,23 +167,33 @@ fn unquoted(typed: &str) -> Cow<'_, str> {
     Cow::Owned(std::iter::from_fn(next).collect())
 }
 
-/// Whether what is offered may come to stand in quotes that were begun: there no shell is sure to escape it. fish passes its words on without quotes, and so
-/// does bash, whose script looks itself.
-fn is_within_quotes(typed: &str, shell: Option<&str>) -> bool {
-    typed.starts_with(['\'', '"']) || shell == Some("fish")
+/// Which names may be offered. Any task chooses its name, and what a shell expands is executed. Within quotes that were begun no
+/// shell is sure to escape a name; fish passes its words on without quotes, and so does bash, whose script looks itself.
+fn safe_names(typed: &str, shell: Option<&str>) -> fn(&str) -> bool {
+    match shell {
+        None | Some("bash" | "zsh") if !typed.starts_with(['\'', '"']) => |_| true,
+        None | Some("bash" | "zsh" | "fish") => is_inert,
+        // PowerShell's script inserts the word as it is.
+        Some(_) => is_plain,
+    }
 }
 
-/// Whether a name means itself also within quotes. Any task chooses its name, and what a shell expands is executed.
+/// Whether a name means itself in every shell, without quotes.
+fn is_plain(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+}
+
+/// Whether a name means itself also within quotes.
 fn is_inert(name: &str) -> bool {
     !name.contains(|c: char| c.is_control() || "$`\\\"'!".contains(c))
 }
 
-/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet. Within quotes a name that a shell would expand
-/// is left out.
-fn words(task: &Task, current: &str, within_quotes: bool) -> Vec<CompletionCandidate> {
+/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet. A name that is not
+/// safe is left out.
+fn words(task: &Task, current: &str, is_safe: fn(&str) -> bool) -> Vec<CompletionCandidate> {
     let id = task.id.as_str();
     let named = task.name.as_deref().filter(|name| name.starts_with(current));
-    let named = named.filter(|name| !within_quotes || is_inert(name));
+    let named = named.filter(|name| is_safe(name));
     let by_id = match named {
         Some(_) if !current.is_empty() => None,
         _ if id.starts_with(current) => Some(id),
@@ -204,7 +214,7 @@ mod tests {
         let mut json = sample_task("running");
         json["name"] = "build".into();
         let task: Task = serde_json::from_value(json).unwrap();
-        let words = words(&task, current, false);
+        let words = words(&task, current, |_| true);
         words.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
     }
 
@@ -231,19 +241,22 @@ mod tests {
         ] {
             json["name"] = name.into();
             let task: Task = serde_json::from_value(json.clone()).unwrap();
-            for (quoted, both) in [(true, inert), (false, true)] {
-                assert_eq!(words(&task, "", quoted).len(), 1 + usize::from(both), "{name} {quoted}");
+            let cases = [
+                ("\"", Some("bash"), inert),
+                ("'a", Some("zsh"), inert),
+                ("a", Some("bash"), true),
+                ("a", Some("fish"), inert),
+                ("a", Some("powershell"), false),
+                ("a", Some("elvish"), false),
+            ];
+            for (typed, shell, both) in cases {
+                let offered = words(&task, "", safe_names(typed, shell)).len();
+                assert_eq!(offered, 1 + usize::from(both), "{name} {typed} {shell:?}");
             }
         }
-        let cases = [
-            ("\"", Some("bash"), true),
-            ("'a", Some("zsh"), true),
-            ("a", Some("bash"), false),
-            ("a", Some("fish"), true),
-        ];
-        for (typed, shell, expected) in cases {
-            assert_eq!(is_within_quotes(typed, shell), expected, "{typed} {shell:?}");
-        }
+        json["name"] = "build-2.test_x".into();
+        let task: Task = serde_json::from_value(json).unwrap();
+        assert_eq!(words(&task, "", safe_names("", Some("powershell"))).len(), 2);
     }
 
     #[test]
