@@ -120,10 +120,11 @@ pub(super) fn socket(home: &Path) -> Check {
 }
 
 /// What the daemon cannot see of its callers, if there is anything.
-pub(super) fn callers(exact: bool, blind: bool) -> Option<Check> {
+pub(super) fn callers(exact: bool, blind: bool) -> Vec<Check> {
     const NAME: &str = "callers";
+    let mut checks = Vec::new();
     if !exact {
-        return Some(Check::warn(
+        checks.push(Check::warn(
             NAME,
             "this kernel does not hold the process that connects (SO_PEERPIDFD): a program in a sandbox may pass for one outside of it by \
              having its pid used again",
@@ -131,7 +132,8 @@ pub(super) fn callers(exact: bool, blind: bool) -> Option<Check> {
         ));
     }
     let landlock = "with CAP_SYS_ADMIN a sandbox of Landlock alone shows nowhere: a caller in one is served (SECURITY.md)";
-    blind.then(|| Check::ok(NAME, landlock))
+    checks.extend(blind.then(|| Check::ok(NAME, landlock)));
+    checks
 }
 
 /// How far each agent is set up.
@@ -414,9 +416,11 @@ mod tests {
 
     #[test]
     fn an_old_kernel_is_worth_a_word() {
-        assert!(callers(true, false).is_none());
-        assert_eq!(callers(true, true).map(|check| check.state), Some(State::Ok));
-        assert_eq!(callers(false, true).map(|check| check.state), Some(State::Warn));
+        let states =
+            |exact, blind| callers(exact, blind).into_iter().map(|check| check.state).collect::<Vec<_>>();
+        assert_eq!(states(true, false), []);
+        assert_eq!(states(true, true), [State::Ok]);
+        assert_eq!(states(false, true), [State::Warn, State::Ok]);
     }
 
     #[test]
