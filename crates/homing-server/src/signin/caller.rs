@@ -71,11 +71,7 @@ impl Caller<'_> {
     }
 
     /// Of all processes that hold the socket; none may be confined unless it is `free` to.
-    fn ancestry(
-        &self,
-        socket: Neighbour,
-        free: bool,
-    ) -> Result<(Ancestry, Option<ProcessId>), Box<Problem>> {
+    fn ancestry(&self, socket: Neighbour, free: bool) -> Result<(Ancestry, Option<ProcessId>), Box<Problem>> {
         let inode = socket.inode;
         let found = holders(inode).map_err(|error| short(&error))?;
         let mut all = Vec::new();

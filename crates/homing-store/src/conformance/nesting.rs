@@ -120,7 +120,7 @@ async fn reported(store: &Ledger, n: u64) -> (Vec<(String, String)>, Vec<String>
     let wakes = store.deliveries(filter).await.expect("readable").items;
     let mut owners = Vec::new();
     for each in store.waiting().await.expect("readable") {
-        let (entries, _) = store.peek(each.owner.clone(), 99, at(99)).await.expect("readable");
+        let entries = store.peek(each.owner.clone(), 99, at(99)).await.expect("readable").notices;
         if entries.iter().any(|entry| entry.task.id == id(n)) {
             owners.push(each.owner);
         }

@@ -244,7 +244,7 @@ pub async fn p6_a_dead_wake_of_what_is_known_is_not_sent_again(store: Ledger) {
     assert_eq!(hand_over_to(&store, WAKE, 100, 0, late).await, None, "expired");
     let rows = deliveries(&store).await;
     assert!(rows.iter().all(|row| row.state == DeliveryState::Dead), "{rows:?}");
-    let entries = store.peek(OWNER.into(), 9, at(late)).await.expect("readable").0;
+    let entries = store.peek(OWNER.into(), 9, at(late)).await.expect("readable").notices;
     let notices: Vec<_> = entries.into_iter().map(|notice| notice.id).collect();
     // The first is acknowledged; the second was told, and waits for its proof; the third came back without one.
     store.acknowledge(OWNER.into(), vec![notices[0].clone()], Vec::new()).await.expect("acknowledged");
