@@ -102,7 +102,7 @@ impl fmt::Debug for Gate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proof {
     Token,
-    /// A cookie that is sealed with the token; the process that it was given to for a code, if it was.
+    /// A cookie that is sealed with the token; the process that got it for a code, if one did.
     Cookie(Option<ProcessId>),
 }
 
@@ -141,8 +141,8 @@ impl Offence {
 }
 
 impl Gate {
-    /// Of a connection between an address of ours and one of theirs; from our user or another machine (`kin`),
-    /// or from another user of this one.
+    /// Of a connection between an address of ours and one of theirs; from our user or another
+    /// machine (`kin`), or from another user of this one.
     pub(crate) fn new(
         ends: (SocketAddr, SocketAddr),
         kin: bool,

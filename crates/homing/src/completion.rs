@@ -167,8 +167,9 @@ fn unquoted(typed: &str) -> Cow<'_, str> {
     Cow::Owned(std::iter::from_fn(next).collect())
 }
 
-/// Which names may be offered. Any task chooses its name, and what a shell expands is executed. Within quotes that were begun no
-/// shell is sure to escape a name; fish passes its words on without quotes, and so does bash, whose script looks itself.
+/// Which names may be offered. Any task chooses its name, and what a shell expands is executed.
+/// Within quotes that were begun no shell is sure to escape a name; fish passes its words on without
+/// quotes, and so does bash, whose script looks itself.
 fn safe_names(typed: &str, shell: Option<&str>) -> fn(&str) -> bool {
     match shell {
         None | Some("bash" | "zsh") if !typed.starts_with(['\'', '"']) => |_| true,
@@ -188,8 +189,8 @@ fn is_inert(name: &str) -> bool {
     !name.contains(|c: char| c.is_control() || "$`\\\"'!".contains(c))
 }
 
-/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet. A name that is not
-/// safe is left out.
+/// The name where that was begun, else the id, with or without its `t-`; both where nothing was typed yet.
+/// A name that is not safe is left out.
 fn words(task: &Task, current: &str, is_safe: fn(&str) -> bool) -> Vec<CompletionCandidate> {
     let id = task.id.as_str();
     let named = task.name.as_deref().filter(|name| name.starts_with(current));

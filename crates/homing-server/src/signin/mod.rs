@@ -9,14 +9,16 @@
 //! ```
 //!
 //! A code works once, whatever comes of it. The cookie is no entry in a table: it says when it was given and is sealed with the home's token, so
-//! it holds through restarts of the daemon, and another token (`homing token rotate`) ends it. The browser is to keep it in memory only (a session cookie).
-//! The home has only digests of the cookies that were given ([`GivenCookies`]).
+//! it holds through restarts of the daemon, and another token (`homing token rotate`) ends it.
+//! The browser is to keep it in memory only (a session cookie). The home has only digests of the
+//! cookies that were given ([`GivenCookies`]).
 //!
 //! A browser sends a cookie to every port of a host, and a code stands in the arguments of the program that opens it: other users of this machine may come
 //! to see either. So both are taken only from a connection whose other end belongs to the user who runs the daemon, as the kernel says ([`neighbour`]).
 //!
-//! Which process calls, and whether it may, is judged for every proof alike ([`Caller`]); only the process that spent a code may be confined
-//! when it shows the cookie that it got: a code is made for callers that are not.
+//! Which process calls, and whether it may, is judged for every proof alike ([`Caller`]); only the
+//! process that spent a code may be confined when it shows the cookie that it got: a code is made
+//! for callers that are not.
 //!
 //! What can crash where: a daemon that ends takes the codes with it; `homing web` makes another.
 

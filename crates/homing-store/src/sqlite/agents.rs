@@ -29,8 +29,8 @@ fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
 }
 
 /// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it, and none if a hook
-/// has named it in a process, also if it has ended there, and no task that reported it has it recorded as its own: such a process was
-/// outside of those tasks.
+/// has named it in a process, also if it has ended there, and no task that reported it has it
+/// recorded as its own: such a process was outside of those tasks.
 ///
 /// Follows `continues` from task to task, so that no index over tombstones is needed. Where an earlier tombstone is gone
 /// already, the time of the first one that is left counts.

@@ -236,8 +236,10 @@ ALTER TABLE idempotency ADD COLUMN joined INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE boot (id TEXT NOT NULL) STRICT;
 ";
 
-/// The session, as an owner, of the agent that runs inside a task. Only its tasks and its inbox belong to callers in there. And
-/// whether a session has ended in the process that it was in: its row stays, since the session still belongs to whoever had it.
+/// The session, as an owner, of the agent that runs inside a task. Only its tasks and its inbox belong to callers in there.
+///
+/// And whether a session has ended in the process that it was in. Its row stays: the session still
+/// does not belong to a task.
 const V5: &str = "
 ALTER TABLE tasks ADD COLUMN nested_session TEXT;
 CREATE INDEX tasks_nested_session ON tasks (nested_session) WHERE nested_session IS NOT NULL;

@@ -1,8 +1,9 @@
 //! Where sessions of agents are: one row each, of the process that it is in or was in last.
 //!
 //! Rows outlive their process: only so can a session that begins anew elsewhere be told what was said to the process that is gone. A row
-//! outlives its session too, marked as ended: the session may be resumed, so no task may take it, or have its files removed (P11). Rows
-//! are bounded in age and number, in the transaction that adds one.
+//! outlives its session too, marked as ended: the session may be resumed, so no task may claim it,
+//! or have its files removed (P11). Rows are bounded in age and number, in the transaction that adds
+//! one.
 
 use homing_model::binding::POLLED_MS;
 use homing_model::{Agent, Session, TaskId, Timestamp};
@@ -204,7 +205,7 @@ fn is_foreign(
     if !continued.is_empty() {
         return Ok(continued.contains(&false));
     }
-    // Looked up again here: a hook may have named it elsewhere since. Where it has ended it may be resumed.
+    // Looked up again here: a hook may have named it elsewhere since. An ended one may be resumed.
     let named = Session::of_owner(session);
     let bound = named.map(|named| row_of_session(conn, named.agent, &named.id, "")).transpose()?.flatten();
     if bound.is_some_and(|bound| inside.is_none_or(|inside| !inside.same_process(&bound))) {

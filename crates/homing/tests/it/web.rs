@@ -170,7 +170,7 @@ fn p11_an_address_is_made_for_callers_on_the_socket_and_outside_of_tasks_alone()
 }
 
 #[test]
-fn p11_a_confined_browser_is_served_in_the_process_that_signed_in() {
+fn p11_a_confined_browser_is_served_where_it_signed_in() {
     let home = super::home();
     let (port, path) = parts(&address(&home));
     let (mut browser, mut other) = (Confined::start(), Confined::start());
