@@ -12,7 +12,7 @@ use homing_store::{Record, store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, Retention};
 use crate::engine::Inner;
 use crate::{adopt, external, guard, retention};
 
@@ -25,30 +25,33 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) async fn run(inner: Arc<Inner>) {
     let mut shutdown = inner.shutdown.clone();
     let mut config = inner.config.subscribe();
+    let mut applied = config.borrow().retention.clone();
     let mut after: u64 = 0;
     loop {
         tokio::select! {
             () = shutdown.over() => return,
-            () = due(&mut config, Instant::now()) => {}
+            () = due(&mut config, Instant::now(), &applied) => {}
         }
         if !guard::look(&inner).await {
             return;
         }
+        // Read before the pass: what changes during it calls for another.
+        applied = inner.config().retention.clone();
         after = pass(&inner, after).await;
     }
 }
 
-/// Waits until the interval is over, as it is now and not as it was when the wait began, or retention keeps less.
-async fn due(config: &mut watch::Receiver<Arc<Config>>, since: Instant) {
+/// Waits until the interval is over, as it is now and not as it was when the wait began, or retention is
+/// not what the last pass applied.
+async fn due(config: &mut watch::Receiver<Arc<Config>>, since: Instant, applied: &Retention) {
     loop {
         let current = Arc::clone(&config.borrow_and_update());
+        if current.retention != *applied {
+            return;
+        }
         tokio::select! {
             () = tokio::time::sleep(current.reconcile.interval.0.saturating_sub(since.elapsed())) => return,
-            Ok(()) = config.changed() => {
-                if config.borrow().retention != current.retention {
-                    return;
-                }
-            }
+            Ok(()) = config.changed() => {}
         }
     }
 }

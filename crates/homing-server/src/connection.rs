@@ -96,12 +96,22 @@ pub(crate) fn turn_away(stream: UnixStream, problem: &Problem) {
     let _ = stream.into_std().and_then(|mut stream| stream.write_all(text.as_bytes()));
 }
 
-/// Looks at who connected: the same user, alive, and no more confined than we are (P11).
-pub(crate) fn admit(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Admission {
-    judge(stream, own, engine).unwrap_or_else(|problem| Admission::Refused(*problem))
+/// Looks at who connected: the same user, alive, and no more confined than we are (P11). True beside it
+/// where only `[confined] allow` lets them in.
+pub(crate) fn admit(stream: &UnixStream, own: &Confinement, engine: &Engine) -> (Admission, bool) {
+    judge(stream, own, engine).unwrap_or_else(|problem| (Admission::Refused(*problem), false))
 }
 
-fn judge(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Result<Admission, Box<Problem>> {
+/// Waits until `[confined] allow` is no longer set.
+pub(crate) async fn confined_are_refused(engine: Engine) {
+    let mut config = engine.configured();
+    drop(engine);
+    if config.wait_for(|config| !config.confined.allow).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn judge(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Result<(Admission, bool), Box<Problem>> {
     let refused = |code, detail: String| Box::new(Problem::new(code, detail));
     // Our own want, not the caller's doing.
     let short = |detail: String| refused(Code::SystemLimit, detail);
@@ -116,39 +126,39 @@ fn judge(stream: &UnixStream, own: &Confinement, engine: &Engine) -> Result<Admi
     let allow_confined = engine.config().confined.allow;
     let Some(pid) = peer.pid() else {
         if allow_confined {
-            return Ok(Admission::Welcome(Peer::Local { process: None }, Ancestry::default()));
+            return Ok((Admission::Welcome(Peer::Local { process: None }, Ancestry::default()), true));
         }
         return Err(refused(
             Code::Confined,
             "the caller is refused: it is in another pid namespace than the daemon".into(),
         ));
     };
-    let confinement = (!allow_confined).then(|| Confinement::of(pid)).transpose();
+    let confinement = Confinement::of(pid);
     let (process, ancestry) = (process::stat(pid), engine.ancestry(pid));
     // Whatever was read above was read of its number: only if the process has not ended was all of it about this process.
     if !peer.is_alive() {
         return Err(refused(Code::Forbidden, format!("the caller (pid {pid}) has ended")));
     }
-    match confinement {
-        Ok(theirs) => {
-            if let Some(reason) = theirs.and_then(|theirs| theirs.beyond(own)) {
-                return Err(refused(Code::Confined, format!("the caller (pid {pid}) is refused: {reason}")));
-            }
-        }
+    let confined = match confinement {
+        Ok(theirs) => theirs
+            .beyond(own)
+            .map(|reason| refused(Code::Confined, format!("the caller (pid {pid}) is refused: {reason}"))),
         Err(error) if is_shortage(&error) => {
-            return Err(short(format!(
-                "whether the caller (pid {pid}) is confined cannot be seen now: {error}"
-            )));
+            Some(short(format!("whether the caller (pid {pid}) is confined cannot be seen now: {error}")))
         }
         Err(error) => {
             let detail =
                 format!("the caller (pid {pid}) is refused: whether it is confined cannot be seen: {error}");
-            return Err(refused(Code::Confined, detail));
+            Some(refused(Code::Confined, detail))
         }
+    };
+    let is_allowed = confined.is_some();
+    if let Some(problem) = confined.filter(|_| !allow_confined) {
+        return Err(problem);
     }
     let Some(process) = process else { return Err(unseen(pid)) };
     let ancestry = ancestry.map_err(|unplaced| unplaced_caller(pid, unplaced))?;
-    Ok(Admission::Welcome(Peer::Local { process: Some(process.id()) }, ancestry))
+    Ok((Admission::Welcome(Peer::Local { process: Some(process.id()) }, ancestry), is_allowed))
 }
 
 fn unseen(pid: u32) -> Box<Problem> {

@@ -143,7 +143,7 @@ impl Server {
                         if hangup::has_happened(&stream) {
                             continue;
                         }
-                        let admission = self.admit(&stream);
+                        let (admission, confined) = self.admit(&stream);
                         // The limit may be changed from outside.
                         let limits = Limits::of_files(getrlimit(Resource::Nofile).current);
                         let Some(place) = places.take(admission.holder(), limits) else {
@@ -155,8 +155,15 @@ impl Server {
                             traffic.enter(),
                             connection::serve(stream, admission, router.clone(), leaving.clone(), hangup, place),
                         );
+                        let confined = confined.then(|| self.engine.clone());
                         let abort = connections.spawn(async move {
-                            serving.await;
+                            match confined {
+                                None => serving.await,
+                                Some(engine) => tokio::select! {
+                                    () = serving => {}
+                                    () = connection::confined_are_refused(engine) => {}
+                                },
+                            }
                             drop(visit);
                         });
                         places.set_abort(number, abort);
@@ -191,12 +198,12 @@ impl Server {
         ended
     }
 
-    fn admit(&self, stream: &UnixStream) -> Admission {
-        let admission = connection::admit(stream, &self.own, &self.engine);
+    fn admit(&self, stream: &UnixStream) -> (Admission, bool) {
+        let (admission, confined) = connection::admit(stream, &self.own, &self.engine);
         if let Admission::Refused(problem) = &admission {
             tracing::info!(code = problem.code, reason = problem.detail, "a caller was refused");
         }
-        admission
+        (admission, confined)
     }
 }
 

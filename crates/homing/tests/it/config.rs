@@ -246,6 +246,20 @@ fn a_changed_interval_ends_the_wait_that_has_begun() {
 }
 
 #[test]
+fn a_changed_retention_is_applied_at_once() {
+    let home = begun_with("[reconcile]\ninterval = \"1d\"\n");
+    let ids: Vec<_> = (0..3).map(|_| home.submit(&["--notify-on", "never"], "true")).collect();
+    for id in &ids {
+        let _ = home.ended(id);
+    }
+    for kept in [1, 0] {
+        write(&home, &format!("[reconcile]\ninterval = \"1d\"\n[retention]\ncount = {kept}\n"));
+        let left = || ids.iter().filter(|id| home.task(id)["forgotten"] == false).count();
+        wait_for("retention", || (left() == kept).then_some(()));
+    }
+}
+
+#[test]
 fn a_changed_grace_holds_for_tasks_that_run() {
     let home = begun_with("[stop]\ngrace = \"1d\"\n");
     let id = home.submit(&[], "trap '' TERM; echo ready > ready; while :; do sleep 0.1; done");

@@ -249,14 +249,43 @@ fn p11_a_caller_that_is_more_confined_is_refused_with_the_reason() {
     assert!(behind(&home, &["env"], &["list"]).code == 0, "anybody else is served");
 }
 
-#[test]
-fn p11_a_person_may_allow_confined_callers() {
+/// A home that serves confined callers.
+fn lenient() -> Home {
     let home = super::home();
     std::fs::create_dir(home.path()).unwrap();
     std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o700)).unwrap();
     std::fs::write(home.path().join("config.toml"), "[confined]\nallow = true\n").unwrap();
     let _ = home.daemon_pid();
+    home
+}
+
+#[test]
+fn p11_a_person_may_allow_confined_callers() {
+    let home = lenient();
     let _ = behind(&home, &["setpriv", "--no-new-privs"], &["run", "--wait", "--", "true"]).ok();
+}
+
+#[test]
+fn p11_confined_callers_are_cut_off_once_refused() {
+    let home = lenient();
+    let line = format!("echo begun; {}", gate("never"));
+    let id = home.submit(&[], &line);
+    let mut confined = Command::new("setpriv");
+    confined.arg("--no-new-privs").arg(home.program()).args(["output", "-f", &id]);
+    confined.env("HOMING_HOME", home.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut confined = confined.stderr(Stdio::piped()).spawn().expect("util-linux is there");
+    let mut own = home.spawn(["output", "-f", &id]);
+    let mut begun = [0; 6];
+    for child in [&mut confined, &mut own] {
+        child.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+    }
+    std::fs::write(home.path().join("config.toml"), "").unwrap();
+    let refused = confined.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("no_new_privs"), "{said}");
+    assert!(own.try_wait().unwrap().is_none(), "others are served on");
+    own.kill().unwrap();
+    own.wait().unwrap();
 }
 
 #[test]
