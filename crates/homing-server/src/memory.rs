@@ -3,11 +3,16 @@
 //! Each large body rings; the service gives the memory back once no other has rung for a while. On cancel (the server's end) nothing is left
 //! to be done; it has no errors.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
+use axum::response::Response;
 use homing_engine::aside;
 use homing_shim::memory;
+use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -17,6 +22,42 @@ use crate::leaving::Leaving;
 const LARGE: u64 = 256 << 10;
 /// Until what was read or written has been freed, and others have been served.
 const CALM: Duration = Duration::from_millis(500);
+
+/// A body of unknown length.
+struct Streamed {
+    body: Body,
+    bodies: Bodies,
+    /// Sent since it last rang.
+    bytes: u64,
+}
+
+impl hyper::body::Body for Streamed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+            self.bytes += data.len() as u64;
+        }
+        if self.bytes >= LARGE {
+            self.bodies.passed(self.bytes);
+            self.bytes = 0;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
 
 /// Rings for large bodies.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +71,15 @@ impl Bodies {
         }
     }
 
+    /// An answer: rings now if its length is known, else for each large part of it that is sent.
+    pub(crate) fn watch(&self, response: Response) -> Response {
+        if let Some(bytes) = response.body().size_hint().exact() {
+            self.passed(bytes);
+            return response;
+        }
+        response.map(|body| Body::new(Streamed { body, bodies: self.clone(), bytes: 0 }))
+    }
+
     /// The service.
     pub(crate) async fn release(self, mut leaving: Leaving) {
         loop {
@@ -40,6 +90,27 @@ impl Bodies {
             while timeout(CALM, self.0.notified()).await.is_ok() {}
             // A panic there is none; without a thread it is done here.
             let _ = aside(memory::release).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_streamed_answer_rings_once_it_was_large() {
+        let piece = Bytes::from(vec![0; 64 << 10]);
+        for (pieces, rings) in [(3, false), (5, true)] {
+            let bodies = Bodies::default();
+            let all = std::iter::repeat_n(piece.clone(), pieces).map(Ok::<_, std::io::Error>);
+            let streamed = Response::new(Body::from_stream(futures_util::stream::iter(all)));
+            let sent = bodies.watch(streamed).into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(sent.len(), pieces * piece.len());
+            let rung = timeout(Duration::ZERO, bodies.0.notified()).await.is_ok();
+            assert_eq!(rung, rings, "{pieces}");
         }
     }
 }

@@ -12,7 +12,6 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use homing_engine::Ancestry;
 use homing_shim::memory;
-use hyper::body::Body as _;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -86,8 +85,7 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
         memory::overwrite(&mut body);
     }
     traffic.answered(response.status());
-    bodies.passed(response.body().size_hint().lower());
-    response
+    bodies.watch(response)
 }
 
 async fn read(
