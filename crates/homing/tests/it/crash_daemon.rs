@@ -212,6 +212,31 @@ fn p3_waiting_clients_outlast_daemons_that_die_as_they_start() {
 }
 
 #[test]
+fn p3_stop_and_inbox_outlast_daemons_that_are_killed() {
+    let home = home();
+    let id = home.submit(&["--grace", "1d"], &format!("trap '' TERM; echo begun > begun; {}", gate("go")));
+    assert_eq!(home.told("begun"), "begun");
+    let mut stopping = home.spawn(["stop", &id]);
+    let mut waiting = home.spawn(["inbox", "--owner", "ann", "--wait", "10m"]);
+    let _ = home.until_status(&id, "stopping");
+    for _ in 0..5 {
+        for child in [&stopping, &waiting] {
+            wait_for("the client to ask", || super::submitting::is_connected(child.id()).then_some(()));
+        }
+        let daemon = home.kill_daemon();
+        let _ = home.next_daemon(daemon);
+    }
+    home.open("go");
+    assert!(stopping.wait().unwrap().success());
+    assert_eq!(home.ended(&id)["status"], "stopped");
+    let other = home.submit(&["--owner", "ann"], "true");
+    assert!(waiting.wait().unwrap().success());
+    let mut said = String::new();
+    waiting.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains(&other), "{said}");
+}
+
+#[test]
 fn p1_a_kill_around_the_exit_gives_one_true_end() {
     let home = home();
     for round in 0..12_u32 {
