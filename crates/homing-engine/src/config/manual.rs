@@ -279,7 +279,7 @@ pub fn markdown() -> String {
          homing daemon start\n\
          homing config reload             # the daemon reads it now, and says what is wrong with it\n\
          ```\n\n\
-         A changed file takes effect by itself, a moment after it was written. A broken one, or an unknown key, is reported with its line by `homing status`,\n\
+         A changed file takes effect by itself, a moment after it was written, also for tasks that run unless a key says otherwise. A broken one, or an unknown key, is reported with its line by `homing status`,\n\
          `homing doctor` and in `daemon.log`, and the last good one stays in force, also through restarts.\n",
     );
     for section in SECTIONS {
