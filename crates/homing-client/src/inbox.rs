@@ -9,12 +9,21 @@ use crate::error::Error;
 use crate::query::Target;
 
 impl Client {
-    /// Owners with something in the inbox.
+    /// All owners with something in the inbox, by name.
     ///
     /// # Errors
     /// If nobody answered.
-    pub async fn inbox_owners(&self) -> Result<Page<InboxOwner>, Error> {
-        self.persist(&Call::get(Target::new("/v1/inbox"))).await?.json()
+    pub async fn inbox_owners(&self) -> Result<Vec<InboxOwner>, Error> {
+        let (mut owners, mut cursor) = (Vec::new(), None::<String>);
+        loop {
+            let target = Target::new("/v1/inbox").maybe("cursor", cursor.as_deref());
+            let page: Page<InboxOwner> = self.persist(&Call::get(target)).await?.json()?;
+            owners.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(owners);
+            }
+        }
     }
 
     /// Looks into an inbox, which changes nothing; with `wait`, as soon as something is there.

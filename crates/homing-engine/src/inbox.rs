@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use homing_model::api::{AckAnswer, InboxAnswer, InboxOwner, TakeRequest};
+use homing_model::api::{AckAnswer, InboxAnswer, InboxOwner, Page, TakeRequest};
 use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{NoticeId, TaskId, Timestamp};
 use homing_store::{Proof, Question};
@@ -16,6 +16,8 @@ use crate::error::{Error, only};
 
 /// Entries given at once, where the caller does not say.
 const MOST: u32 = 100;
+/// Owners given at once.
+const OWNERS: u32 = 1_000;
 /// How long a taker may think, where it does not say.
 pub(crate) const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
@@ -33,13 +35,18 @@ enum Wish {
 }
 
 impl Engine {
-    /// Owners with something in the inbox.
+    /// A page of the owners with something in the inbox, by name; the cursor is the last one of the page
+    /// before.
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn inbox_owners(&self) -> Result<Vec<InboxOwner>, Error> {
-        let waiting = self.inner.store.waiting().await?;
-        Ok(waiting.into_iter().map(|one| InboxOwner { owner: one.owner, open: one.open }).collect())
+    pub async fn inbox_owners(&self, cursor: Option<String>) -> Result<Page<InboxOwner>, Error> {
+        let mut waiting = self.inner.store.waiting(cursor.unwrap_or_default(), OWNERS + 1).await?;
+        let more = waiting.len() > OWNERS as usize;
+        waiting.truncate(OWNERS as usize);
+        let next_cursor = waiting.last().filter(|_| more).map(|one| one.owner.clone());
+        let items = waiting.into_iter().map(|one| InboxOwner { owner: one.owner, open: one.open }).collect();
+        Ok(Page { items, next_cursor })
     }
 
     /// What waits for an owner, oldest first; with `wait`, as soon as there is something.

@@ -335,10 +335,11 @@ pub(crate) static ROUTES: &[Route] = &[
         )
     },
     Route {
+        query: inbox::OWNERS,
         headers: &[],
         gives: &[Given::new(
             200,
-            "Owners; one with nothing left is not among them.",
+            "Owners, by name; one with nothing left is not among them.",
             &[Content::Json(schema::<Page<InboxOwner>>)],
         )],
         ..route(Verb::Get, "/v1/inbox", "inbox_owners", "Whose inbox holds something", |call| {

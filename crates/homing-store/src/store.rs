@@ -310,8 +310,8 @@ pub trait Store: Send + Sync + 'static {
     /// Whoever runs a live external task was heard: the time is kept. `Rejected` once it has ended, and for any other kind.
     fn heard(&self, task: TaskId, now: Timestamp) -> Op<Applied>;
 
-    /// Owners with something in the inbox.
-    fn waiting(&self) -> Op<Vec<Waiting>>;
+    /// Owners with something in the inbox, at most `limit`, by name, those after `after`.
+    fn waiting(&self, after: String, limit: u32) -> Op<Vec<Waiting>>;
 
     /// What an owner can take now, oldest first. Looking changes nothing.
     fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available>;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use homing_model::NoticeId;
-use homing_model::api::{AckRequest, Page, TakeRequest};
+use homing_model::api::{AckRequest, TakeRequest};
 use homing_model::binding::ToldRequest;
 use homing_model::nesting::Act;
 
@@ -24,6 +24,10 @@ const MAX_IDS: usize = 1_000;
 /// The largest body: so many names of tasks, were each of their bytes escaped.
 pub(crate) const LIMIT: usize = 2 << 20;
 
+/// For the list of owners.
+pub(crate) const OWNERS: &[Parameter] =
+    &[Parameter::new("cursor", Kind::Text, "Where the last page, of 1,000 owners, ended.")];
+
 /// For a look.
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
@@ -38,7 +42,7 @@ pub(crate) const QUERY: &[Parameter] = &[
 /// `GET /v1/inbox`.
 pub(crate) async fn owners(call: Call) -> Answer {
     call.standing.may_look_around(call.name)?;
-    json(&Page { items: call.app.engine.inbox_owners().await?, next_cursor: None })
+    json(&call.app.engine.inbox_owners(call.query.text("cursor").map(str::to_owned)).await?)
 }
 
 /// `GET /v1/inbox/{owner}`.

@@ -132,9 +132,11 @@ pub async fn p5_an_acknowledged_owner_leaves_nothing_behind(store: Ledger) {
     finish(&store, 1, 1, 0).await;
     let ids: Vec<_> = peek(&store, "ann", 1).await.into_iter().map(|notice| notice.id).collect();
     assert_eq!(store.acknowledge("bob".into(), ids.clone(), Vec::new()).await, Ok(Vec::new()));
-    assert_eq!(store.waiting().await.expect("readable").len(), 1);
+    let all = store.waiting(String::new(), 9).await.expect("readable");
+    assert_eq!(all, store.waiting("aa".into(), 1).await.expect("readable"), "by name");
+    assert_eq!((all.len(), store.waiting("ann".into(), 9).await), (1, Ok(Vec::new())));
     store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
-    assert_eq!(store.waiting().await, Ok(Vec::new()));
+    assert_eq!(store.waiting(String::new(), 9).await, Ok(Vec::new()));
 }
 
 /// A result handed over counts when the owner calls again; if it never does, the entry is back.

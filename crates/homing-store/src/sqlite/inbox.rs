@@ -17,11 +17,14 @@ pub(super) enum Looker {
     Teller,
 }
 
-/// Owners with something in it.
-pub(super) fn waiting(conn: &Connection) -> Result<Vec<Waiting>, Error> {
-    let mut query = conn.prepare_cached("SELECT owner, count(*) FROM inbox GROUP BY owner ORDER BY owner")?;
-    let rows =
-        query.query_map([], |row| Ok(Waiting { owner: row.get(0)?, open: row::unsigned(row.get(1)?) }))?;
+/// Owners with something in it, by name.
+pub(super) fn waiting(conn: &Connection, after: &str, limit: u32) -> Result<Vec<Waiting>, Error> {
+    let mut query = conn.prepare_cached(
+        "SELECT owner, count(*) FROM inbox WHERE owner > ?1 GROUP BY owner ORDER BY owner LIMIT ?2",
+    )?;
+    let rows = query.query_map(params![after, limit], |row| {
+        Ok(Waiting { owner: row.get(0)?, open: row::unsigned(row.get(1)?) })
+    })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -155,8 +155,8 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| life::heard(conn, &task, now))
     }
 
-    fn waiting(&self) -> Op<Vec<Waiting>> {
-        self.reader.run(inbox::waiting)
+    fn waiting(&self, after: String, limit: u32) -> Op<Vec<Waiting>> {
+        self.reader.run(move |conn| inbox::waiting(conn, &after, limit))
     }
 
     fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available> {

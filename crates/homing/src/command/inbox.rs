@@ -149,7 +149,7 @@ pub(super) async fn of_others(owner: &str, client: &Client, context: &Context) -
         return String::new();
     }
     let Ok(all) = client.inbox_owners().await else { return String::new() };
-    let others: Vec<_> = all.items.into_iter().filter(|other| other.owner != owner).collect();
+    let others: Vec<_> = all.into_iter().filter(|other| other.owner != owner).collect();
     others_hint(&others, owner).unwrap_or_default()
 }
 

@@ -98,6 +98,19 @@ fn what_was_handed_over_in_the_foreground_waits_for_nobody() {
 }
 
 #[test]
+fn the_list_of_inboxes_goes_on_after_a_cursor() {
+    let home = super::home();
+    for owner in ["bob", "ann", "bob"] {
+        let _ = home.ended(&home.submit(&["--owner", owner], "true"));
+    }
+    let page = |address: &str| home.get(address).json();
+    assert_eq!(page("/v1/inbox")["items"].as_array().map(Vec::len), Some(2));
+    let rest = page("/v1/inbox?cursor=ann");
+    assert_eq!((&rest["items"][0]["owner"], &rest["items"][0]["open"]), (&"bob".into(), &2.into()));
+    assert_eq!((rest["items"].as_array().map(Vec::len), &rest["next_cursor"]), (Some(1), &Value::Null));
+}
+
+#[test]
 fn p6_an_agent_that_waited_was_told_and_its_next_call_says_so() {
     let home = super::home();
     let owner = "claude:s1";

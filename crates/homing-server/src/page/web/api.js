@@ -53,7 +53,16 @@ export const api = {
   resume: (id) => json("POST", task(id, "/resume")),
   rerun: (id, owner, key) => json("POST", task(id, "/rerun"), { body: { owner }, headers: { "idempotency-key": key } }),
   forget: (id) => json("DELETE", task(id)),
-  owners: () => json("GET", "/v1/inbox"),
+  async owners() {
+    const all = [];
+    let cursor = null;
+    do {
+      const page = await json("GET", `/v1/inbox${query({ cursor })}`);
+      all.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor);
+    return all;
+  },
   inbox: (owner) => json("GET", `/v1/inbox/${encodeURIComponent(owner)}?limit=500`),
   acknowledge: (owner, ids) => json("POST", `/v1/inbox/${encodeURIComponent(owner)}/ack`, { body: { ids } }),
   deliveries: (values) => json("GET", `/v1/deliveries${query(values)}`),

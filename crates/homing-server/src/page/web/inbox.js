@@ -32,7 +32,7 @@ export function view() {
   async function show() {
     const mine = ++asked;
     try {
-      const { items: owners } = await api.owners();
+      const owners = await api.owners();
       count(owners);
       if (!node.isConnected) return;
       const boxes = await Promise.all(owners.map(async ({ owner, open }) => ({ ...(await api.inbox(owner)), owner, open })));
