@@ -119,7 +119,7 @@ async fn reported(store: &Ledger, n: u64) -> (Vec<(String, String)>, Vec<String>
     let filter = DeliveryFilter { task: Some(id(n)), limit: 9, ..DeliveryFilter::default() };
     let wakes = store.deliveries(filter).await.expect("readable").items;
     let mut owners = Vec::new();
-    for each in store.waiting().await.expect("readable") {
+    for each in store.waiting(String::new(), 99).await.expect("readable") {
         let entries = store.peek(each.owner.clone(), 99, at(99)).await.expect("readable").notices;
         if entries.iter().any(|entry| entry.task.id == id(n)) {
             owners.push(each.owner);
