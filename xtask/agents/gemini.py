@@ -145,8 +145,29 @@ def a_turn_that_failed_acknowledges_nothing():
         conversation.kill()
         again = gemini.open("--resume", owner.split(":")[1])
         again.idle()
-        again.say("And now?")
-        request = gemini.model.told("And now?")[0]
+        again.say("Say on.")
+        request = gemini.model.told("Say on.")[0]
+        assert request.told.count(job.said) == 1, request.told
+        nothing_left(gemini.lab, owner)
+
+
+@check
+def a_turn_that_fails_after_it_went_on_acknowledges_nothing():
+    with Gemini() as gemini:
+        gemini.lab.homing("daemon", "start")
+        job = Job(gemini.lab, "BUILD")
+        job.let_go()
+        gemini.model.when("Build it", gemini.by_mcp(job))
+        gemini.model.when("t-", gemini.shell("sleep 2"))
+        gemini.model.when(job.said, Fail(400, "a request that this model refuses"))
+        conversation = gemini.open()
+        conversation.say("Build it.")
+        owner = job.started()["owner"]
+        wait_for("the result", lambda: gemini.model.told(job.said))
+        conversation.idle()
+        wait_for("the entry again", lambda: waiting(gemini.lab, owner), deadline=20)
+        conversation.say("Say on.")
+        request = gemini.model.told("Say on.")[0]
         assert request.told.count(job.said) == 1, request.told
         nothing_left(gemini.lab, owner)
 

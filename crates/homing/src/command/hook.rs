@@ -8,6 +8,7 @@
 //! A hook must never stand in the agent's way. With nothing to say it says nothing. It starts no daemon, and where none answers, or
 //! what it was given makes no sense, it ends at once with 0. It ends with 2, which agents take for "go on", only to wake a session.
 
+mod answer;
 mod diary;
 mod event;
 mod input;
@@ -120,7 +121,12 @@ struct Telling {
 impl Hook<'_> {
     /// The end of a turn: what has ended meanwhile makes it go on.
     async fn stop(&self, hold: Option<Duration>) -> Result<u8, Failure> {
-        if self.input.unanswered && self.agent == Agent::Gemini {
+        let agent = seat::agent_process(self.agent, &self.context.surroundings)
+            .filter(|_| self.agent == Agent::Gemini);
+        let (home, owner) = (&self.context.home, &self.owner);
+        let before = agent.as_ref().and_then(|agent| answer::take(home, owner, agent));
+        let stuck = self.input.continued && before.is_some() && before == self.input.answer_bytes;
+        if (self.input.unanswered || stuck) && self.agent == Agent::Gemini {
             // Gemini CLI drops the prompt of such a turn, and with it what its hooks have added: no later turn has that in its context.
             // It is free again, for the next prompt. Going on now would only repeat a request that failed.
             let _ = timeout(self.patience, self.client.unbind_session(&self.owner)).await;
@@ -140,6 +146,9 @@ impl Hook<'_> {
         if let (None, Some(hold)) = (&telling, hold) {
             let _ = timeout(hold, self.marked_work_runs()).await;
             telling = self.take().await;
+        }
+        if let (Some(_), Some(agent), Some(bytes)) = (&telling, &agent, self.input.answer_bytes) {
+            let _ = answer::keep(home, owner, agent, bytes);
         }
         self.tell(Event::Stop, telling).await
     }

@@ -162,6 +162,29 @@ fn p5_a_gemini_turn_without_an_answer_acknowledges_nothing() {
 }
 
 #[test]
+fn p5_a_gemini_turn_that_went_on_and_failed_acknowledges_nothing() {
+    let home = super::home();
+    let turn_ends = |response: &str, continued: bool| {
+        let mut input = with("s", "prompt_response", response);
+        input["stop_hook_active"] = continued.into();
+        hook(&home, &["gemini", "AfterAgent"], &input)
+    };
+    for fails in [true, false] {
+        let ended = done(&home, "gemini:s", "true");
+        let told = turn_ends("Begun.", false).ok().json();
+        assert!(told["reason"].as_str().is_some_and(|text| text.contains(&ended)), "{told}");
+        // What comes is the answer of the whole turn.
+        silent(&turn_ends(if fails { "Begun." } else { "Begun.\nDone." }, true));
+        assert_eq!(open_entries(&home, "gemini:s"), u64::from(fails));
+        if fails {
+            assert!(context(&hook(&home, &["gemini", "BeforeAgent"], &session("s"))).contains(&ended));
+            silent(&turn_ends("Seen.", false));
+            assert_eq!(open_entries(&home, "gemini:s"), 0);
+        }
+    }
+}
+
+#[test]
 fn p5_only_the_end_of_a_turn_proves_that_a_hook_was_read() {
     let home = super::home();
     let ended = done(&home, "claude:s", "true");

@@ -27,6 +27,8 @@ pub(super) struct Input {
     /// The turn that ends had no answer of its model, so that nothing shows what it read. Only Gemini CLI and homing's plugin in
     /// opencode say so.
     pub(super) unanswered: bool,
+    /// How long the answer of the turn that ends is so far, in bytes. Only Gemini CLI says so.
+    pub(super) answer_bytes: Option<usize>,
     /// Notices that are among the session's messages already. Only homing's plugin in opencode says so.
     pub(super) known: Vec<String>,
     /// Why a session begins.
@@ -73,13 +75,15 @@ fn parse(text: &[u8]) -> Option<Input> {
     // A list would be taken for the fields in their order.
     let text = Some(text.trim_ascii()).filter(|text| text.starts_with(b"{"))?;
     let given: Given = serde_json::from_slice(text).ok()?;
-    let no_answer = given.prompt_response.as_str().is_some_and(|said| matches!(said.trim(), "" | NO_ANSWER));
+    let answer = given.prompt_response.as_str();
+    let no_answer = answer.is_some_and(|said| matches!(said.trim(), "" | NO_ANSWER));
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     Some(Input {
         session: text(&given.session_id)?,
         subagent: text(&given.agent_id).is_some(),
         continued: given.stop_hook_active.as_bool().unwrap_or(false),
         unanswered: no_answer || given.homing_unanswered.as_bool().unwrap_or(false),
+        answer_bytes: answer.map(str::len),
         known: given.homing_known.as_array().into_iter().flatten().filter_map(text).collect(),
         source: text(&given.source),
     })

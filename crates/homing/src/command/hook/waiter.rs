@@ -51,7 +51,7 @@ const MAX_DEPTH: usize = 10;
 /// How Claude Code calls a `claude -p`.
 const ONE_PROMPT: &str = "sdk-cli";
 /// Where the locks are, in the home.
-const FOLDER: &str = "waiters";
+pub(super) const FOLDER: &str = "waiters";
 /// So many files of waiters that were killed are looked at.
 const SWEPT: usize = 100;
 
@@ -210,12 +210,7 @@ struct Lock {
 impl Lock {
     /// Takes it; `None` where another waits already.
     fn take(home: &Path, owner: &str, agent: &Process) -> io::Result<Option<Self>> {
-        let folder = home.join(FOLDER);
-        match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => sweep(&folder),
-        }
-        let path = folder.join(format!("{}.{}.{}", owner.replace(':', "-"), agent.pid, agent.start));
+        let path = folder(home)?.join(format!("{}.{}.{}", owner.replace(':', "-"), agent.pid, agent.start));
         loop {
             let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
             let mut options = std::fs::OpenOptions::new();
@@ -244,6 +239,16 @@ impl Drop for Lock {
 fn is_at(file: &File, path: &Path) -> bool {
     let place = |meta: std::fs::Metadata| (meta.dev(), meta.ino());
     file.metadata().ok().map(place) == std::fs::symlink_metadata(path).ok().map(place)
+}
+
+/// The folder of what is kept for the processes of agents.
+pub(super) fn folder(home: &Path) -> io::Result<PathBuf> {
+    let folder = home.join(FOLDER);
+    match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => sweep(&folder),
+    }
+    Ok(folder)
 }
 
 /// Removes what killed waiters of agents that are gone have left: nobody will take those again.
