@@ -58,7 +58,8 @@ pub(crate) async fn look(inner: &Inner) -> bool {
         return false;
     }
     match inner.store.intact().await {
-        Err(store::Error::PutBack) => {
+        // Closed: a thread of the store is gone, by a panic. The next daemon opens the ledger anew.
+        Err(store::Error::PutBack | store::Error::Closed) => {
             inner.over.send_replace(true);
             return false;
         }

@@ -467,7 +467,7 @@ pub trait Store: Send + Sync + 'static {
     fn list(&self, filter: Filter) -> Op<Listed>;
 
     /// Makes sure that the ledger still is where it was opened, and puts it back if it was deleted: then nothing is written any more, and
-    /// it has to be opened anew. Every write makes sure of it too.
+    /// it has to be opened anew. Every write makes sure of it too. [`Error::Closed`] if what reads or writes it is gone.
     fn intact(&self) -> Op<()> {
         Box::pin(async { Ok(()) })
     }

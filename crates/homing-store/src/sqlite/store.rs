@@ -348,7 +348,8 @@ impl Store for SqliteStore {
     }
 
     fn intact(&self) -> Op<()> {
-        self.writer.run(Relaxed, |_| Ok(()))
+        let (writes, reads) = (self.writer.run(Relaxed, |_| Ok(())), self.reader.run(|_| Ok(())));
+        Box::pin(async move { writes.await.and(reads.await) })
     }
 
     fn counts(&self) -> Op<TaskCounts> {
@@ -456,6 +457,15 @@ mod tests {
             idempotency: None,
             ground: None,
         }
+    }
+
+    #[tokio::test]
+    async fn a_store_without_its_reader_is_not_intact() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("homing.db")).unwrap();
+        assert_eq!(store.intact().await, Ok(()));
+        let _ = store.reader.run(|_| -> Result<(), Error> { panic!("by mistake") }).await;
+        assert_eq!(store.intact().await, Err(Error::Closed));
     }
 
     #[tokio::test]
