@@ -2,109 +2,165 @@
 //! recovers what it finds.
 //!
 //! `cargo xtask sweep failures`. Whatever fails, a task is launched again, or it ends with the reason, by itself: nothing is restarted and nobody
-//! asks again. A sweep of a call ends when it is no longer reached.
+//! asks again. Which calls there are is seen in a run of each path under `strace`, so that a call that is made from now on is swept from now
+//! on. A sweep of a call ends when it is no longer reached.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use homing_testkit::{Home, freeze, gate, wait_for};
 
-/// Calls of a daemon that launches, with what they may fail with.
-const DAEMON: &[(&str, &str)] = &[
-    ("openat", "EMFILE"),
-    ("mkdir", "EIO"),
-    ("socketpair", "ENFILE"),
-    ("sendmsg", "ENOBUFS"),
-    ("sendmsg", "ETOOMANYREFS"),
-    ("sendto", "ENOMEM"),
-    ("recvfrom", "ENOMEM"),
-    ("recvmsg", "ENOMEM"),
-    ("epoll_ctl", "ENOMEM"),
-    ("flock", "ENOLCK"),
-    ("write", "EIO"),
-    ("pwrite64", "EIO"),
-    ("fdatasync", "EIO"),
-    ("pread64", "EIO"),
-    ("read", "EIO"),
-    ("connect", "EAGAIN"),
-    ("socket", "ENFILE"),
+/// What a call may fail with, where that is not `EIO`.
+const ERRORS: &[(&str, &[&str])] = &[
+    ("accept4", &["EMFILE"]),
+    ("clone", &["EAGAIN"]),
+    ("clone3", &["EAGAIN"]),
+    ("close_range", &["EPERM"]),
+    ("connect", &["EAGAIN", "ENOBUFS"]),
+    ("dup", &["EMFILE"]),
+    ("epoll_create1", &["EMFILE"]),
+    ("epoll_ctl", &["ENOMEM"]),
+    ("eventfd2", &["EMFILE"]),
+    ("fallocate", &["EIO", "ENOSPC"]),
+    ("fcntl", &["EMFILE"]),
+    ("flock", &["ENOLCK"]),
+    ("fstat", &["ENOMEM"]),
+    ("ftruncate", &["EIO", "ENOSPC"]),
+    ("getsockname", &["ENOBUFS"]),
+    ("getsockopt", &["ENOBUFS"]),
+    ("inotify_add_watch", &["ENOSPC"]),
+    ("inotify_init1", &["EMFILE"]),
+    ("mkdir", &["EIO", "ENOSPC"]),
+    ("mkdirat", &["EIO", "ENOSPC"]),
+    ("newfstatat", &["ENOMEM"]),
+    ("openat", &["EMFILE", "EIO"]),
+    ("openat2", &["EMFILE"]),
+    ("pidfd_open", &["EMFILE"]),
+    ("pipe2", &["ENFILE"]),
+    ("poll", &["ENOMEM"]),
+    ("ppoll", &["ENOMEM"]),
+    ("prctl", &["EINVAL"]),
+    ("pwrite64", &["EIO", "ENOSPC"]),
+    ("recvfrom", &["ENOMEM"]),
+    ("recvmsg", &["ENOMEM"]),
+    ("sendmsg", &["ENOBUFS", "ETOOMANYREFS"]),
+    ("sendto", &["ENOBUFS", "ENOMEM"]),
+    ("setsid", &["EPERM"]),
+    ("setsockopt", &["ENOBUFS"]),
+    ("signalfd4", &["ENFILE"]),
+    ("socket", &["ENFILE"]),
+    ("socketpair", &["ENFILE"]),
+    ("statx", &["ENOMEM"]),
+    ("timerfd_create", &["EMFILE"]),
 ];
-/// Calls of keeper and shim, from the request to the record.
-const SHIM: &[(&str, &str)] = &[
-    ("recvmsg", "ENOMEM"),
-    ("recvfrom", "ENOMEM"),
-    ("sendto", "ENOBUFS"),
-    ("clone", "EAGAIN"),
-    ("close_range", "EPERM"),
-    ("setsid", "EPERM"),
-    ("prctl", "EINVAL"),
-    ("flock", "ENOLCK"),
-    ("openat", "EMFILE"),
-    ("renameat2", "EIO"),
-    ("fallocate", "EIO"),
-    ("ftruncate", "EIO"),
-    ("pipe2", "ENFILE"),
-    ("clone3", "EAGAIN"),
-    ("signalfd4", "ENFILE"),
-    ("poll", "ENOMEM"),
-    ("ppoll", "ENOMEM"),
-    ("read", "EIO"),
-    ("socket", "ENFILE"),
-    ("fcntl", "EMFILE"),
+/// Calls that are not let fail, and why.
+const LEFT_OUT: &[(&str, &[&str])] = &[
+    ("it does not return", &["exit", "exit_group", "rt_sigreturn", "restart_syscall"]),
+    (
+        "it cannot fail",
+        &[
+            "alarm",
+            "clock_gettime",
+            "getegid",
+            "geteuid",
+            "getgid",
+            "getpgid",
+            "getpid",
+            "getppid",
+            "getsid",
+            "gettid",
+            "getuid",
+            "sched_yield",
+            "set_robust_list",
+            "set_tid_address",
+            "umask",
+        ],
+    ),
+    (
+        "it fails for a wrong argument or a signal alone",
+        &[
+            "arch_prctl",
+            "clock_nanosleep",
+            "epoll_pwait",
+            "epoll_wait",
+            "futex",
+            "getresgid",
+            "getresuid",
+            "getrlimit",
+            "getrusage",
+            "lseek",
+            "pause",
+            "prlimit64",
+            "rseq",
+            "rt_sigaction",
+            "rt_sigpending",
+            "rt_sigprocmask",
+            "sched_getaffinity",
+            "sched_setaffinity",
+            "setpgid",
+            "sigaltstack",
+            "shutdown",
+            "uname",
+        ],
+    ),
+    ("the descriptor is gone whatever it answers", &["close"]),
+    ("it fails where the process is gone alone", &["kill", "pidfd_send_signal", "tgkill", "wait4", "waitid"]),
+    (
+        "a process without memory aborts: the sweep of kills",
+        &["brk", "madvise", "mmap", "mprotect", "mremap", "munmap"],
+    ),
+    ("eventfds are written by it, which cannot fail; tests of a full disk have the files", &["write"]),
+    ("it fails before the system has booted alone", &["getrandom"]),
+    ("its failure is how a task ends that cannot be started, which has tests", &["execve"]),
 ];
-/// Calls of a daemon that opens a home with live tasks in it.
-const RECOVERY: &[(&str, &str)] = &[
-    ("connect", "EAGAIN"),
-    ("connect", "ENOBUFS"),
-    ("socket", "ENFILE"),
-    ("openat", "EMFILE"),
-    ("read", "EIO"),
-    ("flock", "ENOLCK"),
-    ("recvfrom", "ENOMEM"),
-    ("recvmsg", "ENOMEM"),
-    ("sendto", "ENOBUFS"),
-    ("sendmsg", "ENOBUFS"),
-    ("socketpair", "ENFILE"),
-    ("pidfd_open", "EMFILE"),
-    ("epoll_ctl", "ENOMEM"),
-    ("statx", "ENOMEM"),
-    ("getsockopt", "ENOBUFS"),
-];
-/// No call is tried more often than this for one task.
+/// What is swept, each with its own calls.
+const VICTIMS: [&str; 3] = ["daemon", "shim", "recovery"];
+/// No call is tried more often than this for one task; a call that is reached more often is named at the end.
 const MOST: u32 = 60;
 const CODE: u64 = 5;
 
 /// From the command line: `failures`, and calls to keep to.
 pub(crate) fn main(program: &Path, only: &[&str]) -> Result<()> {
-    let mut failures = 0;
-    let mut found = Vec::new();
-    for (victim, calls) in [("daemon", DAEMON), ("shim", SHIM), ("recovery", RECOVERY)] {
-        for (call, error) in calls {
-            if !only.is_empty() && !only.contains(call) && !only.contains(&victim) {
+    let (mut failures, mut found, mut capped) = (0, Vec::new(), Vec::new());
+    for victim in VICTIMS {
+        let calls = calls_of(program, victim)?;
+        for call in calls.iter().map(String::as_str) {
+            if !only.is_empty() && !only.contains(&call) && !only.contains(&victim) {
                 continue;
             }
-            let mut home = Home::new(program);
-            let before = failures;
-            for when in 1..=MOST {
-                let _ = home.daemon_pid();
-                let reached = match victim {
-                    "recovery" => recover(&home, call, error, when),
-                    _ => launch(&home, victim, call, error, when),
-                };
-                match reached {
-                    Ok(true) => failures += 1,
-                    Ok(false) => break,
-                    Err(why) => {
-                        eprintln!("VIOLATION: {victim}, {call} number {when} fails with {error}: {why:#}");
-                        found.push(format!("{victim} {call}:{error} number {when}"));
-                        failures += 1;
-                        // What hangs in the old one says nothing of the next.
-                        home = Home::new(program);
+            let known = ERRORS.iter().find(|(name, _)| *name == call);
+            for error in known.map_or(&["EIO"][..], |(_, errors)| errors) {
+                let mut home = Home::new(program);
+                let before = failures;
+                for when in 1..=MOST {
+                    // One that leaves for the failure before may still answer, with an error.
+                    wait_for("a daemon", || (home.cli(["status"]).code == 0).then_some(()));
+                    let reached = match victim {
+                        "recovery" => recover(&home, call, error, when),
+                        _ => launch(&home, victim, call, error, when),
+                    };
+                    match reached {
+                        Ok(true) => failures += 1,
+                        Ok(false) => break,
+                        Err(why) => {
+                            eprintln!(
+                                "VIOLATION: {victim}, {call} number {when} fails with {error}: {why:#}"
+                            );
+                            found.push(format!("{victim} {call}:{error} number {when}"));
+                            failures += 1;
+                            // What hangs in the old one says nothing of the next.
+                            home = Home::new(program);
+                        }
                     }
                 }
+                let swept = failures - before;
+                eprintln!("  {victim} at {call} ({error}): {swept} failures");
+                if swept == MOST {
+                    capped.push(format!("{victim} {call}:{error}"));
+                }
             }
-            eprintln!("  {victim} at {call} ({error}): {} failures", failures - before);
         }
     }
     ensure!(
@@ -113,10 +169,52 @@ pub(crate) fn main(program: &Path, only: &[&str]) -> Result<()> {
         found.len(),
         found.join("; ")
     );
+    if !capped.is_empty() {
+        println!("reached more than {MOST} times, and not let fail beyond that: {}", capped.join("; "));
+    }
     println!(
         "{failures} failures of system calls: every task was launched again, or ended with the reason; no violation"
     );
     Ok(())
+}
+
+/// The calls that a path makes when nothing fails, but for those that are left out.
+fn calls_of(program: &Path, victim: &str) -> Result<BTreeSet<String>> {
+    let home = Home::new(program);
+    let _ = home.daemon_pid();
+    // No call is made so often that one fails.
+    let (call, error, when) = ("all", "EIO", u16::MAX.into());
+    let _ = match victim {
+        "recovery" => recover(&home, call, error, when)?,
+        _ => launch(&home, victim, call, error, when)?,
+    };
+    let log = std::fs::read_to_string(home.scratch().join(TRACE))?;
+    let mut calls = traced_calls(&log);
+    for (_, names) in LEFT_OUT {
+        calls.retain(|call| !names.contains(&call.as_str()));
+    }
+    ensure!(!calls.is_empty(), "strace saw no call of {victim}");
+    Ok(calls)
+}
+
+/// The names in a trace, of each process up to where it becomes a program that is not homing.
+fn traced_calls(log: &str) -> BTreeSet<String> {
+    let (mut calls, mut others) = (BTreeSet::new(), HashSet::new());
+    for line in log.lines() {
+        let Some((pid, rest)) = line.trim_start().split_once(' ') else { continue };
+        let Some((name, _)) = rest.trim_start().split_once('(') else { continue };
+        let is_name =
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !is_name || name.is_empty() || others.contains(pid) {
+            continue;
+        }
+        let program = rest.split('"').nth(1).unwrap_or_default();
+        if name == "execve" && !program.ends_with("/homing") && !program.ends_with("/exe") {
+            others.insert(pid);
+        }
+        calls.insert(name.to_owned());
+    }
+    calls
 }
 
 /// One task, one failure between its submit and its end. False if the call was not reached so often.
@@ -204,6 +302,9 @@ fn look_for(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// What `strace` saw, in the scratch folder of a home.
+const TRACE: &str = "strace.txt";
+
 /// `strace`, while it lets a call fail.
 struct Tracing {
     strace: Child,
@@ -212,7 +313,7 @@ struct Tracing {
 
 impl Tracing {
     fn attach(home: &Home, pid: u32, call: &str, error: &str, when: u32) -> Result<Self> {
-        let log = home.scratch().join("strace.txt");
+        let log = home.scratch().join(TRACE);
         let _ = std::fs::remove_file(&log);
         let threads = std::fs::read_dir(format!("/proc/{pid}/task"))?.count();
         let strace = Command::new("strace")
@@ -244,5 +345,24 @@ impl Tracing {
         self.strace.kill()?;
         self.strace.wait()?;
         Ok(self.struck())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_up_to_where_another_program_begins() {
+        let log = "7  read(3, \"a\", 1) = 1\n8 clone3({flags=0} <unfinished ...>\n8 <... clone3 resumed>) = 9\n9 dup2(3, 1) = 1\n\
+                   9 execve(\"/bin/sh\", [\"sh\"]) = 0\n9 access(\"/x\") = 0\n\
+                   10 execve(\"/b/homing\", []) = 0\n10 statx(3) = 0\n7 +++ exited with 0 +++\n";
+        assert_eq!(Vec::from_iter(traced_calls(log)), ["clone3", "dup2", "execve", "read", "statx"]);
+    }
+
+    #[test]
+    fn no_call_is_both_left_out_and_let_fail() {
+        let left_out: Vec<_> = LEFT_OUT.iter().flat_map(|(_, names)| *names).collect();
+        assert!(ERRORS.iter().all(|(name, _)| !left_out.contains(&name)));
     }
 }

@@ -12,7 +12,20 @@ const SHORT_SOAK: [&str; 3] = ["--minutes", "2", "7"];
 /// The short sweep: system calls that are few in a task's life and each the edge of something durable or of a process.
 const SHORT_SWEEP: [&str; 6] = ["mkdir", "socketpair", "fdatasync", "fallocate", "clone3", "linkat"];
 
-/// A short soak and a short sweep, judged: an error if homing lost, doubled or made up anything.
+/// The short sweep of failures: calls of launches and recoveries that are few, about 20 s.
+const SHORT_FAILURES: [&str; 9] = [
+    "failures",
+    "accept4",
+    "clone3",
+    "fallocate",
+    "fdatasync",
+    "ftruncate",
+    "mkdirat",
+    "socketpair",
+    "unlinkat",
+];
+
+/// A short soak and short sweeps, judged: an error if homing lost, doubled or made up anything.
 pub(crate) fn short() -> Result<()> {
     // Built as the tests are, so that nothing is built twice.
     step::run(&mut step::cargo(&["build", "--workspace", "--bins", "--tests"]))?;
@@ -26,6 +39,7 @@ pub(crate) fn short() -> Result<()> {
     judge("soak", &SHORT_SOAK)?;
     if tools::is_there("strace") {
         judge("sweep", &SHORT_SWEEP)?;
+        judge("sweep", &SHORT_FAILURES)?;
     }
     Ok(())
 }
