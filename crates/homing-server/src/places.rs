@@ -438,17 +438,18 @@ mod tests {
     #[test]
     fn p11_on_the_listener_a_task_has_a_quarter_once_it_is_known() {
         let places = Places::default();
-        let held = fill(&places, &Holder::User, 160);
-        let counted: Vec<_> = held.iter().filter(|place| place.count_for(&task(1))).collect();
-        assert_eq!(counted.len(), 40);
-        let busy: Vec<_> = counted.iter().map(|place| place.begin()).collect();
+        let held = fill(&places, &Holder::User, 120);
+        let let_in = |place: &Place| place.count_for(&task(1)).then(|| place.begin());
+        let busy: Vec<_> = held.iter().map_while(let_in).collect();
+        assert_eq!(busy.len(), 40);
         assert!(!held[50].count_for(&task(1)) && held[50].is_full_for(&task(1)));
         assert!(held[0].count_for(&task(1)), "a later request of the same connection");
+        let more = fill(&places, &Holder::User, 40);
         let owner = places.take(Holder::User, LIMITS).unwrap();
         assert!(owner.count_for(&process(1)) && owner.begin().is_some());
         assert!(is_closed(&held[40]) && !held[40].count_for(&process(2)), "made room");
         assert_eq!(places.len(), 160);
-        drop((busy, owner, held));
+        drop((busy, owner, held, more));
         assert_eq!((places.len(), places.table().held.len()), (0, 0));
     }
 
