@@ -189,8 +189,9 @@ impl Engine {
         }
     }
 
-    /// A turn of the owner, a session, has ended: what was in its context by then is acknowledged. A hook does not report the end of a turn
-    /// that says of itself that it had no answer of its model.
+    /// A turn of the owner, a session, has ended: what was in its context by then is acknowledged.
+    /// A hook does not report the end of a turn that says of itself that it had no answer of its
+    /// model.
     ///
     /// # Errors
     /// If the ledger cannot be written.

@@ -20,8 +20,8 @@ const OWNER: &str = "homing-owner";
 const CODEX: &str = "codex";
 const THREAD: &str = "threadId";
 /// How opencode names itself, and the argument in which homing's plugin names the conversation of each call. One process of opencode has many,
-/// and its calls do not say which. The plugin sets it last, so a model that gives it changes nothing. Over HTTP its header names opencode: a
-/// call says nothing of the client there.
+/// and its calls do not say which. The plugin sets it last, so a model that gives it changes
+/// nothing. Over HTTP its header names opencode: a call says nothing of the client there.
 const OPENCODE: &str = "opencode";
 const ARGUMENT: &str = "opencode_session";
 
@@ -149,7 +149,8 @@ impl Access {
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the
-    /// header names, else the session that homing's plugin in opencode names, and nobody is guessed; tasks get the API's own defaults.
+    /// header names, else the session that homing's plugin in opencode names, and nobody is
+    /// guessed; tasks get the API's own defaults.
     pub(crate) fn by_request(
         arguments: Option<&mut JsonObject>,
         context: &RequestContext<RoleServer>,

@@ -43,8 +43,9 @@ const TURN: Duration = Duration::from_secs(60 * 60);
 /// A file that says more is none of these.
 const LONGEST: u64 = 64 * 1024;
 
-/// Errors of a turn that heal by no other attempt, as Claude Code names them (`SDKAssistantMessageError`): the login, an account that may not
-/// use it, and a model that is not there.
+/// Errors of a turn that heal by no other attempt, as Claude Code names them
+/// (`SDKAssistantMessageError`): the login, an account that may not use it, and a model that is not
+/// there.
 const UNHEALABLE: [&str; 7] = [
     "authentication_failed",
     "oauth_org_not_allowed",

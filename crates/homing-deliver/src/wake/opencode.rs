@@ -106,7 +106,8 @@ async fn messages(session: &Session, home: &Path) -> Vec<Value> {
     answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok()).unwrap_or_default()
 }
 
-/// What the session was not told yet. Where its messages cannot be read that is all of it: better twice than never.
+/// What the session was not told yet. Where its messages cannot be read that is all of it: better
+/// twice than never.
 fn untold(messages: &[Value], order: &Order) -> Vec<Notice> {
     let texts: Vec<&str> = prompts(messages)
         .filter_map(|message| message["parts"].as_array())
@@ -124,7 +125,8 @@ fn prompts(messages: &[Value]) -> impl DoubleEndedIterator<Item = &Value> {
     messages.iter().filter(|message| message["info"]["role"] == "user")
 }
 
-/// The text as a prompt like the one before it. Left to the server it would go to the default agent, which may do what that one may not.
+/// The text as a prompt like the one before it. Left to the server it would go to the default
+/// agent, which may do what that one may not.
 fn prompt(messages: &[Value], text: &str) -> Value {
     let mut prompt = json!({ "parts": [{ "type": "text", "text": text }] });
     let Some(last) = prompts(messages).next_back().map(|last| &last["info"]) else { return prompt };

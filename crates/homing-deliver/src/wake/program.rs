@@ -29,7 +29,8 @@ impl Ran {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// The last line that says something, for people: of what it answers, or of why it failed. A warning says neither.
+    /// The last line that says something, for people: of what it answers, or of why it failed. A
+    /// warning says neither.
     pub(super) fn last_line(&self) -> String {
         let lines = |text: &str| -> Vec<String> {
             let lines = text.lines().rev().map(homing_model::sanitize::line);

@@ -128,7 +128,8 @@ async fn reported(store: &Ledger, n: u64) -> (Vec<(String, String)>, Vec<String>
     (wakes.into_iter().map(|wake| (wake.owner, wake.target)).collect(), owners)
 }
 
-/// What a sub-agent has left running wakes the session that started it, by the wake that its task names or by the session itself.
+/// What a sub-agent has left running wakes the session that started it, by the wake that its task
+/// names or by the session itself.
 pub async fn p5_a_late_job_of_a_sub_agent_wakes_the_outer_session(store: Ledger) {
     let cases = [
         ("claude:a", &["inbox"][..], Some("wake:claude:a")),
@@ -149,7 +150,8 @@ pub async fn p5_a_late_job_of_a_sub_agent_wakes_the_outer_session(store: Ledger)
     }
 }
 
-/// While another task continues the session of a sub-agent, what it left running reports to that session again.
+/// While another task continues the session of a sub-agent, what it left running reports to that
+/// session again.
 pub async fn p5_a_continued_sub_agent_hears_of_its_own_jobs(store: Ledger) {
     let (outer, own) = ("claude:outer", "claude:own");
     let claim = async |n: u64| {

@@ -235,7 +235,8 @@ pub async fn p6_nobody_is_woken_for_what_they_know(store: Ledger) {
     assert_eq!(hand_over_to(&store, WAKE, 102, 0, 4).await, Some(1));
 }
 
-/// A wake that was given up, whose owner then came to have the notice another way: it is not sent again with the others.
+/// A wake that was given up, whose owner then came to have the notice another way: it is not sent
+/// again with the others.
 pub async fn p6_a_dead_wake_of_what_is_known_is_not_sent_again(store: Ledger) {
     for n in 1..=4 {
         ended_for(&store, n, &["wake", "inbox"], 1).await;
@@ -246,7 +247,8 @@ pub async fn p6_a_dead_wake_of_what_is_known_is_not_sent_again(store: Ledger) {
     assert!(rows.iter().all(|row| row.state == DeliveryState::Dead), "{rows:?}");
     let entries = store.peek(OWNER.into(), 9, at(late)).await.expect("readable").notices;
     let notices: Vec<_> = entries.into_iter().map(|notice| notice.id).collect();
-    // The first is acknowledged; the second was told, and waits for its proof; the third came back without one.
+    // The first is acknowledged; the second was told, and waits for its proof; the third came back
+    // without one.
     store.acknowledge(OWNER.into(), vec![notices[0].clone()], Vec::new()).await.expect("acknowledged");
     for (n, until) in [(1, late + 10), (2, late)] {
         let (told, proof) = (vec![notices[n].clone()], Proof::TurnEnd);

@@ -441,8 +441,9 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
-/// Makes deliveries pending and due, and their schedule begin anew. A superseded one, and a wake whose owner has the notice by now, only if it is named by its id.
-/// The attempts and their history stay. What a command has is due once that has ended.
+/// Makes deliveries pending and due, and their schedule begin anew. A superseded one, and a wake
+/// whose owner has the notice by now, only if it is named by its id. The attempts and their history
+/// stay. What a command has is due once that has ended.
 pub(super) fn redeliver(
     conn: &Connection,
     which: &Redeliver,
@@ -454,7 +455,8 @@ pub(super) fn redeliver(
         Redeliver::Task(id) => ("task_id", id.as_str()),
         Redeliver::State(state) => ("state", state.as_str()),
     };
-    // An entry that was given back, because no turn ended after a hook had printed it, is not known.
+    // An entry that was given back, because no turn ended after a hook had printed it, is not
+    // known.
     let mut query = conn.prepare_cached(&format!(
         "SELECT seq, id, target, state, state IN ('dead', 'pending') AND held_until IS NOT ?3 \
          AND EXISTS (SELECT 1 FROM notices WHERE notices.seq = notice_seq AND (told OR inboxed > 0)) \

@@ -16,8 +16,9 @@ use crate::store::Error;
 const MAX_GENERATIONS: usize = 1_000;
 
 impl Record {
-    /// What starts a turn of this task's owner with a notice of its sub-agent's tasks: the first wake that the task names, else that of the session
-    /// that submitted it. Such a session waits for the task itself in other ways (a poll of its client, a waiter), which end with the task.
+    /// What starts a turn of this task's owner with a notice of its sub-agent's tasks: the first
+    /// wake that the task names, else that of the session that submitted it. Such a session waits
+    /// for the task itself in other ways (a poll of its client, a waiter), which end with the task.
     pub(super) fn wake(&self) -> Option<Target> {
         let notify = self.spec.notify.as_ref().filter(|notify| notify.on != When::Never)?;
         let named = notify.targets.iter().find(|target| matches!(target, Target::Wake(_)));

@@ -127,8 +127,9 @@ impl Hook<'_> {
         let before = agent.as_ref().and_then(|agent| answer::take(home, owner, agent));
         let stuck = self.input.continued && before.is_some() && before == self.input.answer_bytes;
         if (self.input.unanswered || stuck) && self.agent == Agent::Gemini {
-            // Gemini CLI drops the prompt of such a turn, and with it what its hooks have added: no later turn has that in its context.
-            // It is free again, for the next prompt. Going on now would only repeat a request that failed.
+            // Gemini CLI drops the prompt of such a turn, and with it what its hooks have added: no
+            // later turn has that in its context. It is free again, for the next prompt. Going on
+            // now would only repeat a request that failed.
             let _ = timeout(self.patience, self.client.unbind_session(&self.owner)).await;
             let _ = self.bind(None).await;
             return Ok(exit_code::DONE);

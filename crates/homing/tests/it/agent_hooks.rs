@@ -162,7 +162,7 @@ fn p5_a_gemini_turn_without_an_answer_acknowledges_nothing() {
 }
 
 #[test]
-fn p5_a_gemini_turn_that_went_on_and_failed_acknowledges_nothing() {
+fn p5_a_gemini_turn_that_goes_on_and_fails_confirms_nothing() {
     let home = super::home();
     let turn_ends = |response: &str, continued: bool| {
         let mut input = with("s", "prompt_response", response);

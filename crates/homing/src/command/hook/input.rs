@@ -12,7 +12,8 @@ use crate::context::Context;
 /// More than any agent sends; it holds the user's prompt, or the last message of the model.
 const MOST: u64 = 8 << 20;
 
-/// What Gemini CLI gives `AfterAgent` as the answer of a turn that had none: its request failed, or the user stopped it.
+/// What Gemini CLI gives `AfterAgent` as the answer of a turn that had none: its request failed, or
+/// the user stopped it.
 const NO_ANSWER: &str = "[no response text]";
 
 /// The fields that matter.
@@ -24,8 +25,8 @@ pub(super) struct Input {
     pub(super) subagent: bool,
     /// The turn that ends is the going on after an end that was put off.
     pub(super) continued: bool,
-    /// The turn that ends had no answer of its model, so that nothing shows what it read. Only Gemini CLI and homing's plugin in
-    /// opencode say so.
+    /// The turn that ends had no answer of its model, so that nothing shows what it read. Only
+    /// Gemini CLI and homing's plugin in opencode say so.
     pub(super) unanswered: bool,
     /// How long the answer of the turn that ends is so far, in bytes. Only Gemini CLI says so.
     pub(super) answer_bytes: Option<usize>,

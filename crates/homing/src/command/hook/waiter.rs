@@ -45,7 +45,8 @@ const RETRY: Duration = Duration::from_millis(50);
 const RETRY_MOST: Duration = Duration::from_secs(10);
 /// What the agent takes for "wake the session".
 const WAKE: u8 = 2;
-/// Looked through for what sub-agents have left running: so many live tasks, so many tasks above each.
+/// Looked through for what sub-agents have left running: so many live tasks, so many tasks above
+/// each.
 const MAX_LIVE: u32 = 1_000;
 const MAX_DEPTH: usize = 10;
 /// How Claude Code calls a `claude -p`.
@@ -175,7 +176,8 @@ async fn look(hook: &Hook<'_>) -> Result<Look, homing_client::Error> {
     })
 }
 
-/// Whether a task of the session still runs, or one that its sub-agents have left running, which reports to the session.
+/// Whether a task of the session still runs, or one that its sub-agents have left running, which
+/// reports to the session.
 async fn runs(hook: &Hook<'_>) -> Result<bool, homing_client::Error> {
     if !hook.client.list(&hook.live()).await?.items.is_empty() {
         return Ok(true);
