@@ -182,8 +182,9 @@ pub(super) async fn carry_out(
     }
     let ids = [task.id.clone()];
     // In one call with the end itself: a wake that is due at the same moment finds that it is known.
-    let waiting =
-        access.client.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify || plan.watched);
+    // Patient only here: a submit that is repeated for ever would run what its caller took back.
+    let patient = access.client.patient_for_task();
+    let waiting = patient.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify || plan.watched);
     let answer = match patiently(context, "the command runs", waiting).await {
         Ok(answer) => answer,
         // It was accepted, and runs on without a daemon: whoever does not hear its id runs it a second time.

@@ -93,7 +93,8 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
         Which::All => Mode::All,
         Which::Any => Mode::Any,
     };
-    let waiting = access.client.wait_as(&ids, mode, Some(bounded(given.wait_ms)), true);
+    let patient = access.client.patient_for_task();
+    let waiting = patient.wait_as(&ids, mode, Some(bounded(given.wait_ms)), true);
     let answer = patiently(context, "waiting for the end", waiting).await?;
     let ended = answer.items.iter().filter(|task| task.status.is_terminal()).count();
     let room = (MOST / ended.max(1)).min(TAIL);

@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         ..Spec::default()
     };
     let outer = look("HOMING_TASK_ID").and_then(|_| look("HOMING_OWNER"));
-    let handler = Handler::of_bridge(Bridge { client: context.client().patient(), owner, outer, base });
+    let handler = Handler::of_bridge(Bridge { client: context.client(), owner, outer, base });
     context.block_on(async {
         homing_mcp::serve(handler).await.map_err(|error| {
             let mut problem = Problem::new(Code::InvalidRequest, error.to_string());

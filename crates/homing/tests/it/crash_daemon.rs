@@ -124,7 +124,7 @@ fn read_until(child: &mut Child, text: &str) -> BufReader<std::process::ChildStd
 }
 
 /// Has the next daemons of a copied program die as they start, so many of them; each adds a line to the file that is answered.
-fn let_daemons_die(program: &Path, real: &Path, deaths: usize) -> PathBuf {
+pub(crate) fn let_daemons_die(program: &Path, real: &Path, deaths: usize) -> PathBuf {
     let counted = program.with_file_name("deaths");
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = __homing-daemon ] && [ \"$(cat '{0}' | wc -l)\" -lt {deaths} ] && echo >> '{0}' && exit 1\nexec '{1}' \"$@\"\n",

@@ -1,9 +1,10 @@
 //! The daemon dies, and whoever is connected to a bridge hears the truth from the next one.
 
-use homing_testkit::{gate, wait_for};
+use homing_testkit::{Home, copy_program, gate, wait_for};
 use serde_json::json;
 
 use super::speaker::Speaker;
+use crate::crash_daemon::let_daemons_die;
 
 #[test]
 fn p3_the_daemon_is_killed_between_run_and_tasks_get() {
@@ -64,6 +65,33 @@ fn p3_waits_and_runs_go_on_when_the_daemon_is_killed_under_them() {
     let (waited, ran) = (waited.expect("an answer"), ran.expect("an answer"));
     assert_eq!(waited["result"]["structuredContent"]["tasks"][0]["output"]["text"], "waited\n", "{waited}");
     assert_eq!(ran["result"]["structuredContent"]["output"]["text"], "ran\n", "{ran}");
+}
+
+/// While no daemon starts, a wait for a task goes on, and a run is refused: repeated for ever it would
+/// run later what its caller has given up, and again.
+#[test]
+fn p3_a_wait_outlasts_failing_starts_and_a_run_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("homing");
+    let real = crate::home().program().to_owned();
+    copy_program(&real, &program);
+    let home = Home::new(&program);
+    let mut speaker = Speaker::of(&home);
+    let id = speaker.background(&format!("{}; echo waited", gate("go")), true);
+    let wait = json!({ "name": "wait", "arguments": { "ids": [id], "wait_ms": 60_000 } });
+    let waiting = speaker.begin_to_ask("tools/call", wait);
+    let _ = let_daemons_die(&program, &real, 1_000_000);
+    let _ = home.kill_daemon();
+    let run = json!({ "name": "run", "arguments": { "command": "echo ran > ran" } });
+    let refused = speaker.begin_to_ask("tools/call", run);
+    let refused = speaker.answer(refused);
+    assert!(refused.to_string().contains("HM0019"), "{refused}");
+    let _ = let_daemons_die(&program, &real, 0);
+    home.open("go");
+    let waited = speaker.answer(waiting);
+    assert_eq!(waited["result"]["structuredContent"]["tasks"][0]["output"]["text"], "waited\n", "{waited}");
+    assert_eq!(home.get("/v1/tasks").json()["items"].as_array().map(Vec::len), Some(1));
+    assert!(!home.scratch().join("ran").exists());
 }
 
 #[test]
