@@ -63,6 +63,7 @@ macro_rules! store_conformance_cases {
             p11_a_claim_in_advance_ends_when_the_session_is_elsewhere
             p11_a_session_of_another_process_is_not_claimed
             p5_a_late_job_of_a_sub_agent_wakes_the_outer_session
+            p11_a_late_job_wakes_no_session_named_inside_a_task
             p5_a_continued_sub_agent_hears_of_its_own_jobs
             p1_first_finisher_wins
             p1_concurrent_finishers_agree_on_one_end

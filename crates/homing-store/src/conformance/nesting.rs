@@ -150,6 +150,24 @@ pub async fn p5_a_late_job_of_a_sub_agent_wakes_the_outer_session(store: Ledger)
     }
 }
 
+/// A caller inside a task can name any session as the owner of the next sub-agent: what that one
+/// leaves running is reported there, and wakes nothing.
+pub async fn p11_a_late_job_wakes_no_session_named_inside_a_task(store: Ledger) {
+    let (named, own) = ("codex:named", "claude:own");
+    create(&store, of_session(submit(1), "claude:outer", &["inbox"]), 0).await;
+    let claim = async |n: u64, session: &str| {
+        let claim = SessionClaim { task: id(n), session: session.to_owned(), replaces: None, inside: None };
+        assert_eq!(store.claim_session(claim).await.expect("answered").as_deref(), Some(session));
+    };
+    claim(1, named).await;
+    create(&store, of_session(child(2, 1, 9), named, &["inbox"]), 1).await;
+    claim(2, own).await;
+    create(&store, of_session(child(3, 2, 9), own, &["inbox", "wake"]), 2).await;
+    finish(&store, 2, 3, 0).await;
+    finish(&store, 3, 4, 0).await;
+    assert_eq!(reported(&store, 3).await, (Vec::new(), vec![named.to_owned()]));
+}
+
 /// While another task continues the session of a sub-agent, what it left running reports to that
 /// session again.
 pub async fn p5_a_continued_sub_agent_hears_of_its_own_jobs(store: Ledger) {

@@ -19,10 +19,13 @@ impl Record {
     /// What starts a turn of this task's owner with a notice of its sub-agent's tasks: the first
     /// wake that the task names, else that of the session that submitted it. Such a session waits
     /// for the task itself in other ways (a poll of its client, a waiter), which end with the task.
+    /// A session that a caller inside another task named is woken only where the task names the
+    /// wake: at its submit a hook had to have named that session.
     pub(super) fn wake(&self) -> Option<Target> {
         let notify = self.spec.notify.as_ref().filter(|notify| notify.on != When::Never)?;
         let named = notify.targets.iter().find(|target| matches!(target, Target::Wake(_)));
-        let session = self.spec.session.as_ref().filter(|session| session.owner() == self.owner);
+        let session = self.spec.session.as_ref();
+        let session = session.filter(|session| session.owner() == self.owner && self.parent.is_none());
         let by_session = Target::Wake(None);
         let reachable =
             !notify.targets.is_empty() && matches!(Route::of(&by_session, session, None), Ok(Some(_)));
