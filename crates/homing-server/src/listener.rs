@@ -124,6 +124,8 @@ pub(crate) struct Service {
     sockets: Vec<TcpListener>,
     /// The configuration that was looked at last.
     config: config::Listener,
+    /// Whether confined callers were served then (`[confined] allow`).
+    serves_confined: bool,
     remembered: Remembered,
     token: Option<Arc<Token>>,
     /// What browsers are signed in by.
@@ -147,6 +149,7 @@ pub(crate) fn service(
     let codes = Arc::new(Codes::default());
     let service = Service {
         config: engine.config().listener.clone(),
+        serves_confined: engine.config().confined.allow,
         remembered: Remembered::read(engine.home()),
         given: Arc::new(GivenCookies::of_home(engine.home(), &boot::id().unwrap_or_default())),
         engine,
@@ -272,7 +275,13 @@ impl Service {
 
     /// The configuration may be another, and a port may have become free.
     fn look_again(&mut self) {
-        let config = self.engine.config().listener.clone();
+        let all = self.engine.config();
+        // A caller is judged once for a connection: one that is served on has to come again.
+        if self.serves_confined && !all.confined.allow {
+            self.connections.abort_all();
+        }
+        self.serves_confined = all.confined.allow;
+        let config = all.listener.clone();
         if config != self.config {
             self.config = config;
             // Should it be as it was one day, that is a new word of whoever writes it.

@@ -4,7 +4,7 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use homing_model::TaskId;
@@ -204,6 +204,37 @@ fn p11_a_sandbox_that_shares_the_network_gets_nothing_by_the_token() {
     std::fs::write(home.path().join("config.toml"), "[confined]\nallow = true\n").unwrap();
     assert_eq!(home.http("POST", "/v1/config/reload", &[], b"").whole().status, 200);
     assert!(by_token(&home, &["setpriv", "--no-new-privs"]).starts_with("HTTP/1.1 200"));
+}
+
+/// A caller is judged once for a connection, so one that is refused from now on has to come again.
+#[test]
+fn p11_listener_connections_end_once_confined_are_refused() {
+    let home = listening();
+    let configure = |text: &str| {
+        std::fs::write(home.path().join("config.toml"), text).unwrap();
+        assert_eq!(home.http("POST", "/v1/config/reload", &[], b"").whole().status, 200);
+    };
+    configure("[confined]\nallow = true\n");
+    let port = home.get("/v1/listener").json()["port"].as_u64().unwrap();
+    let script = format!(
+        "trap '' PIPE; exec 3<>/dev/tcp/127.0.0.1/{port}; token=$(cat '{}/token')\n\
+         ask() {{ printf 'GET /v1/status HTTP/1.1\\r\\nhost: 127.0.0.1:{port}\\r\\nauthorization: Bearer %s\\r\\n\\r\\n' \"$token\" >&3; }}\n\
+         ask; read -r status _ <&3; echo \"$status\"; read -r _; ask; timeout 20 cat <&3 | grep -c HTTP/1.1",
+        home.path().display()
+    );
+    let mut confined = Command::new("setpriv");
+    confined.args(["--no-new-privs", "bash", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut confined = confined.spawn().expect("util-linux is there");
+    let mut out = BufReader::new(confined.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "HTTP/1.1\n", "it is served");
+    configure("");
+    confined.stdin.take().unwrap().write_all(b"\n").unwrap();
+    line.clear();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "0\n", "the second request has no answer");
+    let _ = confined.wait();
 }
 
 #[test]
