@@ -30,8 +30,8 @@ const PASSWORD: &str = "opencode.password";
 const LONGEST: u64 = 4 * 1024;
 /// What its server says of all its sessions, or of the last messages of one, is no longer; where it is, nothing can be told from it.
 const MOST: usize = 8 << 20;
-/// So many messages are looked at for what was said before.
-const RECENT: u32 = 100;
+/// So many messages are read for what was said before; the second where the first are too large.
+const RECENT: [u32; 2] = [100, 5];
 
 async fn ask(
     session: &Session,
@@ -99,15 +99,23 @@ async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readine
     })
 }
 
-/// The session's last messages, oldest first; none where they cannot be read.
-async fn messages(session: &Session, home: &Path) -> Vec<Value> {
-    let path = format!("/session/{}/message?limit={RECENT}", session.id);
-    let answer = ask(session, Method::GET, &path, None, home).await;
-    answer.ok().and_then(|answer| serde_json::from_slice(&answer.body).ok()).unwrap_or_default()
+/// The session's last messages, oldest first: fewer of them where many are too large for an answer.
+async fn messages(session: &Session, home: &Path) -> Result<Vec<Value>, String> {
+    let mut why = String::new();
+    for limit in RECENT {
+        let path = format!("/session/{}/message?limit={limit}", session.id);
+        match ask(session, Method::GET, &path, None, home).await {
+            Ok(answer) => match serde_json::from_slice(&answer.body) {
+                Ok(messages) if answer.status == StatusCode::OK => return Ok(messages),
+                _ => why = format!("opencode does not show the session's messages ({})", answer.status),
+            },
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
 }
 
-/// What the session was not told yet. Where its messages cannot be read that is all of it: better
-/// twice than never.
+/// What is not among these messages of the session.
 fn untold(messages: &[Value], order: &Order) -> Vec<Notice> {
     let texts: Vec<&str> = prompts(messages)
         .filter_map(|message| message["parts"].as_array())
@@ -125,16 +133,24 @@ fn prompts(messages: &[Value]) -> impl DoubleEndedIterator<Item = &Value> {
     messages.iter().filter(|message| message["info"]["role"] == "user")
 }
 
-/// The text as a prompt like the one before it. Left to the server it would go to the default
-/// agent, which may do what that one may not.
+/// The text as a prompt like the one before it. Left to the server it would go to the default agent,
+/// which may do what that one may not. After a turn of many steps, each of them a message, only
+/// answers may be left: they name their agent and model too.
 fn prompt(messages: &[Value], text: &str) -> Value {
     let mut prompt = json!({ "parts": [{ "type": "text", "text": text }] });
-    let Some(last) = prompts(messages).next_back().map(|last| &last["info"]) else { return prompt };
+    let Some(last) = prompts(messages).next_back().or_else(|| messages.last()).map(|last| &last["info"])
+    else {
+        return prompt;
+    };
+    let mut model = last["model"].clone();
+    if last["modelID"].is_string() {
+        model = json!({ "providerID": last["providerID"], "modelID": last["modelID"] });
+    }
     // The variant of a prompt is kept with its model.
-    let fields =
-        [("agent", &last["agent"]), ("model", &last["model"]), ("variant", &last["model"]["variant"])];
+    let variant = model["variant"].clone();
+    let fields = [("agent", last["agent"].clone()), ("model", model), ("variant", variant)];
     for (field, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
-        prompt[field] = value.clone();
+        prompt[field] = value;
     }
     prompt
 }
@@ -144,7 +160,10 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
     }
-    let messages = messages(session, &surroundings.home).await;
+    let messages = match messages(session, &surroundings.home).await {
+        Ok(messages) => messages,
+        Err(why) => return Verdict::NotNow(why),
+    };
     let news = untold(&messages, order);
     if news.is_empty() {
         return Verdict::Delivered(
@@ -159,5 +178,19 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
         }
         Ok(answer) => Verdict::Failed(format!("prompt_async of opencode answered {}", answer.status)),
         Err(why) => Verdict::Failed(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_without_one_before_it_is_like_the_last_answer() {
+        let info = json!({ "role": "assistant", "agent": "plan", "providerID": "p", "modelID": "m" });
+        let prompt = prompt(&[json!({ "info": info, "parts": [] })], "x");
+        assert_eq!(prompt["agent"], "plan");
+        assert_eq!(prompt["model"], json!({ "providerID": "p", "modelID": "m" }));
+        assert_eq!(prompt["variant"], Value::Null);
     }
 }
