@@ -136,7 +136,7 @@ pub(crate) fn let_daemons_die(program: &Path, real: &Path, deaths: usize) -> Pat
     counted
 }
 
-fn wait_for_deaths(counted: &Path, deaths: usize) {
+pub(crate) fn wait_for_deaths(counted: &Path, deaths: usize) {
     wait_for("the deaths", || {
         (std::fs::read_to_string(counted).ok()?.lines().count() >= deaths).then_some(())
     });
