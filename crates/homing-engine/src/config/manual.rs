@@ -45,7 +45,10 @@ pub const SECTIONS: &[Section] = &[
         name: "reconcile",
         about: "The safety net: a look, now and then, at whether what the ledger calls live is attended. Everything normally happens by events.",
         keys: &[
-            key("interval", "How often, at least 100ms. HOMING_RECONCILE_INTERVAL overrides it."),
+            key(
+                "interval",
+                "How often, at least 100ms. HOMING_RECONCILE_INTERVAL overrides it if it is set where the keeper starts; a keeper stays while tasks are live.",
+            ),
             key("max_tasks", "Live tasks looked at in one pass; the next pass goes on where this one ended."),
         ],
     },
@@ -157,7 +160,7 @@ pub const SECTIONS: &[Section] = &[
         keys: &[
             key(
                 "level",
-                "From which level on: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". HOMING_LOG overrides it, and takes levels by module too: \"info,homing_store=debug\".",
+                "From which level on: \"error\", \"warn\", \"info\", \"debug\" or \"trace\". HOMING_LOG overrides it if it is set where the keeper starts (a keeper stays while tasks are live), and takes levels by module too: \"info,homing_store=debug\".",
             ),
             key("max", "How large one file becomes, at least 64KiB."),
             key("keep", "How many full ones (`daemon.log.1`, …) are kept besides, at most 100."),
