@@ -89,7 +89,7 @@ catalogue! {
         "Run that release or a later one, or choose another home with HOMING_HOME.";
     /// More confined than the daemon.
     Confined = "HM0016", "confined_caller", 403, "the caller is more confined than the daemon",
-        "homing lends nobody a way out of a sandbox. A person may allow it with `[confined] allow = true` in config.toml.";
+        "homing lends nobody a way out of a sandbox. A person may allow it with `[confined] allow = true` in config.toml. A caller that only lacks a group or a capability of the daemon: log in again; or, once no task is live, `homing daemon stop` where the daemon was started, and `homing daemon start` here.";
     /// Another user.
     Forbidden = "HM0017", "forbidden", 403, "not allowed",
         "Only the user who runs the daemon may use its socket.";
@@ -123,7 +123,7 @@ catalogue! {
         "A submit may be 8 MiB, an input 1 MiB; put large data into a file.";
     /// A command line that looks like a shell line.
     LooksLikeShell = "HM0028", "looks_like_shell", 422, "that looks like a shell line, not a program",
-        "Use `homing run -c 'LINE'`.";
+        "Use `homing run -c 'LINE'`. Only the command line makes this check; the API runs what `argv` says.";
     /// Our own mistake.
     Internal = "HM0029", "internal", 500, "homing made a mistake",
         "Please report it with the lines of daemon.log around this time.";
@@ -144,7 +144,7 @@ catalogue! {
         "One that was deleted is put back by itself: try again in a moment. Where another file lies in its place, `homing daemon restart` goes on with that one; what the daemon knew is kept beside it, in homing.db.displaced.";
     /// Notices cannot go there.
     BadTarget = "HM0035", "bad_target", 422, "notices cannot be sent there",
-        "Targets are `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine, `exec:COMMAND LINE`, `wake` and `desktop`; `[webhook] allow` in config.toml opens private addresses.";
+        "Targets are `inbox`, a public https:// address, http://127.0.0.1:PORT/… on this machine (from callers on the Unix socket only), `exec:COMMAND LINE`, `wake` and `desktop`; `[webhook] allow` in config.toml opens private addresses.";
     /// A delivery that does not exist.
     UnknownDelivery = "HM0036", "unknown_delivery", 404, "there is no such delivery",
         "`homing deliveries` lists them.";

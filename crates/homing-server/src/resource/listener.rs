@@ -1,7 +1,7 @@
 //! `/v1/listener`: the loopback listener, turned on and off; `/v1/token/rotate`: what opens it; `/v1/page`: the way of a browser through it. Only who is on the socket changes any of it.
 
-use homing_model::Code;
 use homing_model::api::{ListenerRequest, RotateAnswer};
+use homing_model::{Code, Problem};
 
 use crate::answer::{Answer, json};
 use crate::call::{Call, Peer};
@@ -46,9 +46,9 @@ pub(crate) async fn invite(call: Call) -> Answer {
 fn on_the_socket(call: &Call) -> Result<(), Refusal> {
     match call.peer {
         Peer::Local { .. } => call.may_configure(),
-        Peer::Network => Err(Refusal::new(
-            Code::Forbidden,
-            "the listener and its token are changed on the Unix socket alone",
-        )),
+        Peer::Network => Err(Refusal::from(Problem {
+            advice: "Send it to the Unix socket instead: `homing token` and `homing web` do.".to_owned(),
+            ..Problem::new(Code::Forbidden, "the listener and its token are changed on the Unix socket alone")
+        })),
     }
 }

@@ -262,6 +262,7 @@ fn p11_who_has_the_token_changes_neither_it_nor_the_listener() {
     {
         let (status, answer) = open.ask(method, target, "");
         assert!(status == 403 && answer.contains("HM0017"), "{method} {target}: {answer}");
+        assert!(answer.contains("Send it to the Unix socket"), "{answer}");
     }
     assert_eq!((open.token(), open.ask("GET", "/v1/listener", "").0), (before, 200));
 }
