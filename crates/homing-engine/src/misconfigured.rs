@@ -56,7 +56,8 @@ fn expected(wanted: &str) -> &str {
         "a string" | "string" => "a text in quotes",
         "a boolean" => "true or false",
         "a sequence" => "a list: [\"…\", \"…\"]",
-        "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number, 0 or above",
+        "u16" => "a whole number from 0 to 65535",
+        "u8" | "u32" | "u64" | "usize" | "i64" => "a whole number, 0 or above",
         wanted if wanted.starts_with("struct ") || wanted == "a map" => {
             "a section: `[name]` on a line of its own"
         }
@@ -114,6 +115,10 @@ mod tests {
             ("[wake]\nper_hour = -1", "`wake.per_hour` cannot be -1: write a whole number, 0 or above"),
             ("[confined]\nallow = \"yes\"", "`confined.allow` cannot be \"yes\": write true or false"),
             ("[nested]\ndepth = \"3\"", "`nested.depth` cannot be \"3\": write a whole number, 0 or above"),
+            (
+                "[listener]\nport = 80000",
+                "`listener.port` cannot be 80000: write a whole number from 0 to 65535",
+            ),
             ("[stop]\ngrace = 5", "`stop.grace` cannot be 5: write a duration such as \"10s\" or \"7d\""),
             ("[stop]\nspeed = 5", "there is no key `speed` in [stop]; the keys there are `grace`"),
             ("stop = 5", "`stop` cannot be 5: write a section: `[name]` on a line of its own"),

@@ -30,7 +30,9 @@ impl Engine {
             .as_ref()
             .is_some_and(|text| text.len() > LONGEST || text.chars().any(char::is_control))
         {
-            return Err(Error::BadParameter("`text` is too long or contains control characters".into()));
+            return Err(Error::BadParameter(
+                "`text` is longer than 500 bytes or contains control characters".into(),
+            ));
         }
         if request.percent.is_none() && request.text.is_none() {
             return Err(Error::BadParameter("`percent` or `text` must be given".into()));

@@ -36,7 +36,9 @@ impl Engine {
         let signal = signal.map_err(|error| Error::BadParameter(error.to_string()))?;
         let by = request.by.unwrap_or_else(|| DEFAULT_OWNER.to_owned());
         if by.len() > 200 || by.chars().any(char::is_control) {
-            return Err(Error::BadParameter("`by` is too long or contains control characters".into()));
+            return Err(Error::BadParameter(
+                "`by` is longer than 200 bytes or contains control characters".into(),
+            ));
         }
         let asked = Stop { by: by.clone(), signal, grace_ms: request.grace_ms };
         let at_most = Some(inner.config().notify.on);

@@ -8,6 +8,9 @@ pub enum Malformed {
     /// Not a duration.
     #[error("`{0}` is not a duration: write 500ms, 30s, 10m, 2h, 1h30m or 7d")]
     Duration(String),
+    /// A duration beyond the limit.
+    #[error("`{0}` is longer than 36500d, which is the longest duration")]
+    LongDuration(String),
     /// Not a size.
     #[error("`{0}` is not a size: write 4096, 64KiB, 64MiB or 4GiB")]
     Size(String),
@@ -52,7 +55,7 @@ pub fn duration(text: &str) -> Result<Duration, Malformed> {
         rest = tail[unit.len()..].trim_start();
     }
     if seconds > 100.0 * 365.0 * 86_400.0 {
-        return Err(malformed());
+        return Err(Malformed::LongDuration(text.to_owned()));
     }
     Duration::try_from_secs_f64(seconds).map_err(|_| malformed())
 }
@@ -149,6 +152,13 @@ mod tests {
         ] {
             assert!(duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_duration_that_is_too_long_names_the_limit() {
+        assert_eq!(duration("36500d"), Ok(Duration::from_secs(36_500 * 86_400)));
+        let error = duration("40000d").unwrap_err().to_string();
+        assert!(error.starts_with("`40000d` is longer than 36500d"), "{error}");
     }
 
     #[test]

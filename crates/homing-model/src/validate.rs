@@ -325,18 +325,18 @@ impl Spec {
 
     fn validate_texts(&self) -> Result<(), Invalid> {
         let texts = [
-            ("name", &self.name, 200),
-            ("description", &self.description, 2_000),
-            ("owner", &self.owner, 200),
-            ("key", &self.key, 200),
+            ("name", &self.name, 200, "is longer than 200 bytes"),
+            ("description", &self.description, 2_000, "is longer than 2000 bytes"),
+            ("owner", &self.owner, 200, "is longer than 200 bytes"),
+            ("key", &self.key, 200, "is longer than 200 bytes"),
         ];
-        for (field, text, limit) in texts {
+        for (field, text, limit, too_long) in texts {
             let Some(text) = text else { continue };
             if text.trim().is_empty() {
                 return Err(Invalid::Text { field, problem: "is empty" });
             }
             if text.len() > limit {
-                return Err(Invalid::Text { field, problem: "is too long" });
+                return Err(Invalid::Text { field, problem: too_long });
             }
             if text.chars().any(char::is_control) {
                 return Err(Invalid::Text { field, problem: "contains control characters" });
@@ -347,11 +347,13 @@ impl Spec {
             return Err(Invalid::Text { field: "name", problem });
         }
         for (name, value) in &self.labels {
-            if name.is_empty() || name.len() > 100 || value.len() > 1_000 {
-                return Err(Invalid::Text {
-                    field: "labels",
-                    problem: "has an empty name or one that is too long",
-                });
+            let sizes = [
+                (name.is_empty(), "has an empty name"),
+                (name.len() > 100, "has a name that is longer than 100 bytes"),
+                (value.len() > 1_000, "has a value that is longer than 1000 bytes"),
+            ];
+            if let Some((_, problem)) = sizes.into_iter().find(|(is_wrong, _)| *is_wrong) {
+                return Err(Invalid::Text { field: "labels", problem });
             }
             if name.chars().chain(value.chars()).any(char::is_control) {
                 return Err(Invalid::Text { field: "labels", problem: "contains control characters" });
@@ -369,11 +371,17 @@ impl Spec {
             }
             let paths = [&session.socket, &session.folder, &session.program].into_iter().flatten();
             if paths.into_iter().any(|path| !path.starts_with('/') || !is_short(path)) {
-                return wrong("session", "has a path that is not absolute, or too long");
+                return wrong(
+                    "session",
+                    "has a path that is not absolute, is longer than 4096 bytes or contains control characters",
+                );
             }
             let (version, url, path) = (session.version.iter(), session.url.iter(), session.path.iter());
             if version.chain(url).chain(path).any(|text| !is_short(text)) {
-                return wrong("session", "has a text that is too long, or control characters");
+                return wrong(
+                    "session",
+                    "has a text that is longer than 4096 bytes or contains control characters",
+                );
             }
         }
         if let Some(pane) = &self.pane
@@ -386,7 +394,10 @@ impl Spec {
         }
         let program = self.pane.as_ref().and_then(|pane| pane.program.as_ref());
         if program.is_some_and(|program| !is_short(&program.name)) {
-            return wrong("pane.program", "has a name that is too long, or has control characters");
+            return wrong(
+                "pane.program",
+                "has a name that is longer than 4096 bytes or contains control characters",
+            );
         }
         Ok(())
     }
@@ -499,6 +510,18 @@ mod tests {
         let secret = Some(crate::notify::SigningKey::new("s".repeat(201)));
         let notify = Some(crate::Notify { secret, ..crate::Notify::default() });
         assert!(wrong(Spec { notify, ..argv_of_true() }).starts_with("`notify.secret`"));
+        let long = |bytes: usize| Some("n".repeat(bytes));
+        assert_eq!(wrong(Spec { name: long(201), ..argv_of_true() }), "`name` is longer than 200 bytes");
+        let description = Spec { description: long(2_001), ..argv_of_true() };
+        assert_eq!(wrong(description), "`description` is longer than 2000 bytes");
+        for (name, value, problem) in [
+            ("", 1, "has an empty name"),
+            (&*"n".repeat(101), 1, "has a name that is longer than 100 bytes"),
+            ("n", 1_001, "has a value that is longer than 1000 bytes"),
+        ] {
+            let labels = [(name.to_owned(), "v".repeat(value))].into();
+            assert_eq!(wrong(Spec { labels, ..argv_of_true() }), format!("`labels` {problem}"));
+        }
         let program = session::Foreground { pid: 2, start: 1, name: "n".repeat(5_000) };
         let pane = session::Pane { server: "/s".into(), id: "%1".into(), program: Some(program) };
         assert!(wrong(Spec { pane: Some(pane), ..argv_of_true() }).starts_with("`pane.program`"));

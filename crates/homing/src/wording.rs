@@ -15,7 +15,7 @@ fn short(text: &str, what: &str) -> Result<String, String> {
     match text.len() {
         0 => Err(format!("{what} cannot be empty")),
         1..=LONGEST => Ok(text.to_owned()),
-        length => Err(format!("no {what} has {length} bytes")),
+        length => Err(format!("{what} has {length} bytes and may have {LONGEST}")),
     }
 }
 
