@@ -130,12 +130,14 @@ fn refuse_inside_task(context: &Context) -> Result<(), Failure> {
 }
 
 async fn start(context: &Context) -> Result<u8, Failure> {
-    refuse_inside_task(context)?;
     let running = ask(context).await?;
     let how = if running.is_some() { "already runs" } else { "started" };
     let answer = match running {
         Some(answer) => answer,
-        None => begin(context).await?,
+        None => {
+            refuse_inside_task(context)?;
+            begin(context).await?
+        }
     };
     if context.json {
         context.console.json(&running_now(&answer))?;

@@ -12,7 +12,7 @@ use homing_model::{Status, Task};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{exit_code, home, table, wording};
+use crate::{entry, exit_code, home, table, wording};
 
 /// What a screen holds.
 const SCREEN: u32 = 20;
@@ -89,7 +89,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let filtered = options.owner.is_some() || !options.status.is_empty() || !options.label.is_empty();
         let text = if filtered {
             "homing: no such tasks"
-        } else if context.surroundings.get("HOMING_TASK_ID").is_some() {
+        } else if entry::inside_task() {
             "homing: none that this task started; inside a task no others are shown"
         } else {
             "homing: no tasks yet; `homing run -- COMMAND` starts one"

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// What it is at, in a few words
     #[arg(value_name = "TEXT")]
     text: Vec<String>,
-    /// Which task, where this is not called from inside one [default: HOMING_TASK_ID]
+    /// Which task [default: HOMING_TASK_ID, which is set inside a task]
     #[arg(long, value_name = "ID", add = ArgValueCompleter::new(completion::live_tasks))]
     task: Option<String>,
 }
@@ -51,8 +51,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let inside = || context.surroundings.text("HOMING_TASK_ID").map(str::to_owned);
     let Some(task) = options.task.clone().or_else(inside) else {
         return Err(Failure::usage(
-            "this is not called from inside a task",
-            "Call it in a command that `homing run` started, or name the task with `--task ID`.",
+            "HOMING_TASK_ID is not set, so no task is named",
+            "Name the task with `--task ID`. In a command that `homing run` started the variable is set, unless something unset it.",
         ));
     };
     let text = options.text.join(" ");

@@ -447,3 +447,13 @@ fn p11_the_tools_of_an_agent_are_no_way_around_the_rules() {
     assert!(answer(5).contains("mine") && !answer(5).contains("HM00"), "{}", answer(5));
     assert_eq!(home.task(&foreign)["status"], "running");
 }
+
+#[test]
+fn a_task_hears_that_the_daemon_runs_and_sees_no_other_tasks() {
+    let home = super::home();
+    let ended = run(&home, &[], "inside daemon start > said 2>&1; echo $? >> said; inside list >> said 2>&1");
+    assert_eq!(ended["status"], "succeeded");
+    let said = home.truth("said");
+    assert!(said.starts_with("already runs, pid ") && said.contains("\n0\n"), "{said}");
+    assert!(said.contains("none that this task started"), "{said}");
+}

@@ -30,7 +30,8 @@ fn what_a_task_says_of_its_progress_is_shown_everywhere_and_stays() {
 fn progress_outside_of_a_task_or_out_of_bounds_is_told_what_to_do() {
     let home = super::home();
     let outside = home.cli(["progress", "40"]);
-    assert!(outside.code != 0 && outside.stderr.contains("--task"), "{}", outside.stderr);
+    assert!(outside.code == 2 && outside.stderr.contains("--task"), "{}", outside.stderr);
+    assert!(outside.stderr.contains("HOMING_TASK_ID is not set"), "{}", outside.stderr);
     let absurd = home.cli(["progress", "140"]);
     assert!(absurd.code != 0 && absurd.stderr.contains("0 to 100"), "{}", absurd.stderr);
     let id = home.submit(&[], "true");
