@@ -187,6 +187,9 @@ impl Engine {
                 (Err(Error::Unknown(_)), Some(start)) => {
                     Redeliver::Delivery(self.delivery_like(text, start).await?)
                 }
+                (Err(Error::Unknown(_)), None) if DeliveryId::has_prefix(text) => {
+                    return Err(Error::UnknownDelivery(text.to_owned()));
+                }
                 (task, _) => {
                     let task = task?;
                     self.certain(text, &task).await?;
@@ -202,9 +205,12 @@ impl Engine {
         let mut refused: Vec<_> = closed.collect();
         if due.is_empty() {
             if let Some(NotRedelivered { id, reason }) = refused.first() {
-                return Err(Error::Forbidden(format!(
-                    "{id} is not sent again, and stays as it is: {reason}"
-                )));
+                let others = refused.len() - 1;
+                return Err(Error::Forbidden(if others == 0 {
+                    format!("{id} is not sent again, and stays as it is: {reason}")
+                } else {
+                    format!("{id} and {others} more are not sent again, and stay as they are: {reason}")
+                }));
             }
             if named {
                 return Err(Error::UnknownDelivery(text.to_owned()));

@@ -98,6 +98,9 @@ impl Engine {
                 (Err(Error::Unknown(_)), Some(start)) => {
                     notices.push(self.notice_like(id, start, owner).await?);
                 }
+                (Err(Error::Unknown(_)), None) if NoticeId::has_prefix(id) => {
+                    return Err(Error::UnknownNotice(id.clone()));
+                }
                 (task, _) => {
                     let task = task?;
                     self.certain(id, &task).await?;

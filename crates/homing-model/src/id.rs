@@ -66,8 +66,13 @@ macro_rules! id {
             /// The text as the start of such an id, where it has the prefix and can be one.
             #[must_use]
             pub fn start(text: &str) -> Option<String> {
-                let has_prefix = text.get(..$prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case($prefix));
-                start($prefix, text).filter(|_| has_prefix)
+                start($prefix, text).filter(|_| Self::has_prefix(text))
+            }
+
+            /// Whether the text begins as such an id does, whatever follows.
+            #[must_use]
+            pub fn has_prefix(text: &str) -> bool {
+                text.get(..$prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case($prefix))
             }
 
             /// The id as text; safe as a file name.

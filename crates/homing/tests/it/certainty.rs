@@ -77,3 +77,18 @@ fn a_name_means_the_newest_task_of_which_something_is_kept() {
     home.does(["forget", "build"]);
     assert_eq!(home.task("build")["id"], gone.as_str(), "the newest, where nothing is kept of any");
 }
+
+#[test]
+fn a_prefix_alone_names_no_notice_and_no_delivery() {
+    let home = super::home();
+    let _ = home.daemon_pid();
+    for (words, code) in [
+        (["ack", "n-"], "(HM0045)"),
+        (["ack", "n-!"], "(HM0045)"),
+        (["redeliver", "d-"], "(HM0036)"),
+        (["ack", "x"], "(HM0001)"),
+    ] {
+        let refused = home.cli(words);
+        assert!(refused.code != 0 && refused.stderr.contains(code), "{words:?}: {refused:?}");
+    }
+}

@@ -58,6 +58,8 @@ fn what_was_accepted_before_does_not_go_where_it_is_forbidden_by_now() {
         (delivery(&home, &later)["state"] == "dead").then_some(())
     });
     assert_eq!(receiver.requests().len(), 1, "nothing went out");
+    let refused = home.cli(["redeliver", "dead"]);
+    assert!(refused.code == 1 && refused.stderr.contains(" and 1 more are not sent again"), "{refused:?}");
     configure(&home, "");
     let _ = home.cli(["redeliver", "dead"]).ok();
     for id in [&id, &later] {
