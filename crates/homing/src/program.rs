@@ -13,6 +13,9 @@ use rustix::fs::{Access, access};
 /// Characters that mean something to a shell and seldom occur in a program's name.
 const SHELL: &[u8] = b" \t\n;|&<>$`()*?'\"\\{}~!#";
 
+/// A longer line is not repeated in what is said of it.
+const MAX_SHOWN_BYTES: usize = 1_000;
+
 /// What the kernel reads of a script's first line.
 const LONGEST_FIRST_LINE: u64 = 256;
 
@@ -27,6 +30,12 @@ pub(crate) fn refuse_shell_line(
     let word = only.as_ref();
     if !looks_like_shell(word) || find(word, cwd, path).is_some() {
         return Ok(());
+    }
+    if word.len() > MAX_SHOWN_BYTES {
+        return Err(Problem::new(
+            Code::LooksLikeShell,
+            format!("the argument of {} bytes is no program, but it looks like a shell line", word.len()),
+        ));
     }
     let line = sanitize::line(&word.to_string_lossy());
     let mut problem = Problem::new(
@@ -141,6 +150,8 @@ mod tests {
             Some("homing run -c 'cargo test && echo ok'")
         );
         assert_eq!(refused(&["echo it's"]).as_deref(), Some(r"homing run -c 'echo it'\''s'"));
+        let long = refused(&[&"echo x; ".repeat(1_000)]).unwrap();
+        assert!(long.starts_with("Use `homing run -c 'LINE'`"), "{long}");
         for line in ["a|b", "a;b", "a>b", "echo $HOME", "ls *.rs", "./run me"] {
             assert!(refused(&[line]).is_some(), "{line}");
         }

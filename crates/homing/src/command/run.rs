@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use clap::Args;
 use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
-use homing_model::{Code, Kind, Problem, Spec, Status, Task, agent, foreign};
+use homing_model::secret::SHORTEST_GIVEN;
+use homing_model::{Code, Kind, Problem, Secret, Spec, Status, Task, agent, foreign};
 use tokio::time::timeout;
 
 use crate::asking::{announced, meanwhile};
@@ -19,6 +20,9 @@ use crate::outlets::{self, beside};
 use crate::printer::{Printer, Sink};
 use crate::submission::Submission;
 use crate::{exit_code, program, pump, stranger, symbol, unread, wording};
+
+/// A reason why a task will not start is cut here: the name of the program may be 2 MiB long.
+const MAX_WHY_CHARS: usize = 400;
 
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
@@ -155,7 +159,7 @@ fn tell(options: &Options, submitted: &Submitted, why_not: Option<String>, conte
     // Who stays hears it from the task itself.
     if let Some(why) = why_not.filter(|_| !submitted.joined) {
         let id = &submitted.task.id;
-        let why = foreign::one_line(&why);
+        let why = foreign::line(&why, MAX_WHY_CHARS);
         context.console.note(&format!(
             "homing: it will probably not start: {why}; `homing wait {id}` says whether it did"
         ));
@@ -237,6 +241,15 @@ fn refused(error: Error) -> Failure {
 
 /// Says how what was submitted differs from what was asked for.
 fn tell_difference(spec: &Spec, submitted: &Submitted, context: &Context) {
+    for (name, secret) in &spec.secrets {
+        if let Secret::Value(value) = secret
+            && (1..SHORTEST_GIVEN).contains(&value.as_bytes().len())
+        {
+            context.console.note(&format!(
+                "homing: the secret `{name}` has fewer than {SHORTEST_GIVEN} bytes and is not masked in output and notices"
+            ));
+        }
+    }
     if submitted.joined && spec.key.is_some() {
         context.console.note(&joined(spec, &submitted.task));
     } else if let Some(less) = told_less(spec, &submitted.task) {

@@ -155,3 +155,22 @@ fn an_owner_of_the_environment_that_cannot_be_one_is_named_as_such() {
     let text = told(&"x".repeat(100_000), &["list"]);
     assert!(text.contains("too long") && text.contains("HOMING_OWNER"), "{text}");
 }
+
+#[test]
+fn a_long_program_name_is_cut_in_the_warning() {
+    let home = super::home();
+    let ran = home.cli(["run", "--", &"x".repeat(100_000)]);
+    assert!(ran.stderr.contains("it will probably not start: `xxx"), "{}", ran.stderr);
+    assert!(ran.stderr.len() < 1_000, "{} bytes", ran.stderr.len());
+    let line = home.cli(["run", &"echo x; ".repeat(10_000)]);
+    assert!(line.code == 2 && line.stderr.contains("(HM0028)"), "{}", line.stderr);
+    assert!(line.stderr.len() < 1_000, "{} bytes", line.stderr.len());
+}
+
+#[test]
+fn a_secret_too_short_to_be_masked_is_named() {
+    let home = super::home();
+    let ran = home.cli(["run", "--secret", "PIN=123", "--secret", "KEY=1234", "--", "true"]).ok();
+    assert!(ran.stderr.contains("the secret `PIN` has fewer than 4 bytes"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("KEY"), "{}", ran.stderr);
+}
