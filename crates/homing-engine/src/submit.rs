@@ -11,6 +11,7 @@ use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::nesting::{Act, Deed, judge, judge_spec};
+use homing_model::route::Address;
 use homing_model::{
     Kind, Masks, NoRoute, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
@@ -171,13 +172,15 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
     if let Some(notify) = &mut spec.notify {
         for target in &notify.targets {
             policy.check(target.into()).map_err(Error::Forbidden)?;
-            // The way of a wake is found now or never.
-            let route = Route::of(target, session.as_ref(), pane.as_ref())?;
-            if let Some(Route::Pane(pane)) = &route
+            // Before the pane: what runs there does not matter while the setting is off.
+            if let Target::Wake(Some(whom)) = target
+                && let Ok(Address::Tmux(pane)) = whom.parse()
                 && !inner.config().wake.tmux
             {
-                return Err(NoRoute::TmuxOff(pane.id.clone()).into());
+                return Err(NoRoute::TmuxOff(pane).into());
             }
+            // The way of a wake is found now or never.
+            let route = Route::of(target, session.as_ref(), pane.as_ref())?;
             let named = route.map_or_else(|| target.clone(), |route| route.target());
             inner.routes.check(&named, notify, !network).map_err(Error::Target)?;
         }

@@ -497,6 +497,9 @@ fn nothing_is_typed_into_a_shell_and_nobody_is_woken_where_there_is_nobody() {
     );
     assert!(refused(&["wake"], &[("GEMINI_SESSION_ID", "g1")]).contains("homing install gemini"));
     assert!(refused(&["wake:nobody"], &[]).contains("names nobody"));
+    assert!(refused(&["wake:tmux:%7"], &[]).contains("tmux = true"));
+    fs::write(home.path().join("config.toml"), "[wake]\ntmux = true\n").unwrap();
+    home.does(["config", "reload"]);
     assert!(refused(&["wake:tmux:%7"], &[]).contains("what runs in that pane"));
     assert!(refused(&["wake:opencode:http://10.0.0.1:1#s"], &[]).contains("https"));
     if let Some(tmux) = Tmux::new(home.scratch()) {
