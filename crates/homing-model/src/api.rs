@@ -325,6 +325,9 @@ pub struct ConfigurationInfo {
     /// Whether HOMING_RECONCILE_INTERVAL is in force instead of the file's interval.
     #[serde(default)]
     pub interval_is_set: bool,
+    /// Whether HOMING_LOG is in force instead of the file's `log.level`.
+    #[serde(default)]
+    pub log_is_set: bool,
     /// What is to be said of variables that are not, or not quite, in force.
     #[serde(default)]
     pub variables: Vec<String>,

@@ -105,7 +105,7 @@ async fn serve(options: &Options, log: &Arc<Log>) -> Result<(), StartError> {
     // From here on a signal waits until the engine is open: it must not be left half open.
     let signals = Signals::new().map_err(StartError::EventLoop)?;
     let settings = Settings::new(&options.config, &options.home, options.reconcile_interval);
-    let settings = Arc::new(settings.with_variables(options.variables.clone()));
+    let settings = Arc::new(settings.with_variables(options.variables.clone(), log.is_set()));
     for said in &options.variables {
         tracing::warn!("{said}");
     }

@@ -58,5 +58,6 @@ mod unread;
 
 pub use daemon::{Options, run};
 pub use openapi::openapi_json;
+pub use reload::BROKEN_CONFIGURATION;
 pub use server::{Ended, Server};
 pub use settings::load as load_configuration;

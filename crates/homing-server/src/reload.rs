@@ -25,6 +25,9 @@ use tokio::net::UnixStream;
 use crate::log::Log;
 use crate::settings::Settings;
 
+/// What the log says of a file that is broken while another configuration is in force.
+pub const BROKEN_CONFIGURATION: &str = "the configuration is broken; the last good one stays in force";
+
 /// After the last change, before the file is read.
 const SETTLE: Duration = Duration::from_millis(200);
 
@@ -95,7 +98,7 @@ impl Reloader {
             }
             Err((error, news)) => {
                 if news {
-                    tracing::error!(%error, "the configuration is broken; the last good one stays in force");
+                    tracing::error!(%error, "{BROKEN_CONFIGURATION}");
                 }
                 Err(error)
             }

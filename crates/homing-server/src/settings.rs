@@ -13,6 +13,8 @@ use homing_engine::{Config, ConfigError};
 use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 use homing_model::meter::Counter;
 
+use crate::reload::BROKEN_CONFIGURATION;
+
 /// The copy, in the home.
 const LAST_GOOD: &str = "config.last-good.toml";
 
@@ -42,6 +44,7 @@ pub(crate) struct Settings {
     copy: PathBuf,
     reconcile_interval: Option<Duration>,
     variables: Vec<String>,
+    log_is_set: bool,
     source: Mutex<ConfigurationSource>,
     /// Why the file is not in force.
     problem: Mutex<Option<String>>,
@@ -56,15 +59,16 @@ impl Settings {
             copy: home.join(LAST_GOOD),
             reconcile_interval,
             variables: Vec::new(),
+            log_is_set: false,
             source: Mutex::new(ConfigurationSource::Defaults),
             problem: Mutex::new(None),
             reloads: Counter::default(),
         }
     }
 
-    /// With what is to be said of variables that were set.
-    pub(crate) fn with_variables(self, variables: Vec<String>) -> Self {
-        Self { variables, ..self }
+    /// With what is to be said of variables, and whether HOMING_LOG overrides the level.
+    pub(crate) fn with_variables(self, variables: Vec<String>, log_is_set: bool) -> Self {
+        Self { variables, log_is_set, ..self }
     }
 
     /// What is in force, and how the file is now. Reads the file.
@@ -76,6 +80,7 @@ impl Settings {
             changed: found.as_ref().is_ok_and(|found| found != in_force),
             problem: found.err().map(|error| error.to_string()),
             interval_is_set: self.reconcile_interval.is_some(),
+            log_is_set: self.log_is_set,
             variables: self.variables.clone(),
             values: serde_json::to_value(in_force).unwrap_or_default(),
         }
@@ -152,7 +157,7 @@ impl Settings {
         };
         match Config::load(&self.copy) {
             Ok(config) if self.copy.exists() => {
-                tracing::error!(%error, "the configuration is broken; the last good one is in force");
+                tracing::error!(%error, "{BROKEN_CONFIGURATION}");
                 self.came_from(ConfigurationSource::LastGood);
                 Ok(self.overridden(config))
             }

@@ -15,8 +15,25 @@ use crate::surroundings::Surroundings;
 const INTERVAL: &str = "HOMING_RECONCILE_INTERVAL";
 /// The key that it overrides.
 const INTERVAL_KEY: &str = "reconcile.interval";
+/// The variable that overrides what is logged, and the key that it overrides.
+const LEVEL: &str = "HOMING_LOG";
+const LEVEL_KEY: &str = "log.level";
 /// It runs no more often.
 const LEAST: Duration = Duration::from_millis(100);
+
+/// Which keys a variable overrides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Overrides {
+    /// `reconcile.interval`.
+    pub(crate) interval: bool,
+    /// `log.level`.
+    pub(crate) log: bool,
+}
+
+/// Which keys the variables of this environment override.
+pub(crate) fn overrides(surroundings: &Surroundings) -> Overrides {
+    Overrides { interval: interval(surroundings).value.is_some(), log: surroundings.get(LEVEL).is_some() }
+}
 
 /// What the variable says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -81,7 +98,11 @@ pub(crate) fn differences(one: &Config, other: &Config) -> Vec<(String, Value, V
 }
 
 /// Where each value comes from: a file that sets it to that, nothing but the default, or what cannot be seen any more.
-pub(crate) fn origins(in_force: &Config, file: &Path, interval_is_set: bool) -> BTreeMap<String, String> {
+pub(crate) fn origins(
+    in_force: &Config,
+    file: &Path,
+    set_by_variable: Overrides,
+) -> BTreeMap<String, String> {
     let text = homing_engine::config::read_file(file).unwrap_or_default();
     let set = text.parse::<Table>().map(|table| flat(&table)).unwrap_or_default();
     // A value may be written in many ways: what counts is what it is read as.
@@ -89,8 +110,10 @@ pub(crate) fn origins(in_force: &Config, file: &Path, interval_is_set: bool) -> 
     let defaults = values(&Config::default());
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let origin = |key: &str, value: &Value| {
-        if key == INTERVAL_KEY && interval_is_set {
+        if key == INTERVAL_KEY && set_by_variable.interval {
             INTERVAL.to_owned()
+        } else if key == LEVEL_KEY && set_by_variable.log {
+            format!("overridden by {LEVEL}")
         } else if set.contains_key(key) && read.get(key) == Some(value) {
             name.clone()
         } else if defaults.get(key) == Some(value) {
@@ -156,13 +179,14 @@ mod tests {
         let mut config = Config::load(&file).unwrap();
         config.nested.depth = 7;
         config.reconcile.interval = Period(Duration::from_secs(2));
-        let origins = origins(&config, &file, true);
+        let origins = origins(&config, &file, Overrides { interval: true, log: true });
         let text = render(&config, &origins, None);
         for (line, origin) in [
             ("grace = \"1s\"", "config.toml"),
             ("depth = 7", "an earlier config.toml"),
             ("interval = \"2s\"", INTERVAL),
             ("max_tasks = 1000", "default"),
+            ("level = \"info\"", "overridden by HOMING_LOG"),
         ] {
             let found = text.lines().find(|found| found.starts_with(line)).unwrap();
             assert!(found.ends_with(&format!("  # {origin}")), "{text}");

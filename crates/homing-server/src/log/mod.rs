@@ -123,6 +123,11 @@ pub(crate) fn bytes(home: &Path) -> u64 {
 }
 
 impl Log {
+    /// Whether a variable says what is logged, whatever the configuration does.
+    pub(crate) const fn is_set(&self) -> bool {
+        self.is_set
+    }
+
     /// As the configuration says, from now on.
     pub(crate) fn configure(&self, config: &config::Log) {
         if let Some(file) = &self.file {

@@ -30,7 +30,7 @@ file takes effect by itself, a moment after it was written; a broken one changes
 is said on stderr, in the status and by doctor.
 
 [notify] says what notices may do, whatever a task asks for: kinds of targets (allow, forbid), and which
-ends are told at most (on). [wake] per_hour says how often an agent's session is woken by its hooks.
+ends are told at most (on). [wake] per_hour says how often an agent's session is woken in any hour, by whichever way.
 
 Examples:
   homing config                      what is in force, and where each value comes from
@@ -96,7 +96,7 @@ Example:
 struct InForce {
     config: Config,
     source: ConfigurationSource,
-    interval_is_set: bool,
+    overrides: configuration::Overrides,
     running: bool,
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let changed = match &file {
         Ok(config) if in_force.running => {
             let mut file = config.clone();
-            if in_force.interval_is_set {
+            if in_force.overrides.interval {
                 file.reconcile.interval = in_force.config.reconcile.interval;
             }
             configuration::differences(&in_force.config, &file)
@@ -219,7 +219,8 @@ fn ask(context: &Context) -> Result<Option<InForce>, Failure> {
         asked.ok().and_then(Result::ok).and_then(|status| status.configuration);
     Ok(told.and_then(|told| {
         let config = serde_json::from_value(told.values).ok()?;
-        Some(InForce { config, source: told.source, interval_is_set: told.interval_is_set, running: true })
+        let overrides = configuration::Overrides { interval: told.interval_is_set, log: told.log_is_set };
+        Some(InForce { config, source: told.source, overrides, running: true })
     }))
 }
 
@@ -228,7 +229,7 @@ fn next(config: Config, path: &Path, context: &Context) -> InForce {
     InForce {
         config: configuration::overridden(config, &context.surroundings),
         source: if path.exists() { ConfigurationSource::File } else { ConfigurationSource::Defaults },
-        interval_is_set: configuration::interval(&context.surroundings).value.is_some(),
+        overrides: configuration::overrides(&context.surroundings),
         running: false,
     }
 }
@@ -249,7 +250,7 @@ fn print(
 ) -> Result<(), Failure> {
     let copy = context.home.join(LAST_GOOD);
     let read = if in_force.source == ConfigurationSource::LastGood { &copy } else { path };
-    let origins = configuration::origins(&in_force.config, read, in_force.interval_is_set);
+    let origins = configuration::origins(&in_force.config, read, in_force.overrides);
     let shown = path.display().to_string();
     if context.json {
         let keys: Vec<_> = changed.iter().map(|(key, ..)| key).collect();
@@ -261,6 +262,9 @@ fn print(
     }
     let who = if in_force.running { "in force" } else { "no daemon runs; the next one begins with this" };
     let how = match in_force.source {
+        ConfigurationSource::File | ConfigurationSource::Defaults if problem.is_some() => {
+            " (broken: what was read before applies)".to_owned()
+        }
         ConfigurationSource::File => String::new(),
         ConfigurationSource::Defaults if path.exists() => String::new(),
         ConfigurationSource::Defaults => " (not there: the defaults apply)".to_owned(),

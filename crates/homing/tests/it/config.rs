@@ -136,6 +136,7 @@ fn a_broken_file_is_shown_with_what_is_in_force_instead() {
         let shown = home.cli(["config"]);
         assert_eq!(shown.code, 1);
         assert_eq!(line(&shown.text(), "depth"), format!("depth = 7 # {origin}"));
+        assert!(shown.text().contains(&format!("config.toml (broken: {how} applies)")), "{}", shown.text());
         assert!(
             shown.stderr.contains("config.toml, line 2") && shown.stderr.contains("(HM0022)"),
             "{}",

@@ -100,6 +100,9 @@ fn a_variable_says_what_is_logged_by_module_whatever_the_file_says() {
         log.contains("\"ended\"").then_some(log)
     });
     assert!(log.contains(&id) && !log.contains("\"answered\""), "{log}");
+    let config = home.cli(["config"]).ok().text();
+    let level = config.lines().find(|line| line.starts_with("level = ")).unwrap();
+    assert!(level.ends_with("# overridden by HOMING_LOG"), "{config}");
 }
 
 #[test]

@@ -57,7 +57,9 @@ fn judge(path: &Path, size: u64, text: &str, now: Timestamp) -> Check {
     let errors: Vec<Line> = text
         .lines()
         .filter_map(|line| serde_json::from_str::<Line>(line).ok())
-        .filter(|line| line.level == "ERROR" && now.millis_since(line.timestamp) < LATELY_MS)
+        // The check of the configuration reports a broken one for as long as it is broken.
+        .filter(|line| line.level == "ERROR" && line.message != homing_server::BROKEN_CONFIGURATION)
+        .filter(|line| now.millis_since(line.timestamp) < LATELY_MS)
         .collect();
     match errors.last() {
         None => Check::ok(NAME, format!("{}, {} in all", path.display(), show_size(size))),
@@ -93,6 +95,9 @@ mod tests {
             {\"timestamp\":\"2026-01-01T00:00:00.000001Z\",\"level\":\"ERROR\",\"message\":\"old\"}\n\
             {\"timestamp\":\"2026-01-03T00:00:00.000001Z\",\"level\":\"INFO\",\"message\":\"serving\"}\n\
             {\"timestamp\":\"2026-01-03T00:00:00.000002Z\",\"level\":\"ERROR\",\"message\":\"the disk\",\"task\":\"t-1\"}\n";
+        let broken = r#"{"timestamp":"2026-01-03T00:30:00.000001Z","level":"ERROR","message":"BROKEN"}"#;
+        let text = format!("{text}{}\n", broken.replace("BROKEN", homing_server::BROKEN_CONFIGURATION));
+        let text = text.as_str();
         let path = Path::new("/h/daemon.log");
         let soon = judge(path, 10, text, "2026-01-03T01:00:00.000Z".parse().unwrap());
         assert!(soon.state == State::Warn && soon.detail.starts_with("1 error of the last day"), "{soon:?}");
