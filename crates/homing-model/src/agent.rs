@@ -169,12 +169,14 @@ pub fn head(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// Cuts a text that is longer than `most` bytes to that, and ends it in `…` then. Returns whether it did.
+/// Cuts a text that is longer than `most` bytes to that, and ends it in `…` then. Returns whether it
+/// did. The memory of the rest is free then: a thousand cut texts may wait to be sent.
 pub fn cut(text: &mut String, most: usize) -> bool {
     let whole = text.len() <= most;
     if !whole {
         text.truncate(head(text, most.saturating_sub('…'.len_utf8())).len());
         text.push('…');
+        text.shrink_to_fit();
     }
     !whole
 }
@@ -182,6 +184,12 @@ pub fn cut(text: &mut String, most: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cut_text_keeps_no_memory_of_the_rest() {
+        let mut text = "x".repeat(250_000);
+        assert!(cut(&mut text, 100) && text.capacity() < 1_000);
+    }
 
     #[test]
     fn a_text_is_cut_where_a_character_ends() {

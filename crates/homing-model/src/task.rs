@@ -234,6 +234,7 @@ fn cut_all(texts: &mut Vec<String>, most: usize) {
         let Some(text) = texts.get_mut(place) else { return };
         if agent::cut(text, left) {
             texts.truncate(place + 1);
+            texts.shrink_to_fit();
             return;
         }
         left = left.saturating_sub(text.len() + 1);
