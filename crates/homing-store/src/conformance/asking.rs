@@ -7,7 +7,7 @@ use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::{Agent, Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
 
-use super::fixture::{Ledger, at, create, done, ending, first, get, id, telling};
+use super::fixture::{Ledger, at, create, done, ending, first, get, id, submit, telling};
 use super::seating::seat;
 use crate::outbox::Report;
 use crate::record::Record;
@@ -160,4 +160,12 @@ pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledge
     assert_eq!(store.released_session(id(3)).await, Ok(None), "it is that of another task's agent");
     store.bind(Bind { outside: true, ..seat(Agent::Claude, "s-1", 8, 8) }).await.expect("bound outside");
     assert_eq!(store.released_session(id(1)).await, Ok(None), "it goes on outside");
+    create(&store, asking(5, None), 9).await;
+    answered(&store, 5, "s-5").await;
+    done(store.forget(id(5), at(10)).await.expect("forgotten"));
+    assert_eq!(store.released_session(id(5)).await, Ok(Some(at(9))));
+    let mut outside = submit(6);
+    outside.task.owner = "claude:s-5".to_owned();
+    create(&store, outside, 11).await;
+    assert_eq!(store.released_session(id(5)).await, Ok(None), "it owns a task outside");
 }

@@ -1,6 +1,6 @@
 //! Sessions of agents: who goes on with which, and whether anybody still may.
 
-use homing_model::{SubAgent, TaskId, Timestamp};
+use homing_model::{Agent, Session, SubAgent, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::row;
@@ -30,7 +30,8 @@ fn continued(agent: &SubAgent) -> Option<(&TaskId, &str)> {
 
 /// When the first task of the session that this task reported was accepted; none while a task that is not forgotten has it, and none if a hook
 /// has named it in a process, also if it has ended there, and no task that reported it has it
-/// recorded as its own: such a process was outside of those tasks.
+/// recorded as its own: such a process was outside of those tasks. None either if it owns a task that
+/// was submitted outside of tasks.
 ///
 /// Follows `continues` from task to task, so that no index over tombstones is needed. Where an earlier tombstone is gone
 /// already, the time of the first one that is left counts.
@@ -45,6 +46,20 @@ pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<
           WHERE nested_session IS NOT NULL AND nested_session = sessions.agent || ':' || sessions.session \
             AND agent_session = ?1))",
     )?;
+    let mut owns = conn.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_live \
+           WHERE ended_at IS NULL AND owner = ?1 AND parent IS NULL) \
+         OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_finished_owner \
+           WHERE owner = ?1 AND ended_at IS NOT NULL AND forgotten_at IS NULL AND parent IS NULL)",
+    )?;
+    let mut owns_tasks = |session: &str| -> Result<bool, Error> {
+        for named in Agent::ALL.into_iter().filter_map(|agent| Session::new(agent, session)) {
+            if owns.query_row([named.owner()], |row| row.get(0))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
     let mut since = None;
     let mut released: Option<String> = None;
     let mut next = Some(id.clone());
@@ -58,6 +73,7 @@ pub(super) fn released_session(conn: &Connection, id: &TaskId) -> Result<Option<
             Some(_) => {}
             None if kept.query_row([&session], |row| row.get(0))? => break,
             None if elsewhere.query_row([&session], |row| row.get(0))? => break,
+            None if owns_tasks(&session)? => break,
             None => released = Some(session),
         }
         since = Some(Timestamp::from_millis(created_at));
