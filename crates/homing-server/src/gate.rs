@@ -21,7 +21,7 @@ use homing_engine::Ancestry;
 use homing_model::{Code, Problem, Timestamp};
 use homing_shim::process::ProcessId;
 use hyper::{HeaderMap, Method, Request};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::page::refused;
 use crate::places::Holder;
@@ -63,7 +63,13 @@ pub(crate) struct Keys {
     pub(crate) codes: Arc<Codes>,
     pub(crate) given: Arc<GivenCookies>,
     pub(crate) now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Permits to look up the process of a connection ([`LOOKUPS`]).
+    pub(crate) lookups: Arc<Semaphore>,
 }
+
+/// Processes that are looked up at once. Each look reads all of `/proc` on a thread: without a bound
+/// a program that opens connections without end takes all threads that others' requests need.
+pub(crate) const LOOKUPS: usize = 2;
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,6 +207,8 @@ impl Gate {
     /// Which process calls, looked up once for a connection.
     async fn look(&self, proof: Proof) -> Result<Known, Box<Problem>> {
         let looking = || async {
+            // The semaphore is never closed.
+            let _permit = self.keys.lookups.acquire().await;
             let judge = Arc::clone(&self.judge);
             let vouched = match proof {
                 Proof::Token => None,
@@ -401,20 +409,50 @@ fn bearer(value: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn gate(at: &str) -> Gate {
-        let keys = Keys {
+    fn keys() -> Keys {
+        Keys {
             token: Arc::new(Token::new("secret".into())),
             codes: Arc::default(),
             given: Arc::default(),
             now: Arc::new(|| Timestamp::from_millis(1_000_000)),
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+        }
+    }
+
+    fn gate_with(at: &str, keys: Keys, judge: Judge) -> Gate {
+        Gate::new((at.parse().unwrap(), at.parse().unwrap()), true, keys, Arc::default(), judge)
+    }
+
+    fn gate(at: &str) -> Gate {
+        gate_with(at, keys(), Arc::new(|_| Ok((Ancestry::default(), Holder::User))))
+    }
+
+    #[tokio::test]
+    async fn p11_few_processes_are_looked_up_at_once() {
+        let (keys, (begun, begins)) = (keys(), std::sync::mpsc::channel());
+        let (open, opens) = std::sync::mpsc::channel::<()>();
+        let opens = Arc::new(std::sync::Mutex::new(opens));
+        let judge: Judge = {
+            Arc::new(move |_| {
+                begun.send(()).unwrap();
+                let _ = opens.lock().unwrap().recv();
+                Ok((Ancestry::default(), Holder::User))
+            })
         };
-        Gate::new(
-            (at.parse().unwrap(), at.parse().unwrap()),
-            true,
-            keys,
-            Arc::default(),
-            Arc::new(|_| Ok((Ancestry::default(), Holder::User))),
-        )
+        let mut looks = tokio::task::JoinSet::new();
+        for _ in 0..LOOKUPS + 3 {
+            let gate = gate_with("127.0.0.1:80", keys.clone(), Arc::clone(&judge));
+            looks.spawn(async move { gate.look(Proof::Token).await.is_ok() });
+        }
+        while keys.lookups.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..LOOKUPS {
+            begins.recv().unwrap();
+        }
+        assert!(begins.try_recv().is_err(), "the others wait");
+        drop(open);
+        assert_eq!(looks.join_all().await, [true; LOOKUPS + 3]);
     }
 
     const GOOD: [(&str, &str); 2] = [("host", "127.0.0.1:80"), ("authorization", "Bearer secret")];

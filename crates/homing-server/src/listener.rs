@@ -29,12 +29,12 @@ use homing_shim::boot;
 use homing_shim::confine::Confinement;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::connection::{self, Admission, is_shortage};
-use crate::gate::{Counts, Gate, Keys};
+use crate::gate::{Counts, Gate, Keys, LOOKUPS};
 use crate::leaving::Leaving;
 use crate::places::{Holder, Limits, Places};
 use crate::refusal::Refusal;
@@ -132,6 +132,7 @@ pub(crate) struct Service {
     codes: Arc<Codes>,
     given: Arc<GivenCookies>,
     counts: Arc<Counts>,
+    lookups: Arc<Semaphore>,
     connections: JoinSet<()>,
     places: Places,
     own: Confinement,
@@ -159,6 +160,7 @@ pub(crate) fn service(
         token: None,
         codes: Arc::clone(&codes),
         counts: Arc::default(),
+        lookups: Arc::new(Semaphore::new(LOOKUPS)),
         connections: JoinSet::new(),
         places: Places::default(),
         own,
@@ -218,6 +220,7 @@ impl Service {
             codes: Arc::clone(&self.codes),
             given: Arc::clone(&self.given),
             now: Arc::new(move || engine.now()),
+            lookups: Arc::clone(&self.lookups),
         };
         let (engine, own) = (self.engine.clone(), self.own.clone());
         let judge = move |vouched| Caller { engine: &engine, own: &own, ends: (at, from), vouched }.judge();
