@@ -13,24 +13,27 @@ use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
 use tokio::sync::{Semaphore, watch};
 
-use crate::ancestry::Oldest;
-use crate::aside;
+use crate::admission::ancestry::Oldest;
+use crate::admission::nesting::ToldInside;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
-use crate::ends::Ends;
 use crate::engine::{Engine, Inner};
+use crate::external;
 use crate::external::Roll;
 use crate::home::{Home, HomeError};
-use crate::keeper;
-use crate::launch::Values;
-use crate::live::Live;
-use crate::metrics::Meters;
-use crate::nesting::ToldInside;
-use crate::orphans::Orphans;
-use crate::routes::{InboxOnly, Routes};
+use crate::home_watch;
+use crate::inbox::takers::Takers;
+use crate::outbox::routes::{InboxOnly, Routes};
+use crate::query::ends::Ends;
+use crate::query::metrics::Meters;
+use crate::recovery::adopt;
+use crate::recovery::reconcile;
+use crate::run_blocking;
 use crate::shutdown::Shutdown;
-use crate::takers::Takers;
-use crate::{adopt, external, guard, reconcile};
+use crate::supervisor::keeper;
+use crate::supervisor::launch::Values;
+use crate::supervisor::live::Live;
+use crate::supervisor::orphans::Orphans;
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -179,7 +182,7 @@ impl Builder {
             Some(store) => store,
             None => {
                 let path = home.path().join(names::DATABASE);
-                let opened = aside(move || SqliteStore::open(&path)).await;
+                let opened = run_blocking(move || SqliteStore::open(&path)).await;
                 Arc::new(opened.map_err(|error| store::Error::Io(error.to_string()))??)
             }
         };
@@ -241,7 +244,7 @@ impl Builder {
             }
         }
         tokio::spawn(external::run(Arc::clone(&inner)));
-        tokio::spawn(guard::run(Arc::clone(&inner)));
+        tokio::spawn(home_watch::run(Arc::clone(&inner)));
         tokio::spawn(reconcile::run(inner));
         Ok(engine)
     }

@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub mod manual;
 
+use crate::admission::misconfigured;
 pub use crate::agent::{Agents, Entry as AgentEntry};
-use crate::misconfigured;
 
 /// A duration as people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,23 +13,23 @@ use homing_store::store::Found;
 use homing_store::{Record, Store};
 use tokio::sync::{Semaphore, watch};
 
-use crate::ancestry::Oldest;
+use crate::admission::ancestry::Oldest;
+use crate::admission::nesting::ToldInside;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::ends::Ends;
 use crate::error::Error;
 use crate::external::Roll;
 use crate::home::Home;
-use crate::keeper;
-use crate::launch::Values;
-use crate::live::Live;
-use crate::metrics::Meters;
-use crate::nesting::ToldInside;
-use crate::orphans::Orphans;
-use crate::routes::Routes;
+use crate::inbox::takers::Takers;
+use crate::outbox::routes::Routes;
+use crate::query::ends::Ends;
+use crate::query::metrics::Meters;
 use crate::shutdown::Shutdown;
-use crate::takers::Takers;
+use crate::supervisor::keeper;
+use crate::supervisor::launch::Values;
+use crate::supervisor::live::Live;
+use crate::supervisor::orphans::Orphans;
 
 /// Runs tasks and accounts for them. Cheap to clone; the last clone to go ends the engine, and its tasks run on.
 #[derive(Debug, Clone)]

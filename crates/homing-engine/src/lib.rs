@@ -3,10 +3,10 @@
 //! # Theory of operation
 //!
 //! A submit is checked, given a folder, recorded durably in the ledger, and handed to the keeper, which forks a shim for it. From then on one
-//! [attendant](attend) per task listens to its shim and records what it says. What the shim says is enough; nothing polls.
+//! [attendant](supervisor) per task listens to its shim and records what it says. What the shim says is enough; nothing polls.
 //!
-//! When an engine opens a home, it [adopts](adopt) what an earlier one left: it connects to the shims that live, and [judges](judge) by the facts on
-//! disk where none does. A periodic [pass](reconcile) is only the safety net.
+//! When an engine opens a home, it [adopts](recovery::adopt) what an earlier one left: it connects to the shims that live, and [judges](supervisor::judge) by the facts on
+//! disk where none does. A periodic [pass](recovery::reconcile) is only the safety net.
 //!
 //! Many engines can live in one process, each with its own home. A program that embeds one calls `homing_shim::dispatch` as the first line of `main`:
 //!
@@ -25,77 +25,47 @@
 //! # Ok(()) }
 //! ```
 
-mod adopt;
+mod admission;
 mod advice;
 mod agent;
-mod ancestry;
-mod aside;
-mod attend;
 mod builder;
 mod clock;
 pub mod config;
-mod deliveries;
-mod ending;
-mod ends;
+mod control;
 mod engine;
 mod entropy;
 mod error;
-mod exec;
 mod external;
-mod growth;
-mod guard;
 mod home;
-mod hook;
+mod home_watch;
 mod inbox;
-mod input;
-mod insist;
-mod judge;
-mod keeper;
-mod launch;
-mod live;
-pub mod metrics;
-mod misconfigured;
-mod nesting;
-mod orphans;
-mod output;
-mod pause;
-mod progress;
+mod outbox;
 mod query;
-mod question;
-mod reconcile;
-mod report;
-mod rerun;
-mod resize;
+mod recovery;
 mod retention;
-mod routes;
-mod session;
+mod run_blocking;
 mod shutdown;
-mod stop;
-mod submit;
-mod takers;
-mod thaw;
-mod view;
-mod wait;
+mod supervisor;
 mod watch;
 
-pub use ancestry::{Ancestry, Unplaced};
-pub use aside::aside;
+pub use admission::ancestry::{Ancestry, Unplaced};
+pub use admission::exec::{Exec, ExecOutcome};
+pub use admission::nesting::Standing;
+pub use admission::submit::{Caller, IdempotencyKey, Submission};
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, Sleep, SystemClock};
 pub use config::{Config, ConfigError};
-pub use deliveries::DeliveryQuery;
+pub use control::resize::{LARGEST_SIZE, Size};
 pub use engine::Engine;
 pub use error::Error;
-pub use exec::{Exec, ExecOutcome};
 pub use home::{HomeError, prepare as prepare_home};
-pub use hook::Handler;
-pub use keeper::report_start_failure;
-pub use metrics::Figures;
-pub use nesting::Standing;
-pub use output::{OutputPart, OutputQuery};
-pub use query::Snapshot;
-pub use question::Question;
-pub use resize::{LARGEST_SIZE, Size};
-pub use routes::{InboxOnly, Routes};
-pub use submit::{Caller, IdempotencyKey, Submission};
-pub use wait::WaitMode;
+pub use inbox::question::Question;
+pub use outbox::deliveries::DeliveryQuery;
+pub use outbox::hook::Handler;
+pub use outbox::routes::{InboxOnly, Routes};
+pub use query::lookup::Snapshot;
+pub use query::metrics::{self, Figures};
+pub use query::output::{OutputPart, OutputQuery};
+pub use query::wait::WaitMode;
+pub use run_blocking::run_blocking;
+pub use supervisor::keeper::report_start_failure;

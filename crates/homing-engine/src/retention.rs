@@ -14,11 +14,11 @@ use homing_shim::folder;
 use homing_store::store::{self, Applied};
 
 use crate::agent::sessions::{self, ReleasedSession};
-use crate::aside;
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::home::Home;
-use crate::view;
+use crate::query::view;
+use crate::run_blocking;
 
 /// Tasks forgotten in one step.
 const STEP: u32 = 64;
@@ -111,7 +111,7 @@ async fn try_remove(inner: &Arc<Inner>, id: &TaskId) -> io::Result<bool> {
     };
     let session = sessions::to_remove(inner, id, agent).await.map_err(io::Error::other)?;
     let (inner, id) = (Arc::clone(inner), id.clone());
-    aside(move || remove_unless_held(&inner.home, &id, session.as_ref())).await?
+    run_blocking(move || remove_unless_held(&inner.home, &id, session.as_ref())).await?
 }
 
 /// False if a living shim holds it. What an agent kept goes first: while the folder is there, there is something to do.

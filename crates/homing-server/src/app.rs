@@ -7,14 +7,14 @@ use homing_engine::Engine;
 use homing_model::Code;
 use tokio::sync::Notify;
 
-use crate::leaving::Leaving;
-use crate::listener::Listener;
+use crate::http::refusal::Refusal;
+use crate::http::traffic::Traffic;
 use crate::memory::Bodies;
-use crate::refusal::Refusal;
+use crate::net::listener::Listener;
+use crate::net::shutdown::Leaving;
 use crate::reload::Reloader;
-use crate::resource::attach::Stages;
+use crate::routes::attach::Stages;
 use crate::settings::Settings;
-use crate::traffic::Traffic;
 
 /// Shared by all requests; cheap to clone.
 #[derive(Clone)]

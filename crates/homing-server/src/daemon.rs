@@ -14,10 +14,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::log::{self, Log};
+use crate::net::server::{Ended, Server};
+use crate::net::socket::BindError;
 use crate::reload::Reloader;
-use crate::server::{Ended, Server};
 use crate::settings::Settings;
-use crate::socket::BindError;
 
 /// How a daemon is run. The command line decides all of it; nothing is read from the environment here.
 #[derive(Debug, Clone)]

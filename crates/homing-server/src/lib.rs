@@ -3,61 +3,36 @@
 //! # Theory of operation
 //!
 //! ```text
-//! socket   binds homing.sock in a home that was checked
-//! server   accepts, and serves one connection per task
-//! connection decides, once per connection, whether the caller may come in (P11)
-//! listener the same over TCP on this machine, if it is turned on; gate decides there, at every request
-//! router   one table of routes becomes the axum router; openapi makes the document of the same table
-//! resource one file per address: reads the call, asks the engine, answers
-//! mcp      `/mcp`: calls of tools, carried out by calls of the same routes
-//! page     `/`: the page for a browser, from the binary; signin lets the browser in
+//! net      the Unix socket, the loopback listener, and one task per connection; decides who may connect (P11)
+//! auth     what a request on the loopback listener must show: token, Host, Origin, or a browser that signed in
+//! http     bodies, streams and errors; one table of routes makes the axum router and the OpenAPI document
+//! routes   one file per resource: reads the call, calls the engine, answers
+//! mcp      `/mcp`: MCP tools as calls of the same routes
+//! page     `/`: the page for a browser, compiled into the binary
 //! ```
 //!
 //! Nothing here decides anything about tasks: the engine does, and whatever is told was committed before. Streams read on only
 //! when their client takes what it was given, so a slow client costs no memory; every stream resumes from the id of its last event.
 //! Work that changes something runs to its end even if its caller goes away in the middle.
 
-mod answer;
 mod app;
-mod body;
-mod call;
-mod caught;
-mod command;
-mod connection;
+mod auth;
 pub mod daemon;
-mod endings;
-mod gate;
-mod handover;
-mod hangup;
-mod leaving;
-mod listener;
+mod http;
 mod log;
 mod mcp;
 mod memory;
 mod metrics;
-mod openapi;
+mod net;
 pub mod page;
-mod places;
-mod query;
-mod refusal;
 mod reload;
-mod remembered;
-mod resource;
-mod route;
-mod router;
 mod routes;
-pub mod server;
 mod settings;
-mod signin;
-pub mod socket;
-mod sse;
-mod stream;
-pub mod token;
-mod traffic;
-mod unread;
 
+pub use auth::token;
 pub use daemon::{Options, run};
-pub use openapi::openapi_json;
+pub use http::openapi::openapi_json;
+pub use net::server::{Ended, Server};
+pub use net::{server, socket};
 pub use reload::BROKEN_CONFIGURATION;
-pub use server::{Ended, Server};
 pub use settings::load as load_configuration;

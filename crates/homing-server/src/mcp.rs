@@ -21,12 +21,12 @@ use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
 
-use crate::body;
-use crate::call::Peer;
-use crate::connection::{self, Admission};
-use crate::leaving::Leaving;
-use crate::places::Place;
-use crate::refusal::Refusal;
+use crate::http::body;
+use crate::http::call::Peer;
+use crate::http::refusal::Refusal;
+use crate::net::connection::{self, Admission};
+use crate::net::connection_limits::Place;
+use crate::net::shutdown::Leaving;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";

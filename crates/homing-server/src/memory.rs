@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use homing_engine::aside;
+use homing_engine::run_blocking;
 use homing_shim::memory;
 use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::leaving::Leaving;
+use crate::net::shutdown::Leaving;
 
 /// Bodies below this are served from memory that is always there.
 const LARGE: u64 = 256 << 10;
@@ -89,7 +89,7 @@ impl Bodies {
             }
             while timeout(CALM, self.0.notified()).await.is_ok() {}
             // A panic there is none; without a thread it is done here.
-            let _ = aside(memory::release).await;
+            let _ = run_blocking(memory::release).await;
         }
     }
 }

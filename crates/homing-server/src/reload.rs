@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_deliver::Webhooks;
-use homing_engine::{Config, ConfigError, Engine, aside};
+use homing_engine::{Config, ConfigError, Engine, run_blocking};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
@@ -62,7 +62,7 @@ impl Reloader {
         let _ = tokio::time::timeout(AWAY, self.until_back()).await;
         let reloader = Arc::clone(self);
         // The turn is over when that is, though whoever asked may have gone.
-        let read = aside(move || {
+        let read = run_blocking(move || {
             let read = reloader.read();
             drop(turn);
             read
@@ -78,7 +78,7 @@ impl Reloader {
         loop {
             let watch = Watch::new(self.settings.file());
             let settings = Arc::clone(&self.settings);
-            if !matches!(aside(move || settings.is_away()).await, Ok(true)) {
+            if !matches!(run_blocking(move || settings.is_away()).await, Ok(true)) {
                 return;
             }
             match watch {

@@ -6,7 +6,7 @@ use homing_model::environment::is_agent_session;
 use super::config::Agents;
 use super::program::is_there;
 use crate::error::Error;
-use crate::launch::Values;
+use crate::supervisor::launch::Values;
 
 /// The name of the agent to ask, where this one asks, if one does, and with these variables.
 pub(super) fn choose(agents: &Agents, asking: Option<&str>, values: &Values) -> Result<String, Error> {

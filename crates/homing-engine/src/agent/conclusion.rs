@@ -47,7 +47,7 @@ mod tests {
 
     use super::super::driver::Bounded;
     use super::*;
-    use crate::live::tests::record;
+    use crate::supervisor::live::tests::record;
 
     fn concluded(
         verdict: Verdict,

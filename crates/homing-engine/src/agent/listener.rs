@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::driver::{Listening, Said};
 use super::reading;
 use crate::engine::Inner;
-use crate::growth::News;
+use crate::query::output_notifier::News;
 
 /// Between two looks at an output that grows: nobody needs to see faster what an agent is at.
 const BREATH: Duration = Duration::from_millis(200);

@@ -11,7 +11,7 @@ use super::driver::is_session;
 use super::{choice, program};
 use crate::engine::Inner;
 use crate::error::Error;
-use crate::launch::Values;
+use crate::supervisor::launch::Values;
 
 /// What a submit comes to.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::foreign::{self, Absent};
 use super::{lose, track};
 use crate::engine::Inner;
-use crate::reconcile;
+use crate::recovery::reconcile;
 
 /// Puts a task on the roll: its lease begins anew, its process is looked for. Tells when its state is certain, where that takes a moment.
 pub(crate) fn adopt(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receiver<()>> {

@@ -9,8 +9,9 @@ use homing_store::store::Applied;
 use tokio::time::Instant;
 
 use crate::engine::Engine;
+use crate::entropy;
 use crate::error::Error;
-use crate::{entropy, view};
+use crate::query::view;
 
 impl Engine {
     /// Ends an external task of this owner with an answer. One that has ended is not changed, and the answer says so. To be run to its end:

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::roll::Renewal;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::view;
+use crate::query::view;
 
 impl Engine {
     /// Renews the lease of an external task of this owner; the task says until when it holds.

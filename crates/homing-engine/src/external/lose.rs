@@ -10,8 +10,9 @@ use homing_store::{Record, store};
 use tokio::time::Instant;
 
 use crate::engine::Inner;
-use crate::insist::Insist;
-use crate::{entropy, reconcile};
+use crate::entropy;
+use crate::recovery::reconcile;
+use crate::supervisor::retry_commit::Insist;
 
 /// Records that a task is lost, however long that takes, unless somebody ended it before. On cancel (shutdown) the next engine looks again.
 pub(super) async fn lose(inner: Arc<Inner>, record: Record, reason: String) {

@@ -205,7 +205,7 @@ impl Roll {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::tests::record;
+    use crate::supervisor::live::tests::record;
 
     fn leased(n: u64, ms: u64) -> Record {
         Record {

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::foreign::{self, Absent, Foreign};
+use crate::admission::submit::Nest;
 use crate::engine::Inner;
 use crate::entropy;
 use crate::error::Error;
-use crate::submit::Nest;
 
 /// The lease where neither one nor a process is named: so long that nobody who lives misses it, and no task is left for ever.
 const LEASE_MS: u64 = 24 * 3_600 * 1_000;

@@ -11,7 +11,7 @@ use homing_shim::output::{self, Extent};
 
 use super::terminal;
 use super::watcher::Watcher;
-use crate::report;
+use crate::query::report;
 
 /// Of what is new so much is read for a heartbeat.
 const READ: u64 = 16 * TAIL as u64;

@@ -12,9 +12,9 @@ use tokio::sync::{self, oneshot};
 use tokio::task::JoinHandle;
 
 use super::scan::Scan;
-use crate::aside;
 use crate::engine::Inner;
-use crate::growth::News;
+use crate::query::output_notifier::News;
+use crate::run_blocking;
 
 /// Outputs that are judged at once, of all tasks.
 pub(crate) const AT_ONCE: usize = 4;
@@ -161,7 +161,7 @@ impl Watcher {
             until,
             now,
         };
-        let scanned = aside(move || scan.run()).await??;
+        let scanned = run_blocking(move || scan.run()).await??;
         drop(turn);
         self.state = scanned.state;
         self.seen = self.seen.max(scanned.seen);

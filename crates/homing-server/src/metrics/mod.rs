@@ -11,7 +11,7 @@ use homing_model::api::ListenerInfo;
 use homing_model::operator::TargetKind;
 use homing_model::{DeliveryState, Status};
 
-use crate::traffic::{CLASSES, Traffic};
+use crate::http::traffic::{CLASSES, Traffic};
 use text::{Exposition, Kind};
 
 pub(crate) use process::Process;

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use homing_model::digest::sha256;
 
-use crate::refusal::no_method;
+use crate::http::refusal::no_method;
 
 struct Asset {
     path: &'static str,

@@ -11,40 +11,13 @@
 //!
 //! Nothing here wakes up by itself: both threads sleep on their channels, but for the writer's one look after it has written much.
 
-mod agents;
-mod census;
-mod check;
-mod cursor;
-mod deliveries;
-mod events;
-mod failure;
-pub mod filesystem;
-mod find;
-mod heirs;
-mod hooks;
-mod inbox;
-mod inspect;
-mod life;
-mod listing;
-mod log;
+pub mod disk;
 mod notices;
-mod open;
-mod owed;
-mod pause;
-mod place;
-mod questions;
-mod reader;
-mod recent;
-mod reserve;
-mod retention;
-mod room;
-mod row;
 mod schema;
 mod sessions;
 mod store;
-mod submit;
-mod wakes;
-mod writer;
+mod tasks;
+mod threads;
 
-pub use reserve::WHOLE as RESERVE;
+pub use disk::emergency_space::WHOLE as RESERVE;
 pub use store::SqliteStore;

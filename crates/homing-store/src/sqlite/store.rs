@@ -17,15 +17,6 @@ use homing_model::{
 };
 use tokio::sync::oneshot;
 
-use super::log::Log;
-use super::place::Place;
-use super::recent::Recent;
-use super::reserve::{self, Reserve};
-use super::writer::Durability::{Full, Relaxed};
-use super::{
-    agents, census, check, deliveries, events, find, hooks, inbox, life, listing, notices, open, pause,
-    questions, reader, retention, row, sessions, submit, wakes, writer,
-};
 use crate::census::{Census, Work};
 use crate::outbox::{
     Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
@@ -34,6 +25,32 @@ use crate::outbox::{
 use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
 use crate::session::{Bind, Binding, SessionClaim};
+use crate::sqlite::disk::check;
+use crate::sqlite::disk::emergency_space::{self, Reserve};
+use crate::sqlite::disk::file_guard::Place;
+use crate::sqlite::disk::open;
+use crate::sqlite::disk::wal::Log;
+use crate::sqlite::notices::deliveries;
+use crate::sqlite::notices::event_cache::Recent;
+use crate::sqlite::notices::events;
+use crate::sqlite::notices::hooks;
+use crate::sqlite::notices::inbox;
+use crate::sqlite::notices::publish;
+use crate::sqlite::notices::questions;
+use crate::sqlite::notices::wakes;
+use crate::sqlite::sessions::bindings;
+use crate::sqlite::sessions::resumable;
+use crate::sqlite::tasks::census;
+use crate::sqlite::tasks::find;
+use crate::sqlite::tasks::life;
+use crate::sqlite::tasks::listing;
+use crate::sqlite::tasks::pause;
+use crate::sqlite::tasks::retention;
+use crate::sqlite::tasks::row;
+use crate::sqlite::tasks::submit;
+use crate::sqlite::threads::reader;
+use crate::sqlite::threads::writer;
+use crate::sqlite::threads::writer::Durability::{Full, Relaxed};
 use crate::store::{
     Answered, Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store,
     Submit, Submitted, Trimmed,
@@ -60,7 +77,7 @@ impl SqliteStore {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut opened = Self::connect(path);
         // The files beside the database need room too, and on a full disk forgetting is wanted most.
-        while matches!(opened, Err(Error::Full | Error::Io(_))) && reserve::make_room(path) {
+        while matches!(opened, Err(Error::Full | Error::Io(_))) && emergency_space::make_room(path) {
             opened = Self::connect(path);
         }
         opened
@@ -224,23 +241,23 @@ impl Store for SqliteStore {
 
     fn bind(&self, bind: Bind) -> Op<()> {
         // What a power cut undoes, the end of the process undoes as well.
-        self.writer.run(Relaxed, move |conn| sessions::bind(conn, &bind))
+        self.writer.run(Relaxed, move |conn| bindings::bind(conn, &bind))
     }
 
     fn unbind(&self, binding: Binding) -> Op<bool> {
-        self.writer.run(Relaxed, move |conn| sessions::unbind(conn, &binding))
+        self.writer.run(Relaxed, move |conn| bindings::unbind(conn, &binding))
     }
 
     fn claim_session(&self, claim: SessionClaim) -> Op<Option<String>> {
-        self.writer.run(Relaxed, move |conn| sessions::claim(conn, &claim))
+        self.writer.run(Relaxed, move |conn| bindings::claim(conn, &claim))
     }
 
     fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {
-        self.reader.run(move |conn| sessions::of_session(conn, agent, &session))
+        self.reader.run(move |conn| bindings::of_session(conn, agent, &session))
     }
 
     fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>> {
-        self.reader.run(move |conn| sessions::of_processes(conn, &pids))
+        self.reader.run(move |conn| bindings::of_processes(conn, &pids))
     }
 
     fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)> {
@@ -308,7 +325,7 @@ impl Store for SqliteStore {
     }
 
     fn notices(&self, task: TaskId, limit: u32, now: Timestamp) -> Op<Vec<NoticeInfo>> {
-        self.reader.run(move |conn| notices::of_task(conn, &task, limit, now))
+        self.reader.run(move |conn| publish::of_task(conn, &task, limit, now))
     }
 
     fn delivery_counts(&self) -> Op<DeliveryCounts> {
@@ -392,7 +409,7 @@ impl Store for SqliteStore {
     }
 
     fn released_session(&self, id: TaskId) -> Op<Option<Timestamp>> {
-        self.reader.run(move |conn| agents::released_session(conn, &id))
+        self.reader.run(move |conn| resumable::released_session(conn, &id))
     }
 
     fn trim(&self, policy: Policy, now: Timestamp, limit: u32) -> Op<Trimmed> {

@@ -1,0 +1,5 @@
+//! Deliveries: notices on their way to their targets.
+
+pub(crate) mod deliveries;
+pub(crate) mod hook;
+pub(crate) mod routes;

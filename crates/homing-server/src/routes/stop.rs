@@ -1,0 +1,52 @@
+//! `POST /v1/tasks/{ref}/stop`: ends the whole tree.
+
+use homing_model::api::StopRequest;
+use homing_model::environment::is_agent_session;
+use homing_model::nesting::Act;
+use homing_shim::process::signal_number;
+
+use crate::app::to_the_end;
+use crate::http::answer::{Answer, json};
+use crate::http::call::Call;
+use crate::http::refusal::Refusal;
+use crate::http::route::{Kind, Parameter};
+
+const ASKS: Parameter = Parameter::new(
+    "asks",
+    Kind::Flag,
+    "`true`: with `wait`, the answer itself tells the owner (`Homing-Owner`) nothing: it is shown first, and then marked by a call of `/v1/wait` with \
+     `told`. For 10 s after the answer nobody else tells it the end. Without it, the answer to a session of an agent tells it.",
+);
+
+/// What may be asked for.
+pub(crate) const QUERY: &[Parameter] = &[ASKS];
+
+/// Serves it. An empty body asks for nothing special.
+pub(crate) async fn stop(call: Call) -> Answer {
+    let mut request =
+        if call.body.trim_ascii().is_empty() { StopRequest::default() } else { call.json::<StopRequest>()? };
+    if let Some(signal) = &request.signal {
+        signal_number(signal).map_err(|error| Refusal::invalid(format!("`signal`: {error}")))?;
+    }
+    let owner = call.owner()?;
+    request.by.get_or_insert_with(|| owner.to_owned());
+    let id = call.task(Act::Steer).await?;
+    let told = call.permit(Act::Dispose, &id).await.is_ok();
+    let asks = call.query.flag(ASKS.name) == Some(true);
+    let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
+    let stopped = async move {
+        // An agent that waits for the end is told of it by the answer, or by what is made of that; a person may be elsewhere when it comes.
+        if !(request.wait && told && is_agent_session(&owner)) {
+            return engine.stop(&id, request).await;
+        }
+        let mut question = engine.ask(&owner, std::slice::from_ref(&id), None).await;
+        let answer = question.during(Box::pin(engine.stop(&id, request))).await?;
+        if asks {
+            question.stands().await;
+        } else if answer.task.status.is_terminal() && answer.task.owner == owner {
+            question.answered(vec![id], standing.limited_to()).await?;
+        }
+        Ok(answer)
+    };
+    json(&to_the_end(stopped).await?)
+}

@@ -1,0 +1,11 @@
+//! Notices, inboxes, deliveries and the event log.
+
+pub(crate) mod deliveries;
+pub(crate) mod event_cache;
+pub(crate) mod events;
+pub(crate) mod hooks;
+pub(crate) mod inbox;
+pub(crate) mod inheritance;
+pub(crate) mod publish;
+pub(crate) mod questions;
+pub(crate) mod wakes;

@@ -1,0 +1,4 @@
+//! Sessions of agents.
+
+pub(crate) mod bindings;
+pub(crate) mod resumable;

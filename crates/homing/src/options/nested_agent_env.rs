@@ -1,0 +1,79 @@
+//! One agent inside another: whose session this process is in. Both have left their variables in our environment; the one that was
+//! started by the other is the one whose variable the processes above us lose first. Keeps P6: never in the wrong conversation.
+
+use std::os::unix::ffi::OsStrExt;
+
+use homing_model::session::Agent;
+use homing_shim::process;
+
+use crate::options::environment::Surroundings;
+
+/// No process is nested deeper than this in others; a longer chain is a race with their ends.
+const ANCESTORS: usize = 1_000;
+
+/// Takes the variables of outer sessions out of these, where there are several. What cannot be told stays as it is.
+pub(crate) fn keep(surroundings: &mut Surroundings) {
+    let entry = |agent: Agent| {
+        let value = surroundings.get(agent.variable())?;
+        Some((agent, [agent.variable().as_bytes(), b"=", value.as_bytes()].concat()))
+    };
+    let present: Vec<_> = Agent::ALL.into_iter().filter_map(entry).collect();
+    if present.len() < 2 {
+        return;
+    }
+    if let Some(innermost) = first_to_vanish(&present, environments()) {
+        for (agent, _) in present.iter().filter(|(agent, _)| *agent != innermost) {
+            surroundings.forget(agent.variable());
+        }
+    }
+}
+
+/// What the processes above us were given at their start, from our parent on. One that cannot be read was given nothing that we know.
+fn environments() -> impl Iterator<Item = Vec<u8>> {
+    let mut pid = std::process::id();
+    std::iter::from_fn(move || {
+        pid = process::stat(pid)?.parent;
+        (pid > 1).then(|| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
+    })
+    .take(ANCESTORS)
+}
+
+/// The agent whose entry is the first that a process above us does not have, if it is one alone.
+fn first_to_vanish(
+    present: &[(Agent, Vec<u8>)],
+    environments: impl Iterator<Item = Vec<u8>>,
+) -> Option<Agent> {
+    for environment in environments {
+        let has = |entry: &[u8]| environment.split(|byte| *byte == 0).any(|one| one == entry);
+        let mut gone = present.iter().filter(|(_, entry)| !has(entry)).map(|(agent, _)| *agent);
+        match (gone.next(), gone.next()) {
+            (None, _) => {}
+            (Some(agent), None) => return Some(agent),
+            (Some(_), Some(_)) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inner_one_is_lost_first_on_the_way_up() {
+        let present = [
+            (Agent::Claude, b"CLAUDE_CODE_SESSION_ID=c".to_vec()),
+            (Agent::Codex, b"CODEX_THREAD_ID=x".to_vec()),
+        ];
+        let vanish = |above: &[&str]| {
+            first_to_vanish(&present, above.iter().map(|text| text.replace(' ', "\0").into_bytes()))
+        };
+        let (claude, codex) = ("A=1 CLAUDE_CODE_SESSION_ID=c", "CODEX_THREAD_ID=x B=2");
+        let both = &format!("{claude} {codex}");
+        assert_eq!(vanish(&[both, claude, ""]), Some(Agent::Codex));
+        assert_eq!(vanish(&[both, both, codex]), Some(Agent::Claude));
+        assert_eq!(vanish(&["CLAUDE_CODE_SESSION_ID=other CODEX_THREAD_ID=x"]), Some(Agent::Claude));
+        assert_eq!(vanish(&[both, ""]), None, "both at once tell nothing");
+        assert_eq!(vanish(&[]), None);
+    }
+}
