@@ -7,9 +7,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use homing_api::StopRequest;
 use homing_client::Client;
 use homing_model::Spec;
-use homing_model::api::StopRequest;
 use homing_testkit::Home;
 use tokio::runtime::Runtime;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use homing_api::StopRequest;
 use homing_client::{Client, Mode};
-use homing_model::api::StopRequest;
 use homing_model::{Spec, Status, Task};
 use homing_testkit::Home;
 

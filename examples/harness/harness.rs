@@ -10,8 +10,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use homing_api::TakeRequest;
 use homing_client::{Client, EventQuery};
-use homing_model::api::TakeRequest;
 use homing_model::notice::Body;
 use homing_model::{EventKind, Spec};
 

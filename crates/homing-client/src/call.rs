@@ -1,7 +1,8 @@
 //! One request as it will be sent, possibly more than once, and its answer.
 
 use bytes::Bytes;
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 use http::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_model::Problem;
+use homing_api::Problem;
 use homing_model::environment::DEFAULT_OWNER;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode};
@@ -391,7 +391,7 @@ async fn begin(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> 
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
-    use homing_model::Code;
+    use homing_api::Code;
 
     use super::*;
     use crate::fake::{Fake, Reply, serve_stream};

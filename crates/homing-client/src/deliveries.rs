@@ -1,6 +1,6 @@
 //! What went out, and sending it again.
 
-use homing_model::api::{Page, RedeliverAnswer};
+use homing_api::{Page, RedeliverAnswer};
 use homing_model::{Delivery, DeliveryState};
 
 use crate::call::Call;

@@ -121,7 +121,9 @@ fn understand(heard: &[u8]) -> Option<Option<Head>> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use homing_model::{Code, Problem, Spec};
+    use homing_api::Code;
+    use homing_api::Problem;
+    use homing_model::Spec;
 
     use super::*;
     use crate::fake::{Fake, Reply, Request, sample_task};

@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_model::shell::quote;
-use homing_model::{Code, Problem};
 use homing_shim::private::{self, Fault};
 
 use crate::socket::SOCKET;

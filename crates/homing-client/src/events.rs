@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use homing_model::api::EventsReset;
-use homing_model::{Event, EventKind, Problem};
+use homing_api::EventsReset;
+use homing_api::Problem;
+use homing_model::{Event, EventKind};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::watch;
@@ -304,7 +305,7 @@ mod tests {
     async fn a_patient_stream_outlasts_a_shortage() {
         let home = tempfile::tempdir().unwrap();
         let count = std::sync::atomic::AtomicU32::new(0);
-        let problem = serde_json::to_string(&Problem::new(homing_model::Code::SystemLimit, "full")).unwrap();
+        let problem = serde_json::to_string(&Problem::new(homing_api::Code::SystemLimit, "full")).unwrap();
         let _fake = Fake::serve(home.path(), move |_| {
             match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % (3 * ATTEMPTS) {
                 tries if tries + 1 == 3 * ATTEMPTS => Reply::stream(["id: 1\ndata: a\n\n"]),
@@ -365,7 +366,7 @@ mod tests {
     #[tokio::test]
     async fn a_problem_in_the_stream_is_no_event_and_the_stream_goes_on() {
         let home = tempfile::tempdir().unwrap();
-        let problem = serde_json::to_string(&Problem::new(homing_model::Code::Internal, "not now")).unwrap();
+        let problem = serde_json::to_string(&Problem::new(homing_api::Code::Internal, "not now")).unwrap();
         let told = format!("event: problem\ndata: {problem}\n\n");
         let fake = Fake::serve(home.path(), move |request| match request.target.as_str() {
             "/v1/events?from=oldest" => Reply::stream(["id: 1\ndata: a\n\n".to_owned() + &told]),
@@ -376,7 +377,7 @@ mod tests {
         assert_eq!(stream.next().await.unwrap(), Record::Event { seq: 1, json: "a".into() });
         assert_eq!(stream.next().await.unwrap(), Record::Event { seq: 2, json: "b".into() });
         let Err(Error::Problem(said)) = stream.next().await else { panic!("it does not get better") };
-        assert_eq!(said.known(), Some(homing_model::Code::Internal));
+        assert_eq!(said.known(), Some(homing_api::Code::Internal));
         assert!(fake.requests().len() > 3, "it was asked again first");
     }
 

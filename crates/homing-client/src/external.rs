@@ -1,7 +1,7 @@
 //! Tasks that somebody else runs: heard of, completed.
 
+use homing_api::{CompleteAnswer, CompleteRequest, HeartbeatRequest};
 use homing_model::Task;
-use homing_model::api::{CompleteAnswer, CompleteRequest, HeartbeatRequest};
 
 use crate::call::Call;
 use crate::client::Client;

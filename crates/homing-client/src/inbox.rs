@@ -1,6 +1,6 @@
 //! What waits for an owner.
 
-use homing_model::api::{AckAnswer, AckRequest, InboxAnswer, InboxOwner, Page, TakeRequest};
+use homing_api::{AckAnswer, AckRequest, InboxAnswer, InboxOwner, Page, TakeRequest};
 use std::time::Duration;
 
 use crate::call::Call;

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use bytes::Bytes;
-use homing_model::api::InputAnswer;
+use homing_api::InputAnswer;
 
 use crate::call::Call;
 use crate::client::Client;

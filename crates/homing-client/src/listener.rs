@@ -1,6 +1,6 @@
 //! The loopback listener and its token, as the daemon has them.
 
-use homing_model::api::{ListenerInfo, ListenerRequest, PageAnswer, RotateAnswer};
+use homing_api::{ListenerInfo, ListenerRequest, PageAnswer, RotateAnswer};
 
 use crate::call::Call;
 use crate::client::Client;

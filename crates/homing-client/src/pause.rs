@@ -1,6 +1,6 @@
 //! Letting a task stand still, and go on.
 
-use homing_model::api::PauseAnswer;
+use homing_api::PauseAnswer;
 
 use crate::call::Call;
 use crate::client::Client;

@@ -1,7 +1,7 @@
 //! Sessions of agents, and what they were told.
 
+use homing_api::InboxAnswer;
 use homing_model::NoticeId;
-use homing_model::api::InboxAnswer;
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ async fn patiently(path: &Path) -> io::Result<UnixStream> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use homing_model::Code;
+    use homing_api::Code;
 
     use super::*;
     use crate::client::Client;

@@ -1,6 +1,6 @@
 //! The daemon itself: how it is, tidying up, stopping it.
 
-use homing_model::api::{GcAnswer, ReloadAnswer, StatusAnswer};
+use homing_api::{GcAnswer, ReloadAnswer, StatusAnswer};
 
 use crate::call::Call;
 use crate::client::{Client, Way};

@@ -1,7 +1,7 @@
 //! Ending a task, and sending it a signal.
 
+use homing_api::{SignalRequest, StopAnswer, StopRequest};
 use homing_model::Task;
-use homing_model::api::{SignalRequest, StopAnswer, StopRequest};
 
 use crate::call::Call;
 use crate::client::Client;
@@ -45,7 +45,8 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use homing_model::{Code, Problem};
+    use homing_api::Code;
+    use homing_api::Problem;
 
     use super::*;
     use crate::fake::{Fake, Reply, sample_task};

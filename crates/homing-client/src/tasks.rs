@@ -1,7 +1,8 @@
 //! Tasks: submit, list, look at, forget.
 
-use homing_model::api::{Page, ProgressRequest, RerunRequest};
-use homing_model::{Spec, Status, Task, TaskDetail};
+use homing_api::TaskDetail;
+use homing_api::{Page, ProgressRequest, RerunRequest};
+use homing_model::{Spec, Status, Task};
 use http::StatusCode;
 
 use crate::call::{Answer, Call};

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::WaitAnswer;
 use homing_model::TaskId;
-use homing_model::api::WaitAnswer;
-use homing_model::{Code, Problem};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::Call;

@@ -1,7 +1,8 @@
 //! What to do next, about the task that it happened to: the catalogue says `homing show ID`, and where the id is known a person wants to
 //! copy the line as it stands.
 
-use homing_model::{Problem, TaskId};
+use homing_api::Problem;
+use homing_model::TaskId;
 
 use crate::error::Error;
 

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use homing_model::api::ReconcileInfo;
-use homing_model::{Code, EventKind, OsText, Problem};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::ReconcileInfo;
+use homing_model::{EventKind, OsText};
 use homing_shim::keeper::{Mode, StartError};
 use homing_shim::{boot, cgroup, home as names, plain};
 use homing_store::sqlite::SqliteStore;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use homing_model::api::ReconcileInfo;
+use homing_api::ReconcileInfo;
 use homing_model::watch::Breaker;
 use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp, unsure};
 use homing_shim::wire::ToKeeper;

@@ -2,8 +2,10 @@
 
 use std::io;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_model::nesting::Rule;
-use homing_model::{Code, OsText, Problem, Reference, TaskId, slip, validate};
+use homing_model::{OsText, Reference, TaskId, slip, validate};
 use homing_store::store;
 
 use crate::advice;
@@ -167,7 +169,7 @@ pub enum Error {
     #[error("the caller was left behind by task {0}, which is not known")]
     Orphan(TaskId),
     /// A caller inside a task asked for what only those outside may have.
-    #[error("{what} is not for callers inside a task (rule `{}`; this one is inside task {task})", rule.code().slug())]
+    #[error("{what} is not for callers inside a task (rule `{}`; this one is inside task {task})", Code::of_rule(*rule).slug())]
     Nested {
         /// Which rule.
         rule: Rule,
@@ -287,7 +289,7 @@ impl Error {
             Self::IdempotencyMismatch => Code::IdempotencyMismatch,
             Self::Duplicate(_) => Code::DuplicateKey,
             Self::TooDeep { .. } | Self::TooManyChildren { .. } => Code::NestedLimit,
-            Self::Nested { rule, .. } => rule.code(),
+            Self::Nested { rule, .. } => Code::of_rule(*rule),
             Self::Orphan(_) => Code::OrphanCaller,
             Self::NoAgent { .. } => Code::NoAgent,
             Self::UnknownAgent { .. } => Code::UnknownAgent,

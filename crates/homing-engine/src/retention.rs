@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::api::GcAnswer;
+use homing_api::GcAnswer;
 use homing_model::{Task, TaskId};
 use homing_shim::folder;
 use homing_store::store::{self, Applied};

@@ -1,8 +1,9 @@
 //! Who calls, in whose name, and what its tasks take over.
 
+use homing_api::Problem;
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Agent, Problem, Session, Spec, session};
+use homing_model::{Agent, Session, Spec, session};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
@@ -155,7 +156,7 @@ impl Access {
         arguments: Option<&mut JsonObject>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Self, Refusal> {
-        let internal = |detail: &str| Problem::new(homing_model::Code::Internal, detail);
+        let internal = |detail: &str| Problem::new(homing_api::Code::Internal, detail);
         let parts = context.extensions.get::<http::request::Parts>();
         let parts = parts.ok_or_else(|| internal("this call of MCP came without its HTTP request"))?;
         let client = parts.extensions.get::<Client>();

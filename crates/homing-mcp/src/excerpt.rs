@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use homing_api::Code;
 use homing_client::{Client, Error, OutputQuery};
+use homing_model::TaskId;
 use homing_model::foreign::defuse;
 use homing_model::sanitize::{Colour, Sanitizer};
-use homing_model::{Code, TaskId};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use homing_model::Code;
+use homing_api::Code;
 use rmcp::RoleServer;
 use rmcp::model::ProgressNotificationParam;
 use rmcp::service::RequestContext;

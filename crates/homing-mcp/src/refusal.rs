@@ -1,7 +1,8 @@
 //! Why a tool did not do what it was asked: one sentence with a code, and what to do next, for the model to read.
 
-use homing_model::nesting::{Rule, in_words_of};
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::nesting::Rule;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::advice;
@@ -29,7 +30,7 @@ impl Refusal {
 
     /// What is refused to a caller inside a task, in the words of what it asked for: a tool looks at more than it was asked for.
     pub(crate) fn naming(self, rule: Rule, what: &str) -> Self {
-        Self(Box::new(in_words_of(*self.0, rule, what)))
+        Self(Box::new(self.0.in_words_of(rule, what)))
     }
 
     /// What kind it is.

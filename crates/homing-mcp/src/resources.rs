@@ -1,7 +1,8 @@
 //! Tasks and what they printed as resources: `homing://tasks/{id}` and `homing://tasks/{id}/output`.
 
+use homing_api::Code;
 use homing_client::ListQuery;
-use homing_model::{Code, TaskId};
+use homing_model::TaskId;
 use rmcp::model::{
     ErrorData, ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };

@@ -5,8 +5,9 @@
 //!
 //! An end that is polled is told (P6): the answer is the hand-over, and the client's next call confirms it.
 
-use homing_model::api::StopRequest;
-use homing_model::{Code, Session, Status, Task, TaskId, Timestamp};
+use homing_api::Code;
+use homing_api::StopRequest;
+use homing_model::{Session, Status, Task, TaskId, Timestamp};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject,
@@ -114,7 +115,7 @@ pub(crate) async fn cancel(access: &Access, id: &str) -> Result<(), ErrorData> {
 /// By its whole id: a client has no other name for it.
 async fn find(access: &Access, id: &str) -> Result<Task, Refusal> {
     let id: TaskId = id.parse().map_err(|error: homing_model::id::Malformed| {
-        Refusal::from(homing_model::Problem::new(Code::UnknownTask, error.to_string()))
+        Refusal::from(homing_api::Problem::new(Code::UnknownTask, error.to_string()))
     })?;
     Ok(access.client.task(id.as_str()).await?)
 }

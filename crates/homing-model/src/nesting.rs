@@ -7,7 +7,6 @@
 use crate::environment::DEFAULT_OWNER;
 use crate::notify::Target;
 use crate::operator::TargetKind;
-use crate::problem::{Code, Problem};
 use crate::session::Session;
 use crate::spec::Spec;
 use crate::task::Kind;
@@ -93,18 +92,6 @@ pub enum Rule {
     Configuration,
 }
 
-impl Rule {
-    /// The problem that names it.
-    #[must_use]
-    pub const fn code(self) -> Code {
-        match self {
-            Self::Notify => Code::NestedNotify,
-            Self::Foreign => Code::NestedForeign,
-            Self::Configuration => Code::NestedConfiguration,
-        }
-    }
-}
-
 /// Whether a caller that stands there may do that.
 ///
 /// # Errors
@@ -138,17 +125,6 @@ pub const fn judge(place: Place, deed: Deed) -> Result<(), Rule> {
         ) => Err(Rule::Foreign),
         (Place::Command | Place::Agent, Deed::Configure) => Err(Rule::Configuration),
     }
-}
-
-/// A refusal by this rule, in the words of what was asked for: a command or a tool looks at more than it was asked for.
-#[must_use]
-pub fn in_words_of(problem: Problem, rule: Rule, what: &str) -> Problem {
-    let code = rule.code();
-    if problem.known() != Some(code) {
-        return problem;
-    }
-    let detail = format!("{what} is not for callers inside a task (rule `{}`)", code.slug());
-    Problem { detail, ..problem }
 }
 
 /// Checks what a submit asks for, where its owner is the caller's own session or is not. An error names the parameter.
@@ -291,22 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_names_its_rule() {
-        let refused = |deed| judge(Place::Command, deed).unwrap_err().code().slug();
-        assert_eq!(refused(Deed::Tell(TargetKind::Exec)), "nested_notify");
-        assert_eq!(refused(Deed::To(Act::Steer, Relation::Foreign)), "nested_foreign");
-        assert_eq!(refused(Deed::Configure), "nested_configuration");
-    }
-
-    #[test]
-    fn a_refusal_speaks_of_what_was_asked_for() {
-        let refused =
-            |code| in_words_of(Problem::new(code, "`show` of task t-1"), Rule::Foreign, "`stop` of task `x`");
-        assert_eq!(
-            refused(Code::NestedForeign).detail,
-            "`stop` of task `x` is not for callers inside a task (rule `nested_foreign`)"
-        );
-        assert_eq!(refused(Code::UnknownTask).detail, "`show` of task t-1");
+    fn every_refusal_has_its_rule() {
+        let refused = |deed| judge(Place::Command, deed).unwrap_err();
+        assert_eq!(refused(Deed::Tell(TargetKind::Exec)), Rule::Notify);
+        assert_eq!(refused(Deed::To(Act::Steer, Relation::Foreign)), Rule::Foreign);
+        assert_eq!(refused(Deed::Configure), Rule::Configuration);
     }
 
     #[test]

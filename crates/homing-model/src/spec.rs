@@ -7,10 +7,10 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::agent;
-use crate::attach::TerminalSize;
 use crate::notify::Notify;
 use crate::session::{Pane, Session};
 use crate::task::Kind;
+use crate::terminal_size::TerminalSize;
 use crate::text::OsText;
 use crate::watch;
 

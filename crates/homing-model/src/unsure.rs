@@ -6,7 +6,6 @@
 //! one, `@last` and a name always say what they mean.
 
 use crate::id::{Reference, TaskId};
-use crate::problem::{Code, Problem};
 
 /// The fewest characters where the `t-` was left out: a short word may be a name with a slip in it.
 const BARE: usize = 4;
@@ -18,16 +17,7 @@ pub struct Unsure {
     /// What was given.
     reference: String,
     /// What it fits.
-    task: TaskId,
-}
-
-impl From<Unsure> for Problem {
-    fn from(unsure: Unsure) -> Self {
-        let mut problem = Self::new(Code::Unsure, unsure.to_string());
-        problem.advice =
-            format!("It fits `{}`: if that is meant, write more. {}", unsure.task, Code::Unsure.advice());
-        problem
-    }
+    pub task: TaskId,
 }
 
 /// Whether a text is so little of an id that only the name of the task could make it certain.
@@ -68,13 +58,5 @@ mod tests {
             assert!(!enough(text, None) && !enough(text, Some("build")), "{text}");
             assert!(enough(text, Some(text)), "the name of the task: {text}");
         }
-    }
-
-    #[test]
-    fn the_refusal_says_what_it_would_have_been() {
-        let id: TaskId = "t-k3mbcdfghj".parse().unwrap();
-        let problem = Problem::from(certain("k", &id, None).unwrap_err());
-        assert!(problem.detail.starts_with("`k` is too little"), "{problem:?}");
-        assert!(problem.advice.starts_with("It fits `t-k3mbcdfghj`"), "{problem:?}");
     }
 }

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use homing_api::Code;
 use homing_engine::Engine;
-use homing_model::Code;
 use tokio::sync::Notify;
 
 use crate::http::refusal::Refusal;

@@ -6,9 +6,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_deliver::{Dispatcher, Webhooks, wake};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
-use homing_model::{Code, OsText, Problem};
+use homing_model::OsText;
 use homing_shim::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};

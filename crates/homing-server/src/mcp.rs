@@ -15,10 +15,11 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::{Client, Connect};
 use homing_engine::Ancestry;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
 
 use crate::http::body;

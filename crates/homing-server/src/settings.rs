@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
-use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 use homing_model::meter::Counter;
 
 use crate::reload::BROKEN_CONFIGURATION;

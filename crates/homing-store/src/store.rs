@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
-use homing_model::api::{DeliveryCounts, TaskCounts};
+use homing_model::NoticeInfo;
+use homing_model::counts::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
@@ -12,8 +13,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, NoticeInfo, OnDuplicate,
-    Progress, Reference, Route, Status, TaskId, Timestamp,
+    Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress, Reference,
+    Route, Status, TaskId, Timestamp,
 };
 
 use crate::census::{Census, Work};

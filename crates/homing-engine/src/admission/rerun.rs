@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use homing_api::RerunRequest;
 use homing_model::agent::KEPT_PROMPT;
-use homing_model::api::RerunRequest;
 use homing_model::mask::UNNAMED;
 use homing_model::{Kind, Notify, OsText, Secret, Spec, Stdin, TaskId};
 use homing_store::Record;

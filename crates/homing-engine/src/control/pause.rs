@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::api::PauseAnswer;
+use homing_api::PauseAnswer;
 use homing_model::{Kind, Status, TaskId};
 use homing_shim::wire;
 use homing_store::Record;

@@ -1,6 +1,6 @@
 //! A task says how far it is.
 
-use homing_model::api::ProgressRequest;
+use homing_api::ProgressRequest;
 use homing_model::{Progress, Task};
 use homing_store::store::Applied;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::api::{StopAnswer, StopRequest};
+use homing_api::{StopAnswer, StopRequest};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::units::millis;
 use homing_model::{Kind, Task, TaskId};

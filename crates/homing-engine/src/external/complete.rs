@@ -1,7 +1,7 @@
 //! Somebody says how an external task ended. The first word counts (P1).
 
+use homing_api::{CompleteAnswer, CompleteRequest};
 use homing_model::answer::{self, LONGEST};
-use homing_model::api::{CompleteAnswer, CompleteRequest};
 use homing_model::units::millis;
 use homing_model::{Ending, Outcome, Verdict};
 use homing_store::outbox::Report;

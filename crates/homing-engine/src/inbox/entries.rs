@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use homing_model::api::{AckAnswer, InboxAnswer, InboxOwner, Page, TakeRequest};
+use homing_api::{AckAnswer, InboxAnswer, InboxOwner, Page, TakeRequest};
 use homing_model::binding::{ToldAnswer, ToldRequest};
 use homing_model::{NoticeId, TaskId, Timestamp};
 use homing_store::{Proof, Question};

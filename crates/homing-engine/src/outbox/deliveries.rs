@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homing_model::api::{NotRedelivered, Page, RedeliverAnswer};
+use homing_api::{NotRedelivered, Page, RedeliverAnswer};
 use homing_model::operator::Policy;
 use homing_model::{Delivery, DeliveryId, DeliveryState, Route, TaskId, Timestamp, wake};
 use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Redelivered, Settled, Terms};

@@ -2,10 +2,11 @@
 
 use std::sync::PoisonError;
 
-use homing_model::api::{DaemonInfo, Page, RecentFailure, StatusAnswer};
-use homing_model::detail::AttemptInfo;
+use homing_api::AttemptInfo;
+use homing_api::TaskDetail;
+use homing_api::{DaemonInfo, Page, RecentFailure, StatusAnswer};
 use homing_model::units::millis;
-use homing_model::{Kind, Reference, Status, Task, TaskDetail, TaskId, unsure};
+use homing_model::{Kind, Reference, Status, Task, TaskId, unsure};
 use homing_store::Record;
 use homing_store::outbox::DeliveryFilter;
 use homing_store::store::{EventFilter, Events, Filter, Found};

@@ -5,7 +5,7 @@
 use std::array;
 use std::sync::PoisonError;
 
-use homing_model::api::ReconcileInfo;
+use homing_api::ReconcileInfo;
 use homing_model::meter::{Counter, Histogram, Reading};
 use homing_model::{Kind, Status, Target, Timestamp};
 use homing_shim::home;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use homing_model::api::WaitAnswer;
+use homing_api::WaitAnswer;
 use homing_model::{Task, TaskId};
 use homing_store::Record;
 use tokio::sync::watch;

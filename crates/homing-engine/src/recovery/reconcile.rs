@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use homing_model::api::ReconcileError;
+use homing_api::ReconcileError;
 use homing_model::{Kind, TaskId};
 use homing_store::{Record, store};
 use tokio::sync::watch;

@@ -12,8 +12,10 @@ mod wait;
 
 use std::sync::{Arc, OnceLock};
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_model::nesting::Rule;
-use homing_model::{Code, Problem, Task, unsure};
+use homing_model::{Task, unsure};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, JsonObject, Tool,
     ToolAnnotations,

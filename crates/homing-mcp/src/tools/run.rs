@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::Mode;
 use homing_model::nesting::Rule;
 use homing_model::notify::When;
 use homing_model::validate::Invalid;
-use homing_model::{Code, Notify, OsText, Problem, Spec, Status, Stdin, Target, Task, agent};
+use homing_model::{Notify, OsText, Spec, Status, Stdin, Target, Task, agent};
 use rmcp::model::{CallToolResponse, CallToolResult, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

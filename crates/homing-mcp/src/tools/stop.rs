@@ -1,6 +1,6 @@
 //! `stop`: ends the caller's own tasks, the whole tree of each.
 
-use homing_model::api::StopRequest;
+use homing_api::StopRequest;
 use homing_model::environment::is_agent_session;
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;

@@ -12,7 +12,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 use rustix::fs::OFlags;
 
 /// The file's name in the home.

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use homing_model::Code;
+use homing_api::Code;
 use serde::Serialize;
 
 use crate::http::refusal::Refusal;

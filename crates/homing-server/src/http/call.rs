@@ -2,10 +2,11 @@
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use homing_api::Code;
 use homing_engine::{Ancestry, Caller, Standing};
+use homing_model::TaskId;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::Act;
-use homing_model::{Code, TaskId};
 use homing_shim::process::ProcessId;
 use hyper::upgrade::OnUpgrade;
 use serde::de::DeserializeOwned;

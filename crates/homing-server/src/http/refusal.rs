@@ -3,7 +3,8 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 
 /// A problem on its way to the caller.
 #[derive(Debug)]

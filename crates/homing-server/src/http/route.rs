@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use homing_model::Problem;
+use homing_api::Problem;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::http::answer::Answer;

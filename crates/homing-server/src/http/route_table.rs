@@ -1,14 +1,17 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
-use homing_model::api::{
+use homing_api::Problem;
+use homing_api::TaskDetail;
+use homing_api::attach::{AttachEvent, AttachRequest};
+use homing_api::{
     AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
     InboxAnswer, InboxOwner, InputAnswer, InputRequest, ListenerInfo, ListenerRequest, OutputChunk,
     OutputGap, Page, PageAnswer, PauseAnswer, ProgressRequest, RedeliverAnswer, ReloadAnswer, RerunRequest,
     RotateAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
-use homing_model::attach::{AttachEvent, AttachRequest, TerminalSize};
+use homing_model::TerminalSize;
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
-use homing_model::{Delivery, Event, Problem, Spec, Task, TaskDetail};
+use homing_model::{Delivery, Event, Spec, Task};
 use serde_json::Value;
 
 use crate::http::call::{LAST_EVENT_ID, OWNER};

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use homing_model::Problem;
+use homing_api::Problem;
 use serde::Serialize;
 
 /// How long a stream is silent at most: then a comment shows both ends that the other is there.

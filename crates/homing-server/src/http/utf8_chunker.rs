@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homing_model::api::OutputChunk;
+use homing_api::OutputChunk;
 use homing_model::utf8::unfinished;
 
 /// Bytes of a character that has begun and not ended, held back until the rest of it comes.

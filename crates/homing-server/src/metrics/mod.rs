@@ -5,9 +5,9 @@
 mod process;
 mod text;
 
+use homing_api::ListenerInfo;
 use homing_engine::Figures;
 use homing_engine::metrics::{CARRIERS, ENDS, KINDS, RESULTS};
-use homing_model::api::ListenerInfo;
 use homing_model::operator::TargetKind;
 use homing_model::{DeliveryState, Status};
 

@@ -20,11 +20,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::{ListenerInfo, PageAnswer};
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
 use homing_engine::config;
-use homing_model::api::{ListenerInfo, PageAnswer};
-use homing_model::{Code, Problem};
 use homing_shim::boot;
 use homing_shim::confine::Confinement;
 use hyper_util::service::TowerToHyperService;

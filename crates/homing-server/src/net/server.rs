@@ -5,9 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
-use homing_model::{Code, Problem};
 use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};

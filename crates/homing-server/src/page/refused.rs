@@ -7,7 +7,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homing_model::Problem;
+use homing_api::Problem;
 use homing_model::digest::sha256;
 
 /// Who is refused gets no file of ours, so the style is in the page; the policy names it by its digest.
@@ -70,7 +70,7 @@ fn capital(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use homing_model::Code;
+    use homing_api::Code;
 
     use super::*;
 

@@ -19,9 +19,9 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
+use homing_api::Code;
 use homing_engine::{LARGEST_SIZE, Size};
-use homing_model::Code;
-use homing_model::attach::TerminalSize;
+use homing_model::TerminalSize;
 use homing_model::nesting::Act;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 

@@ -1,6 +1,6 @@
 //! `POST /v1/tasks/{ref}/complete`: somebody says how an external task ended.
 
-use homing_model::api::CompleteRequest;
+use homing_api::CompleteRequest;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json};

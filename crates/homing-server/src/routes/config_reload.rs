@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use homing_model::api::ReloadAnswer;
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::ReloadAnswer;
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::Call;

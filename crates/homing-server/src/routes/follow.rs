@@ -3,10 +3,11 @@
 use std::io;
 
 use bytes::Bytes;
+use homing_api::OutputGap;
+use homing_api::Problem;
 use homing_engine::{Engine, Error, OutputPart, OutputQuery};
-use homing_model::api::OutputGap;
+use homing_model::TaskId;
 use homing_model::nesting::Act;
-use homing_model::{Problem, TaskId};
 
 use crate::http::answer::Answer;
 use crate::http::call::Call;

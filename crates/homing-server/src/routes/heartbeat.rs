@@ -1,6 +1,6 @@
 //! `POST /v1/tasks/{ref}/heartbeat`: whoever runs an external task says that it goes on.
 
-use homing_model::api::HeartbeatRequest;
+use homing_api::HeartbeatRequest;
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::Call;

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
+use homing_api::{AckRequest, TakeRequest};
 use homing_model::NoticeId;
-use homing_model::api::{AckRequest, TakeRequest};
 use homing_model::binding::ToldRequest;
 use homing_model::nesting::Act;
 

@@ -3,8 +3,8 @@
 use axum::http::header::CONTENT_TYPE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homing_model::Code;
-use homing_model::api::{InputAnswer, InputRequest};
+use homing_api::Code;
+use homing_api::{InputAnswer, InputRequest};
 use homing_model::nesting::Act;
 
 use crate::http::answer::{Answer, json};

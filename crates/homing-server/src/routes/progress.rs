@@ -1,6 +1,6 @@
 //! `POST /v1/tasks/{ref}/progress`: how far a task is, by its own word.
 
-use homing_model::api::ProgressRequest;
+use homing_api::ProgressRequest;
 use homing_model::nesting::Act;
 
 use crate::http::answer::{Answer, json};

@@ -1,7 +1,7 @@
 //! `POST /v1/tasks/{ref}/rerun`: the same again, as a new task.
 
+use homing_api::RerunRequest;
 use homing_engine::IdempotencyKey;
-use homing_model::api::RerunRequest;
 use homing_model::digest::sha256;
 use homing_model::nesting::Act;
 

@@ -2,7 +2,7 @@
 //!
 //! Only processes on this machine are in one: who calls over the network is told of none and binds none.
 
-use homing_model::Code;
+use homing_api::Code;
 use homing_model::binding::{BindRequest, SessionInfo};
 use homing_shim::process::ProcessId;
 use serde_json::json;

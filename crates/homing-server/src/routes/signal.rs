@@ -1,6 +1,6 @@
 //! `POST /v1/tasks/{ref}/signal`: a signal for the main process.
 
-use homing_model::api::SignalRequest;
+use homing_api::SignalRequest;
 use homing_model::nesting::Act;
 use homing_shim::process::signal_number;
 

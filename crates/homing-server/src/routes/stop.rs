@@ -1,6 +1,6 @@
 //! `POST /v1/tasks/{ref}/stop`: ends the whole tree.
 
-use homing_model::api::StopRequest;
+use homing_api::StopRequest;
 use homing_model::environment::is_agent_session;
 use homing_model::nesting::Act;
 use homing_shim::process::signal_number;

@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use homing_api::StopRequest;
 use homing_engine::{Config, Engine};
-use homing_model::api::StopRequest;
 use homing_server::{Ended, Server};
 use homing_testkit::wait_for;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use crate::outbox::Report;
 use std::collections::BTreeMap;
 
-use homing_model::api::TaskCounts;
+use homing_model::counts::TaskCounts;
 use homing_model::{Ending, Status, Verdict};
 
 use super::fixture::{Ledger, at, create, ending, finish, finished, first, id, start, submit};

@@ -1,7 +1,7 @@
 //! What an owner asks for itself is told by the answer, and by nobody else. Keeps P6.
 
 use homing_model::binding::GRACE_MS;
-use homing_model::detail::InboxState;
+use homing_model::inbox::InboxState;
 use homing_model::notify::{Notify, When};
 use homing_model::{Agent, DeliveryState, TaskId, wake};
 

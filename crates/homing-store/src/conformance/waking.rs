@@ -1,6 +1,6 @@
 //! Who is woken, how often, and what waits meanwhile. Keeps P5 and P6.
 
-use homing_model::detail::InboxState;
+use homing_model::inbox::InboxState;
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;

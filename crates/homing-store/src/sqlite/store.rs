@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use homing_model::api::{DeliveryCounts, TaskCounts};
+use homing_model::NoticeInfo;
+use homing_model::counts::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
@@ -12,8 +13,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, NoticeInfo, Progress, Reference, Route,
-    TaskId, Timestamp,
+    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, Route, TaskId,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::process::{Command, Stdio};
 
+use homing_api::StopRequest;
 use homing_client::Client;
-use homing_model::api::StopRequest;
 
 use super::feed::why;
 use super::news::Out;

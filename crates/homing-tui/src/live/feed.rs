@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use homing_api::Code;
 use homing_client::{Client, Error, EventQuery, EventStream, ListQuery, Record};
-use homing_model::{Code, Event, EventKind, Kind, Task};
+use homing_model::{Event, EventKind, Kind, Task};
 use tokio::time::{sleep, timeout};
 
 use super::news::{News, Out, Over};
@@ -183,8 +184,8 @@ pub(super) fn why(error: Error) -> String {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use homing_api::Problem;
     use homing_client::fake::{Fake, Reply, sample_task};
-    use homing_model::Problem;
 
     use super::*;
 

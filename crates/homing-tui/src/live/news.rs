@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use homing_model::TaskDetail;
+use homing_api::TaskDetail;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 

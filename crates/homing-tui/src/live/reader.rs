@@ -9,8 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_api::Code;
 use homing_client::{Chunk, Client, Error, OutputQuery, Source, Span};
-use homing_model::Code;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crossterm::event::Event;
+use homing_api::TaskDetail;
 use homing_client::Client;
-use homing_model::{TaskDetail, Timestamp};
+use homing_model::Timestamp;
 use rustix::process::{Pid, kill_process};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc};

@@ -10,8 +10,9 @@ use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{PathCompleter, ValueCompleter as _};
 use clap_complete::env::CompleteEnv;
+use homing_api::Code;
 use homing_client::{Client, ListQuery};
-use homing_model::{Code, Kind, Status, Task, environment};
+use homing_model::{Kind, Status, Task, environment};
 
 use crate::cli::grammar::Cli;
 use crate::options::environment::Surroundings;

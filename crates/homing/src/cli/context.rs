@@ -4,9 +4,11 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::Client;
 use homing_model::route::Address;
-use homing_model::{Code, Pane, Problem, Session, Target, Timestamp, environment, session};
+use homing_model::{Pane, Session, Target, Timestamp, environment, session};
 use homing_shim::process;
 
 use crate::cli::exit_code::{self, Manner};

@@ -1,7 +1,9 @@
 //! What the process returns. Two manners: a task's own code, or the plain code of a command.
 
-use homing_model::api::WaitAnswer;
-use homing_model::{Code, Problem, StartError, Status, Task};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::WaitAnswer;
+use homing_model::{StartError, Status, Task};
 
 /// All is well.
 pub(crate) const DONE: u8 = 0;

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use homing_model::{Code, Problem, Task, TaskId};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::{Task, TaskId};
 
 use crate::cli::context::Context;
 

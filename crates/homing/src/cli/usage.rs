@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use homing_model::{Code, Problem, slip};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::slip;
 
 use crate::cli::command_aliases;
 use crate::cli::exit_code::{self, Manner};

@@ -2,8 +2,10 @@
 //!
 //! Values are looked at here before the daemon sees them, so that it has nothing to say about them in its own words.
 
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::nesting;
 use homing_model::validate::Invalid;
-use homing_model::{Code, Problem, nesting};
 use homing_shim::process::signal_number;
 
 use crate::cli::failure::Failure;
@@ -61,7 +63,7 @@ pub(crate) fn signal(text: &str) -> Result<String, String> {
 /// Why a command does not get at the task that a word names: in the words of the command, not of the look that it needs first.
 pub(crate) fn refused(command: &str, id: &str, error: homing_client::Error) -> Failure {
     let what = format!("`{command}` of task `{}`", homing_model::foreign::one_line(id));
-    nesting::in_words_of(error.into_problem(), nesting::Rule::Foreign, &what).into()
+    error.into_problem().in_words_of(nesting::Rule::Foreign, &what).into()
 }
 
 /// Why a task cannot be submitted like this, by the options that say so.

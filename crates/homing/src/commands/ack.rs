@@ -2,9 +2,9 @@
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::AckAnswer;
 use homing_client::{Client, Error};
 use homing_model::Timestamp;
-use homing_model::api::AckAnswer;
 
 use crate::cli::completion;
 use crate::cli::context::Context;

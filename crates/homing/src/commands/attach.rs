@@ -8,9 +8,10 @@ use std::os::fd::BorrowedFd;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::Client;
 use homing_model::shell::quote;
-use homing_model::{Code, Problem};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::isatty;
 

@@ -4,8 +4,8 @@ use std::io::Read;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::{CompleteAnswer, CompleteRequest};
 use homing_model::answer::LONGEST;
-use homing_model::api::{CompleteAnswer, CompleteRequest};
 
 use crate::cli::completion;
 use crate::cli::context::Context;

@@ -2,8 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
+use homing_api::Code;
+use homing_api::Problem;
 use homing_model::shell::quote;
-use homing_model::{Code, Problem};
 
 use crate::cli::completion::VARIABLE;
 use crate::cli::context::Context;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_engine::Config;
 use homing_engine::config::manual;
-use homing_model::api::{ConfigurationInfo, ConfigurationSource};
-use homing_model::{Code, Problem};
 
 use crate::cli::context::Context;
 use crate::cli::entry;

@@ -3,8 +3,8 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
+use homing_api::Page;
 use homing_client::{Client, DeliveryQuery, Error};
-use homing_model::api::Page;
 use homing_model::foreign::one_line as line;
 use homing_model::units::show_duration;
 use homing_model::{Delivery, DeliveryState, Timestamp};

@@ -8,8 +8,9 @@ mod service;
 use std::time::Duration;
 
 use clap::Args;
-use homing_model::api::{ConfigurationInfo, DaemonInfo};
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::{ConfigurationInfo, DaemonInfo};
 use homing_server::token;
 use homing_shim::{confine, peer};
 use serde::Serialize;

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 
 use crate::cli::command_aliases;
 use crate::cli::completion;

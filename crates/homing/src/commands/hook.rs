@@ -19,8 +19,8 @@ mod waiter;
 use std::time::Duration;
 
 use clap::Args;
+use homing_api::TakeRequest;
 use homing_client::{Client, Error, ListQuery};
-use homing_model::api::TakeRequest;
 use homing_model::binding::BindRequest;
 use homing_model::turn;
 use homing_model::units;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use homing_api::{InboxAnswer, InboxOwner, TakeRequest};
 use homing_client::{Client, Error};
 use homing_model::Notice;
-use homing_model::api::{InboxAnswer, InboxOwner, TakeRequest};
 use homing_model::foreign::one_line as line;
 use homing_model::shell::quote;
 use homing_model::units;

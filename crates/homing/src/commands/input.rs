@@ -9,9 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::Code;
+use homing_api::InputAnswer;
+use homing_api::Problem;
 use homing_client::Error;
-use homing_model::api::InputAnswer;
-use homing_model::{Code, Problem, unsure};
+use homing_model::unsure;
 use tokio::time::sleep;
 
 use crate::cli::completion;

@@ -17,7 +17,8 @@ mod wiring;
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use homing_model::{Agent, Problem};
+use homing_api::Problem;
+use homing_model::Agent;
 use serde_json::json;
 
 use crate::cli::context::Context;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use homing_api::Page;
 use homing_client::{Client, Error, ListQuery};
-use homing_model::api::Page;
 use homing_model::{Status, Task};
 
 use crate::cli::context::Context;

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::PauseAnswer;
 use homing_client::{Client, Error};
 use homing_model::Status;
-use homing_model::api::PauseAnswer;
 use tokio::task::JoinSet;
 
 use crate::cli::completion;

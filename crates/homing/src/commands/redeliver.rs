@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_model::api::RedeliverAnswer;
+use homing_api::RedeliverAnswer;
 
 use crate::cli::completion;
 use crate::cli::context::Context;

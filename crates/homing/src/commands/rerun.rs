@@ -2,9 +2,9 @@
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
+use homing_api::RerunRequest;
 use homing_client::Submitted;
 use homing_model::Target;
-use homing_model::api::RerunRequest;
 use homing_model::notify::{Notify, When};
 
 use super::run::fresh_key;

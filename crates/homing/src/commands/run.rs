@@ -5,10 +5,12 @@ use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 
 use clap::Args;
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
 use homing_model::secret::SHORTEST_GIVEN;
-use homing_model::{Code, Kind, Problem, Secret, Spec, Status, Task, agent, foreign};
+use homing_model::{Kind, Secret, Spec, Status, Task, agent, foreign};
 use tokio::time::timeout;
 
 use crate::cli::context::Context;

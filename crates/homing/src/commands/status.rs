@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use homing_model::api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, RecentFailure, StatusAnswer};
+use homing_api::{ConfigurationInfo, ConfigurationSource, ListenerInfo, RecentFailure, StatusAnswer};
 use homing_model::foreign::one_line as line;
 use homing_model::notify::When;
 use homing_model::operator::Policy;

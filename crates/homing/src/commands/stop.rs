@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
+use homing_api::Code;
+use homing_api::{StopAnswer, StopRequest};
 use homing_client::{Client, Error};
-use homing_model::api::{StopAnswer, StopRequest};
 use homing_model::environment::is_agent_session;
 use homing_model::units;
 use homing_model::units::millis;
-use homing_model::{Code, Kind, Task, TaskId, unsure};
+use homing_model::{Kind, Task, TaskId, unsure};
 use homing_shim::process;
 use tokio::task::JoinSet;
 
@@ -207,9 +208,7 @@ mod tests {
     async fn many_are_stopped_at_once_and_told_in_order() {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
-            "/v1/tasks/two" => {
-                Reply::problem(&homing_model::Problem::new(Code::UnknownTask, "no task `two`"))
-            }
+            "/v1/tasks/two" => Reply::problem(&homing_api::Problem::new(Code::UnknownTask, "no task `two`")),
             "/v1/tasks/t-bcdfghjkmn/stop?asks=true" => Reply::json(
                 200,
                 serde_json::json!({ "stopping": true, "task": sample_task("stopped") }).to_string(),

@@ -1,7 +1,7 @@
 //! `homing token`: what opens the loopback listener. Printed only when it is asked for.
 
 use clap::{Args, Subcommand};
-use homing_model::Problem;
+use homing_api::Problem;
 use homing_server::token;
 
 use crate::cli::context::Context;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_api::WaitAnswer;
 use homing_client::{Client, Error, Mode};
-use homing_model::api::WaitAnswer;
 use homing_model::units::{self, show_duration};
 use homing_model::{TaskId, environment, foreign};
 use tokio::time::{Instant, timeout};

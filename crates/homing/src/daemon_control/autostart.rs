@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::{Absence, Client, Revive};
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Code, Problem};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use homing_api::Code;
+use homing_api::Problem;
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Code, Problem};
 use tokio::time::{sleep, timeout};
 
 /// How long whoever waits is told nothing.

@@ -94,7 +94,9 @@ impl Submission {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use homing_model::{Code, OnDuplicate, OnExit, Problem, Secret};
+    use homing_api::Code;
+    use homing_api::Problem;
+    use homing_model::{OnDuplicate, OnExit, Secret};
 
     use super::*;
     use crate::options::environment::Surroundings;

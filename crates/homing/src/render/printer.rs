@@ -1,7 +1,7 @@
 //! Printing a task's output: raw where a program reads it, made safe where a terminal does.
 
+use homing_api::{OutputChunk, OutputGap};
 use homing_client::{Chunk, Source, Span};
-use homing_model::api::{OutputChunk, OutputGap};
 use homing_model::sanitize::{Colour, Return, Sanitizer};
 use homing_model::units::show_size;
 use serde::Serialize;

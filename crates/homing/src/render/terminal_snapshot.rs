@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use homing_api::attach::AttachEvent;
 use homing_client::{Client, Error, Keys, Screen, Seen};
-use homing_model::attach::AttachEvent;
 use homing_model::{Task, TaskId};
 use tokio::time::sleep;
 

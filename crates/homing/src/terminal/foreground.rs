@@ -10,9 +10,11 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
+use homing_api::Code;
+use homing_api::Problem;
+use homing_api::StopRequest;
 use homing_client::{Chunk, Client, Error, Follow, Mode, Span};
-use homing_model::api::StopRequest;
-use homing_model::{Code, Problem, Task, TaskId};
+use homing_model::{Task, TaskId};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};

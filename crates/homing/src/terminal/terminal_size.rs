@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use homing_model::attach::TerminalSize;
+use homing_model::TerminalSize;
 use rustix::stdio::{stderr, stdin, stdout};
 use rustix::termios::tcgetwinsize;
 

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! Commands that ask once and answer.
 
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 
 use super::*;
 

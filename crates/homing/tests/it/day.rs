@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use homing_api::CompleteRequest;
 use homing_engine::config::{Period, Retention, Size};
 use homing_engine::{Caller, Clock, Config, Engine, SystemClock, WaitMode};
-use homing_model::api::CompleteRequest;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::{Kind, Spec, Status, Timestamp};
 use homing_testkit::Home;

@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use homing_api::StopRequest;
 use homing_engine::{Engine, ExecOutcome};
 use homing_model::Spec;
-use homing_model::api::StopRequest;
 use homing_testkit::{Home, drift, freeze, gate, thaw, wait_for};
 
 use super::home;

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use homing_api::Code;
 use homing_engine::{Caller, Engine, OpenError, OutputQuery, WaitMode};
-use homing_model::{Code, Spec, TaskId};
+use homing_model::{Spec, TaskId};
 use homing_store::store::Filter;
 use homing_testkit::Home;
 

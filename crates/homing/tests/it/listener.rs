@@ -10,9 +10,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use homing_api::Code;
 use homing_client::{Client, Error};
+use homing_model::Spec;
 use homing_model::notify::Notify;
-use homing_model::{Code, Spec};
 use homing_testkit::{Home, Receiver, Script, gate, wait_for};
 use serde_json::Value;
 

@@ -706,6 +706,6 @@ async fn an_embedded_engine_pauses_and_the_next_one_knows() {
     assert_eq!(engine.snapshot().running()[0].status, Status::Paused);
     let answer = engine.resume(&task.id).await.unwrap();
     assert_eq!((answer.changed, answer.task.status), (true, Status::Running));
-    engine.stop(&task.id, homing_model::api::StopRequest { wait: true, ..Default::default() }).await.unwrap();
+    engine.stop(&task.id, homing_api::StopRequest { wait: true, ..Default::default() }).await.unwrap();
     engine.leave(false).await;
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use homing_api::{CompleteRequest, TakeRequest};
 use homing_engine::{Caller, Engine, Question, WaitMode};
-use homing_model::api::{CompleteRequest, TakeRequest};
 use homing_model::{Kind, Notify, Spec, TaskId};
 use homing_testkit::Home;
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use homing_api::StopRequest;
 use homing_engine::{Caller, Engine};
-use homing_model::api::StopRequest;
 use homing_model::{Spec, Status, Timestamp};
 use homing_store::{SqliteStore, Stop, Store};
 use homing_testkit::{Freezer, alive, drift, freeze, gate, left_out, survivors_go, thaw, wait_for};

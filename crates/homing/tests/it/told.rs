@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_api::TakeRequest;
 use homing_engine::{Caller, Engine, WaitMode};
 use homing_model::Spec;
-use homing_model::api::TakeRequest;
 use homing_store::SqliteStore;
 use homing_testkit::{Home, gate};
 use serde_json::Value;

@@ -12,9 +12,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use homing_api::Code;
+use homing_api::attach::{AttachEvent, AttachScreen};
 use homing_engine::{Engine, Size};
-use homing_model::attach::{AttachEvent, AttachScreen};
-use homing_model::{Code, TaskId};
+use homing_model::TaskId;
 use tokio::sync::{Notify, watch};
 
 use super::feeder;

@@ -1,6 +1,6 @@
 //! Notices on their way to a target: claimed under a lease, settled by whoever still holds it.
 
-use homing_model::api::DeliveryCounts;
+use homing_model::counts::DeliveryCounts;
 use homing_model::notify::SigningKey;
 use homing_model::operator::{self, TargetKind};
 use homing_model::{

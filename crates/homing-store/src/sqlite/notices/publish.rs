@@ -1,12 +1,11 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
+use homing_model::NoticeInfo;
 use homing_model::binding::POLLED_MS;
-use homing_model::detail::InboxState;
+use homing_model::inbox::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
-use homing_model::{
-    DeliveryId, Notice, NoticeId, NoticeInfo, Notify, OsText, Route, Target, TaskId, Timestamp,
-};
+use homing_model::{DeliveryId, Notice, NoticeId, Notify, OsText, Route, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::record::Record;

@@ -1,6 +1,6 @@
 //! Tasks by id, all live ones, pages of a list, and how many there are.
 
-use homing_model::api::TaskCounts;
+use homing_model::counts::TaskCounts;
 use homing_model::{Kind, Status, TaskId};
 use rusqlite::{Connection, Statement, params};
 

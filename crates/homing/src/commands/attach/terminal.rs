@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use homing_model::attach::TerminalSize;
+use homing_model::TerminalSize;
 use homing_tui::live::Outlet;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::getpgrp;

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use homing_model::{Code, Problem};
+use homing_api::Code;
+use homing_api::Problem;
 use serde_json::json;
 
 use super::unit::{self, Ingredients, Standing, Unit};

@@ -7,7 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
-use homing_model::{Code, Problem, digest};
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::digest;
 
 use crate::options::environment::Surroundings;
 use crate::options::home;

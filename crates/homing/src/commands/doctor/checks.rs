@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_client::SOCKET;
 use homing_deliver::wake::{Survey, survey};
-use homing_model::api::{ConfigurationInfo, ConfigurationSource};
 use homing_model::shell::quote;
 use homing_model::units::show_size;
 use homing_model::{Agent, TaskId};

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use homing_api::Code;
+use homing_api::Problem;
+use homing_model::Agent;
 use homing_model::shell;
-use homing_model::{Agent, Code, Problem};
 use serde_json::{Value, json};
 
 use super::backup::Shelf;

@@ -12,8 +12,8 @@ use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
+use homing_api::Page;
 use homing_client::{EventQuery, ListQuery};
-use homing_model::api::Page;
 use homing_model::{EventKind, Task};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};

@@ -1,7 +1,8 @@
 //! What was told of a task, and where that went, in lines.
 
-use homing_model::detail::{InboxState, NoticeInfo};
+use homing_model::NoticeInfo;
 use homing_model::foreign::one_line as line;
+use homing_model::inbox::InboxState;
 use homing_model::notify::When;
 use homing_model::task::NotifyInfo;
 use homing_model::units::show_duration;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use homing_model::Code;
+use homing_api::Code;
 use regex::Regex;
 
 use super::read;

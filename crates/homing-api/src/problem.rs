@@ -5,10 +5,11 @@
 
 use std::fmt;
 
+use homing_model::agent;
+use homing_model::nesting::Rule;
+use homing_model::unsure::Unsure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::agent;
 
 /// The longest `detail`.
 const MAX_DETAIL_BYTES: usize = 8 << 10;
@@ -264,6 +265,16 @@ impl Code {
     pub fn find(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.code().eq_ignore_ascii_case(text) || kind.slug() == text)
     }
+
+    /// The code of a refusal by this rule.
+    #[must_use]
+    pub const fn of_rule(rule: Rule) -> Self {
+        match rule {
+            Rule::Notify => Self::NestedNotify,
+            Rule::Foreign => Self::NestedForeign,
+            Rule::Configuration => Self::NestedConfiguration,
+        }
+    }
 }
 
 /// One problem that happened: `application/problem+json`.
@@ -300,10 +311,29 @@ impl Problem {
         }
     }
 
+    /// A refusal by this rule, in the words of the request: a command or a tool may read more than was asked for.
+    #[must_use]
+    pub fn in_words_of(mut self, rule: Rule, what: &str) -> Self {
+        let code = Code::of_rule(rule);
+        if self.known() == Some(code) {
+            self.detail = format!("{what} is not for callers inside a task (rule `{}`)", code.slug());
+        }
+        self
+    }
+
     /// Its kind, if this release knows it.
     #[must_use]
     pub fn known(&self) -> Option<Code> {
         Code::find(&self.code)
+    }
+}
+
+impl From<Unsure> for Problem {
+    fn from(unsure: Unsure) -> Self {
+        let mut problem = Self::new(Code::Unsure, unsure.to_string());
+        problem.advice =
+            format!("It fits `{}`: if that is meant, write more. {}", unsure.task, Code::Unsure.advice());
+        problem
     }
 }
 
@@ -335,5 +365,25 @@ mod tests {
         assert_eq!(Code::find("confined_caller"), Some(Code::Confined));
         assert_eq!(Code::find("HM9999"), None);
         assert_eq!(Code::find("HM0020"), None, "a number that was given up is not given again");
+    }
+
+    #[test]
+    fn nested_refusal_names_the_request() {
+        let refused = |code| {
+            Problem::new(code, "`show` of task t-1").in_words_of(Rule::Foreign, "`stop` of task `x`").detail
+        };
+        assert_eq!(
+            refused(Code::NestedForeign),
+            "`stop` of task `x` is not for callers inside a task (rule `nested_foreign`)"
+        );
+        assert_eq!(refused(Code::UnknownTask), "`show` of task t-1");
+    }
+
+    #[test]
+    fn ambiguous_prefix_names_the_task_it_fits() {
+        let id: homing_model::TaskId = "t-k3mbcdfghj".parse().unwrap();
+        let problem = Problem::from(homing_model::unsure::certain("k", &id, None).unwrap_err());
+        assert!(problem.detail.starts_with("`k` is too little"), "{problem:?}");
+        assert!(problem.advice.starts_with("It fits `t-k3mbcdfghj`"), "{problem:?}");
     }
 }
