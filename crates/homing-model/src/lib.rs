@@ -1,54 +1,27 @@
-//! The words of homing, and nothing that touches the world.
+//! The domain of homing: ids, states, outcomes, notices, policies, and the total transition table.
 //!
-//! Ids, states, outcomes, the task and event objects that every surface shows, the total transition table, and the
-//! catalogue of problems with their advice. Nothing here reads a clock, a file, the environment or a random source:
-//! such things come in as parameters, so that every rule in this crate can be tested exhaustively.
+//! Everything here is pure. Clocks, files, environment and randomness come in as parameters, so that every rule can be
+//! tested exhaustively.
 
-pub mod agent;
-pub mod answer;
-pub mod binding;
-pub mod counts;
-pub mod delivery;
-pub mod digest;
-pub mod environment;
-pub mod event;
-pub mod foreign;
-pub mod id;
-pub mod inbox;
-pub mod mask;
+mod callers;
+mod format;
 pub mod meter;
-pub mod nesting;
-pub mod notice;
-pub mod notify;
-pub mod obvious;
-pub mod operator;
-pub mod outcome;
-pub mod retention;
+mod notices;
 pub mod retry_after;
-pub mod route;
-pub mod sanitize;
-pub mod schedule;
-pub mod secret;
-pub mod session;
-pub mod shell;
-pub mod signal;
-pub mod slip;
-pub mod spec;
-pub mod splice;
-pub mod status;
-pub mod task;
-pub mod terminal_size;
-pub mod text;
-pub mod time;
-pub mod transition;
-pub mod turn;
-pub mod units;
-pub mod unseen;
-pub mod unsure;
-pub mod utf8;
-pub mod validate;
-pub mod wake;
+mod secrets;
+mod tasks;
 pub mod watch;
+
+pub use callers::{nesting, unsure};
+pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8};
+pub use notices::{
+    binding, delivery, event, inbox, notice, notify, operator, route, schedule, session, turn, wake,
+};
+pub use secrets::{digest, mask, obvious, secret, splice};
+pub use tasks::{
+    agent, answer, counts, environment, id, outcome, retention, signal, spec, status, task, terminal_size,
+    transition, validate,
+};
 
 pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
