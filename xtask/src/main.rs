@@ -11,7 +11,6 @@ mod deny;
 mod dist;
 mod generate;
 mod guarantees;
-mod order;
 mod packages;
 mod record;
 mod step;
@@ -63,11 +62,6 @@ const TASKS: &[Task] = &[
         about: "a Debian package, a tarball and their checksums in target/dist/out, tried; `--binary PATH` packs that \
                 program, `--check-reproducible` builds twice and compares",
         run: dist::run,
-    },
-    Task {
-        name: "order",
-        about: "write crates/homing/first.ld: what a short command executes, for the linker to put together",
-        run: order::run,
     },
     Task { name: "race", about: "stop against the natural end, a thousand times", run: bench::race },
     Task {

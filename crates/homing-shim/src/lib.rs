@@ -6,7 +6,6 @@
 //!
 //! Programs that embed the engine call [`dispatch`] as the first line of `main`.
 
-pub mod bare;
 pub mod boot;
 pub mod cgroup;
 mod clock;

@@ -3,7 +3,6 @@
 //! This crate is the command line and the only one that prints: data to stdout, everything else to stderr. It reads the
 //! environment once and passes it on, asks the daemon through `homing-client`, and starts one when a command needs it.
 
-#![cfg_attr(all(not(test), target_os = "linux", target_env = "gnu"), no_main)]
 #![expect(clippy::result_large_err, reason = "a problem ends the command; its size is of no account")]
 
 mod cli;
@@ -13,7 +12,11 @@ mod options;
 mod render;
 mod terminal;
 
-#[cfg(not(all(not(test), target_os = "linux", target_env = "gnu")))]
+/// This binary is also the keeper, the daemon and the waker, and answers a shell that completes a line.
 fn main() -> std::process::ExitCode {
-    cli::start::run().into()
+    let code = cli::entry::dispatch().unwrap_or_else(|| {
+        cli::completion::answer_shell();
+        cli::grammar::run()
+    });
+    code.into()
 }

@@ -39,7 +39,6 @@ pub(crate) fn package(material: &Material, folder: &Path) -> Result<PathBuf> {
     for compressed in ["changelog.Debian", "changelog", "THIRD-PARTY-LICENSES.txt"] {
         tree.compress(&doc.join(compressed))?;
     }
-    tree.put(Path::new("usr/share/lintian/overrides/homing"), template("lintian-overrides")?.as_bytes())?;
 
     let files = tree.files()?;
     let architecture = program::says(Command::new("dpkg").arg("--print-architecture"))?;

@@ -148,12 +148,6 @@ pub(crate) fn ignore_signals() {
     }
 }
 
-/// A write to a pipe that nobody reads is an error of the write.
-pub(crate) fn ignore_broken_pipes() {
-    // SAFETY: SIG_IGN is a valid disposition for this signal.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-}
-
 /// Every disposition back to the default, whatever our starter ignored, and nothing blocked.
 pub(crate) fn reset_signals() {
     reset_dispositions(1..=64);

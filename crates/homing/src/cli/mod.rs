@@ -13,7 +13,6 @@ pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod shell_words;
-pub(crate) mod start;
 pub(crate) mod unread_stdin;
 pub(crate) mod usage;
 pub(crate) mod usage_wording;
