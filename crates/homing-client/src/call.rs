@@ -72,8 +72,7 @@ impl Call {
         format!("{} {}", self.method, path.split('?').next().unwrap_or(path))
     }
 
-    /// The fields of its head.
-    fn fields(&self, owner: Option<&HeaderValue>) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    pub(crate) fn request(&self, owner: Option<&HeaderValue>) -> Result<Request<Full<Bytes>>, Error> {
         let kind = (!self.content_type.is_empty()).then(|| HeaderValue::from_static(self.content_type));
         let fields = [
             (HOST, Some(HeaderValue::from_static("homing"))),
@@ -81,29 +80,13 @@ impl Call {
             (CONTENT_TYPE, kind),
             (IDEMPOTENCY_KEY, self.idempotency_key.clone()),
         ];
-        fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
-    }
-
-    pub(crate) fn request(&self, owner: Option<&HeaderValue>) -> Result<Request<Full<Bytes>>, Error> {
         let mut request = Request::builder().method(self.method.clone()).uri(self.target.as_str());
-        for (name, value) in self.fields(owner) {
-            request = request.header(name, value);
+        for (name, value) in fields {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
         }
         request.body(Full::new(self.body.clone())).map_err(|_| too_long().into())
-    }
-
-    /// The same as bytes.
-    pub(crate) fn message(&self, owner: Option<&HeaderValue>) -> Vec<u8> {
-        let mut message = format!("{} {} HTTP/1.1\r\n", self.method, self.target.as_str()).into_bytes();
-        for (name, value) in self.fields(owner) {
-            message.extend_from_slice(name.as_str().as_bytes());
-            message.extend_from_slice(b": ");
-            message.extend_from_slice(value.as_bytes());
-            message.extend_from_slice(b"\r\n");
-        }
-        message.extend_from_slice(format!("content-length: {}\r\n\r\n", self.body.len()).as_bytes());
-        message.extend_from_slice(&self.body);
-        message
     }
 }
 

@@ -14,7 +14,6 @@ mod attach;
 mod call;
 mod client;
 mod deliveries;
-mod direct;
 mod error;
 mod events;
 mod external;

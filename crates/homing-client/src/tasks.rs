@@ -52,22 +52,6 @@ impl Client {
         Submitted::from_answer(&answer)
     }
 
-    /// The same by a process that does nothing else until it is answered, and meanwhile what it is told to. None where that takes more than a
-    /// question and an answer: [`Client::submit`] with the same key does it then, and it is still one task.
-    ///
-    /// # Errors
-    /// If it was refused.
-    pub fn submit_directly(
-        &self,
-        spec: &Spec,
-        idempotency_key: &str,
-        meanwhile: impl FnOnce(),
-    ) -> Result<Option<Submitted>, Error> {
-        let call = Call::post(Target::new("/v1/tasks")).json(spec)?.idempotent(Some(idempotency_key));
-        let answer = self.ask_directly(&call, meanwhile)?;
-        answer.as_ref().map(Submitted::from_answer).transpose()
-    }
-
     /// Runs a task again, as a new one. With an idempotency key it is repeated through a restart of the daemon, and still one task.
     ///
     /// # Errors

@@ -19,11 +19,6 @@ use crate::daemon_control::waker;
 /// How long is looked for them all. What is not found out by then is not said.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether there is anything to look for.
-pub(crate) fn may_be_named(spec: &Spec) -> bool {
-    spec.notify.iter().flat_map(|notify| &notify.targets).any(|target| named(target).is_some())
-}
-
 /// Tells of those that the targets of a new task name. What it says comes after whatever was printed before it was asked.
 pub(crate) async fn tell(spec: &Spec, submitted: &Submitted, client: &Client, context: &Context) {
     if submitted.joined {
