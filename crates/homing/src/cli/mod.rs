@@ -9,7 +9,6 @@ pub(crate) mod failure;
 pub(crate) mod grammar;
 #[cfg(test)]
 pub(crate) mod man;
-pub(crate) mod plain;
 #[cfg(test)]
 pub(crate) mod reference;
 pub(crate) mod shell_words;

@@ -11,11 +11,11 @@ use crate::cli::command_aliases;
 use crate::cli::exit_code::{self, Manner};
 use crate::cli::failure::Failure;
 use crate::cli::grammar;
-use crate::render::columns::{of, wrap};
+use crate::commands::help;
 use crate::render::console::{Console, Tint};
 
 /// The command that was meant, by a first look at the line: what follows the options of the program itself.
-pub(crate) fn command_name(arguments: &[OsString]) -> Option<&str> {
+fn command_name(arguments: &[OsString]) -> Option<&str> {
     let mut words = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
     while let Some(word) = words.next() {
         match word {
@@ -28,108 +28,38 @@ pub(crate) fn command_name(arguments: &[OsString]) -> Option<&str> {
 }
 
 /// Whether a task's end is to be waited for, by the same look: what follows `--` is the task's.
-pub(crate) fn stays(arguments: &[OsString]) -> bool {
+fn stays(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "--wait" || word == "--follow")
 }
 
 /// `homing --help --all`, in either order.
-pub(crate) fn wants_all_help(arguments: &[OsString]) -> bool {
+fn wants_all_help(arguments: &[OsString]) -> bool {
     let words: Vec<_> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     matches!(words.as_slice(), ["--help" | "-h", "--all"] | ["--all", "--help" | "-h"])
 }
 
-/// The code after writing something that nobody has to read.
-pub(crate) fn closing(written: &Result<(), Failure>) -> u8 {
-    match written {
+/// Answers a line that was not parsed: with help where the line requests it, else with what is wrong.
+pub(crate) fn refuse(error: &clap::Error, arguments: &[OsString], console: &Console) -> u8 {
+    if wants_all_help(arguments) {
+        return printed(&help::overview(console.width), console);
+    }
+    let text = |colour| if colour { error.render().ansi().to_string() } else { error.render().to_string() };
+    let name = command_name(arguments);
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return printed(&text(console.colour), console),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console.note(text(false).trim_end()),
+        _ if wants_json(arguments) => console.json_note(&problem(error, name)),
+        _ => console.note(&sentence(error, name, console)),
+    }
+    exit_code::of_usage(Manner::of_command(name.unwrap_or_default(), stays(arguments)))
+}
+
+/// Prints help or the version; a closed stdout is no failure.
+fn printed(text: &str, console: &Console) -> u8 {
+    match console.help(text) {
         Ok(()) | Err(Failure::ClosedOutput) => exit_code::DONE,
         Err(Failure::Problem(_)) => exit_code::FAILED,
     }
-}
-
-/// What the ways to call a command stand behind.
-const USAGE: &str = "Usage: ";
-
-/// The same command, with its help as a terminal of some width shows it: prose as paragraphs, which are broken where they are shown, and examples
-/// that are too long with what they do on lines of its own.
-pub(crate) fn flowing(command: clap::Command, width: Option<usize>) -> clap::Command {
-    let prose = command.get_after_help().map(|text| paragraphs(&text.to_string()));
-    let prose = prose.map(|text| width.map_or_else(|| text.clone(), |width| narrowed(&text, width)));
-    let mut command = match prose {
-        Some(prose) => command.after_help(prose),
-        None => command,
-    };
-    let usage = command.render_usage().to_string();
-    if let Some(width) = width.filter(|width| usage.lines().any(|line| of(line) > *width)) {
-        command = command.override_usage(narrowed_usage(usage.strip_prefix(USAGE).unwrap_or(&usage), width));
-    }
-    command.mut_subcommands(|below| flowing(below, width))
-}
-
-/// Ways to call a command that do not fit below each other: each further in than the word before the first, and broken between words.
-fn narrowed_usage(usage: &str, width: usize) -> String {
-    let way = |(index, line): (usize, &str)| {
-        let before = if index == 0 { USAGE.len() } else { 4 };
-        wrap(line.trim(), width.saturating_sub(before)).join("\n    ")
-    };
-    usage.lines().enumerate().map(way).collect::<Vec<_>>().join("\n  ")
-}
-
-/// Examples that do not fit: the command, and further in what it does. What is broken goes on further in than it began.
-fn narrowed(text: &str, width: usize) -> String {
-    let mut out: Vec<String> = Vec::new();
-    for line in text.lines() {
-        let Some(example) = line.strip_prefix("  ").filter(|_| of(line) > width) else {
-            out.push(line.to_owned());
-            continue;
-        };
-        let (command, what) = match example.rfind("  ") {
-            Some(at) => (example[..at].trim_end(), example[at..].trim_start()),
-            None => (example, ""),
-        };
-        for (indent, text) in [(2, command), (6, what)].into_iter().filter(|(_, text)| !text.is_empty()) {
-            for (index, piece) in wrap(text, width.saturating_sub(indent + 2)).into_iter().enumerate() {
-                let more = if index == 0 || indent > 2 { 0 } else { 2 };
-                out.push(format!("{}{piece}", " ".repeat(indent + more)));
-            }
-        }
-    }
-    out.join("\n")
-}
-
-/// Lines of prose that follow each other become one; what is indented, and what ends with a colon, stays a line.
-fn paragraphs(text: &str) -> String {
-    let is_prose = |line: &str| !line.is_empty() && !line.starts_with(' ');
-    let mut out = String::new();
-    let mut before = "";
-    for line in text.lines() {
-        if is_prose(line) && is_prose(before) && !before.ends_with(':') {
-            out.push(' ');
-        } else if !out.is_empty() || !before.is_empty() {
-            out.push('\n');
-        }
-        out.push_str(line);
-        before = line;
-    }
-    out
-}
-
-/// Answers a line that was not parsed: with help where it asks for that, else with what is wrong.
-pub(crate) fn refuse(error: &clap::Error, manner: Manner, arguments: &[OsString], console: &Console) -> u8 {
-    let asked =
-        matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-    let flowing =
-        asked.then(|| grammar::grammar_for(console.width).try_get_matches_from(arguments).err()).flatten();
-    let error = flowing.as_ref().unwrap_or(error);
-    let text = |colour| if colour { error.render().ansi().to_string() } else { error.render().to_string() };
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            return closing(&console.data(console.spelt(&text(console.colour)).as_bytes()));
-        }
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => console.note(text(false).trim_end()),
-        _ if wants_json(arguments) => console.json_note(&problem(error, command_name(arguments))),
-        _ => console.note(&sentence(error, command_name(arguments), console)),
-    }
-    exit_code::of_usage(manner)
 }
 
 /// `--json` before the command that is to be run; the line could not be parsed, so that this is a first look again.
@@ -288,6 +218,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+    use crate::render::columns;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -393,30 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn prose_becomes_paragraphs_and_examples_stay_lines() {
-        let text = "One\ntwo.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c";
-        assert_eq!(paragraphs(text), "One two.\n\nThree:\nfour\n\nExamples:\n  a   b\n  c");
-        assert_eq!(paragraphs(""), "");
-    }
-
-    #[test]
-    fn where_there_is_little_room_an_example_is_followed_by_what_it_does() {
-        let text = "Prose.\n\nExamples:\n  homing run -- cargo test     submit; prints the id\n  homing list\n  homing run -c 'a | b' --name with-a-long-name";
-        assert_eq!(
-            narrowed(text, 36),
-            "Prose.\n\nExamples:\n  homing run -- cargo test\n      submit; prints the id\n  homing list\n  homing run -c 'a | b' --name\n    with-a-long-name"
-        );
-        assert_eq!(narrowed(text, 80), text);
-    }
-
-    #[test]
     fn no_line_of_any_help_is_longer_than_a_narrow_terminal() {
         for width in [40, 60] {
-            let mut all = vec![grammar::grammar_for(Some(width))];
+            let mut all = vec![grammar::grammar()];
             while let Some(command) = all.pop() {
                 all.extend(command.get_subcommands().cloned());
                 let text = command.term_width(width).render_help().to_string();
-                let long: Vec<_> = text.lines().filter(|line| of(line) > width).collect();
+                let lines = columns::lines(&text, width);
+                let long: Vec<_> = lines.iter().filter(|line| columns::of(line) > width).collect();
                 assert!(long.is_empty(), "{width}: {long:#?}");
                 assert!(!text.contains("whatever\n happens"), "{text}");
             }

@@ -29,11 +29,13 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(override_usage = "homing ask [OPTIONS] PROMPT\n       homing ask [OPTIONS] - < FILE")]
 #[command(
-    after_help = "The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens to this \
-shell, and its answer comes to the inbox. It may do what its own settings allow without asking.
+    after_help = "The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens \
+to this shell, and its answer comes to the inbox. It may do what its own settings allow without \
+asking.
 
-Without --agent: `[agents] default` in config.toml, else the agent whose session this is, else the only \
-one on the PATH. Known are claude, codex, opencode and gemini; `[agents.NAME]` makes any command one.
+Without --agent: `[agents] default` in config.toml, else the agent whose session this is, else \
+the only one on the PATH. Known are claude, codex, opencode and gemini; `[agents.NAME]` makes \
+any command one.
 
 Examples:
   homing ask 'Why does the build fail? Look at build.log.'     submit; prints the id
@@ -43,9 +45,10 @@ Examples:
   git diff | homing ask --wait -                               the prompt from a pipe
   homing show @last --json | jq -r .answer
 
-Exit codes with --wait or --follow: 0 answered, the agent's own code or 1 where it reported an error,
-128+n for a signal, 121 lost, 122 stopped, 123 still running, 124 timed out, 125 homing failed,
-126/127 could not be started. Without them: 0 submitted, 1 failed, 2 usage, 69 no daemon."
+Exit codes with --wait or --follow: 0 answered, the agent's own code or 1 where it reported an \
+error, 128+n for a signal, 121 lost, 122 stopped, 123 still running, 124 timed out, 125 homing \
+failed, 126/127 could not be started. Without them: 0 submitted, 1 failed, 2 usage, 69 no \
+daemon."
 )]
 pub(crate) struct Options {
     /// Which agent
@@ -70,12 +73,12 @@ pub(crate) struct Options {
 /// Submits, and stays only if asked to.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let spec = options.spec(context)?;
-    let spec = if options.wait || options.follow { announced(spec) } else { spec };
+    let spec = if options.waits_for_end() { announced(spec) } else { spec };
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
         let interrupts = foreground::interrupts()?;
         let submitted = submit(&spec, &client, context).await?;
-        if !options.wait && !options.follow {
+        if !options.waits_for_end() {
             let code = told(&submitted, context)?;
             unknown_session::tell(&spec, &submitted, &client, context).await;
             return Ok(code);
@@ -110,6 +113,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
 }
 
 impl Options {
+    /// Whether the command waits for the end of the task.
+    pub(crate) fn waits_for_end(&self) -> bool {
+        self.wait || self.follow
+    }
+
     fn spec(&self, context: &Context) -> Result<Spec, Failure> {
         let mut spec = Spec {
             kind: Kind::Agent,

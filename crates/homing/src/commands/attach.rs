@@ -32,16 +32,16 @@ pub(crate) const DETACH_KEYS: &str = "ctrl-\\";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The task must have been submitted with `--pty`. Every key goes to it but the detach keys; detaching
-leaves it running. Several may be attached at once: the smallest terminal decides the size. The
-screen is right at once, and again by itself when the daemon restarts.
+    after_help = "The task must have been submitted with `--pty`. Every key goes to it but the detach keys; \
+detaching leaves it running. Several may be attached at once: the smallest terminal decides the \
+size. The screen is right at once, and again by itself when the daemon restarts.
 
 Examples:
   homing run --pty --name edit -- vim notes.txt
   homing attach edit                               Ctrl-\\ detaches
   homing attach edit --detach-keys ctrl-p,ctrl-q   both, one after the other
 
-Exit codes: 0 detached; at the task's end its own code, as `homing exec` returns it; 128+n for a
+Exit codes: 0 detached; at the task's end its own code, as `homing exec` returns it; 128+n for a \
 signal to this command; 1, 2, 4, 69 if it could not attach."
 )]
 pub(crate) struct Options {

@@ -16,7 +16,7 @@ use crate::render::symbol;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Only for what `homing track` gave. The first completion counts; a later one says so, changes
+    after_help = "Only for what `homing track` gave. The first completion counts; a later one says so, changes \
 nothing, and returns 0 too, as `homing stop` does. Another owner's task is told as unknown.
 
 Examples:

@@ -30,13 +30,14 @@ const LAST_GOOD: &str = "config.last-good.toml";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG
-configuration folder. A running daemon is asked what is in force; none is ever started. A changed
-file takes effect by itself, a moment after it was written; a broken one changes nothing, and that
-is said on stderr, in the status and by doctor.
+    after_help = "config.toml is in the home where one was chosen (--home, HOMING_HOME), else in the XDG \
+configuration folder. A running daemon is asked what is in force; none is ever started. A \
+changed file takes effect by itself, a moment after it was written; a broken one changes \
+nothing, and that is said on stderr, in the status and by doctor.
 
-[notify] says what notices may do, whatever a task asks for: kinds of targets (allow, forbid), and which
-ends are told at most (on). [wake] per_hour says how often an agent's session is woken in any hour, by whichever way.
+[notify] says what notices may do, whatever a task asks for: kinds of targets (allow, forbid), \
+and which ends are told at most (on). [wake] per_hour says how often an agent's session is woken \
+in any hour, by whichever way.
 
 Examples:
   homing config                      what is in force, and where each value comes from

@@ -30,9 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It starts by itself with the first command that needs it, and comes back by itself when it
-dies. Stopping it leaves tasks running; what ends meanwhile is recorded. After a stop it does not
-come back by itself, but the next command that needs it starts it again.
+    after_help = "It starts by itself with the first command that needs it, and comes back by itself when it dies. \
+Stopping it leaves tasks running; what ends meanwhile is recorded. After a stop it does not come \
+back by itself, but the next command that needs it starts it again.
 
 Examples:
   homing daemon status               0 if it runs, 1 if not; never starts one
@@ -74,9 +74,10 @@ Example:
     Status,
     /// Serve in the foreground
     #[command(
-        after_help = "It serves until Ctrl-C, which is a stop on purpose. With --service it watches over a daemon in the
-background instead, which its keeper restarts at once when it dies: for service managers, which then
-restart nothing but this watch. It ends well when the daemon is stopped, and stops it when it is told to end.
+        after_help = "It serves until Ctrl-C, which is a stop on purpose. With --service it watches over a daemon in \
+the background instead, which its keeper restarts at once when it dies: for service managers, \
+which then restart nothing but this watch. It ends well when the daemon is stopped, and stops it \
+when it is told to end.
 
 HOMING_LOG says what is logged: a level, or levels by module, such as info,homing_store=debug.
 

@@ -11,8 +11,8 @@ use crate::terminal::stdout_closed::Audience;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Where the log no longer reaches back to SEQ, -f prints one line of the type `reset` with the tasks as
-they are (`tasks`, live ones first) and the cursor to go on from (`seq`), and goes on.
+    after_help = "Where the log no longer reaches back to SEQ, -f prints one line of the type `reset` with the \
+tasks as they are (`tasks`, live ones first) and the cursor to go on from (`seq`), and goes on.
 
 Examples:
   homing events                      all that is kept

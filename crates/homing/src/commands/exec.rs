@@ -25,10 +25,11 @@ use crate::terminal::stdin_pump::is_piped;
 #[derive(Debug, Args)]
 #[command(override_usage = "homing exec [OPTIONS] -- ARGV…\n       homing exec [OPTIONS] -c 'SHELL LINE'")]
 #[command(
-    after_help = "Like running the command itself, but it outlives this process: past --bg-after, or when the
-terminal closes, it goes on in the background. Ctrl-C goes to the task, a second one stops it.
-With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps that from it. Then
-every key is the program's, Ctrl-C as often as it is pressed; the detach keys leave it running.
+    after_help = "Like running the command itself, but it outlives this process: past --bg-after, or when the \
+terminal closes, it goes on in the background. Ctrl-C goes to the task, a second one stops it. \
+With --pty it gets the keyboard too, or what is piped in; `--stdin none` keeps that from it. \
+Then every key is the program's, Ctrl-C as often as it is pressed; the detach keys leave it \
+running.
 
 Examples:
   homing exec -- cargo build                     as if typed, but safe from hang-ups
@@ -36,10 +37,10 @@ Examples:
   homing exec -c 'seq 3 | sort -r'
   homing exec --pty -- python3                   type into it, as if run here
 
-Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 went to the background,
-124 timed out, 125 homing failed, 126/127 could not be started.
-With --json the output goes to stderr and the task, once ended or in the background, to stdout.
-Without it the id of a task in the background is told on stderr."
+Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 went to the \
+background, 124 timed out, 125 homing failed, 126/127 could not be started. With --json the \
+output goes to stderr and the task, once ended or in the background, to stdout. Without it the \
+id of a task in the background is told on stderr."
 )]
 pub(crate) struct Options {
     /// Leave it to the background after this long

@@ -9,8 +9,7 @@ use crate::cli::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The daemon does this by itself from time to time; `[retention]` in config.toml says what is
-kept.
+    after_help = "The daemon does this by itself from time to time; `[retention]` in config.toml says what is kept.
 
 Examples:
   homing gc

@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
         overview(context.console.width)
     } else {
-        let mut root = grammar::grammar_for(context.console.width);
+        let mut root = grammar::grammar();
         let mut command = &mut root;
         for (index, name) in options.command.iter().enumerate() {
             let above = index.checked_sub(1).and_then(|above| options.command.get(above));
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             if options.command.is_empty() { command.render_help() } else { command.render_long_help() };
         if context.console.colour { help.ansi().to_string() } else { help.to_string() }
     };
-    context.console.data(context.console.spelt(&text).as_bytes())?;
+    context.console.help(&text)?;
     Ok(exit_code::DONE)
 }
 

@@ -30,9 +30,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A task that ends leaves an entry, unless its end was seen as it came (`run --wait`, `exec`) or is told
-elsewhere (`--notify`). It stays until it is acknowledged. Looking changes nothing.
-It shows the oldest 100, and says on stderr if there are more. With --wait it returns 1 if nothing
+    after_help = "A task that ends leaves an entry, unless its end was seen as it came (`run --wait`, `exec`) or \
+is told elsewhere (`--notify`). It stays until it is acknowledged. Looking changes nothing. It \
+shows the oldest 100, and says on stderr if there are more. With --wait it returns 1 if nothing \
 came in time, and says so on stderr.
 
 Examples:

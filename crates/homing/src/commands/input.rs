@@ -30,8 +30,8 @@ const WAITING: &str =
     "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
 #[derive(Debug, Args)]
-#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT,
---enter and --keys, what is piped in or redirected to this command is passed on, up to its end; a task that
+#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, --enter and \
+--keys, what is piped in or redirected to this command is passed on, up to its end; a task that \
 takes none of it, or not all, is told as an error.
 
 Examples:

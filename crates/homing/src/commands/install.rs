@@ -32,11 +32,12 @@ use wiring::Scope;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It writes the MCP server, the hooks (claude, codex, gemini), a plugin (opencode) and a short skill into the agent's own
-configuration, and leaves everything else there as it is, to the byte. Beside each file that it changes it keeps
-NAME.homing-backup until `--uninstall`; with --project the backups are in homing's own home, where nobody commits
-them. The command that is written is the place where your shell finds homing, so
-that an upgrade there is all it takes; with --project it is the bare name, since others have it elsewhere.
+    after_help = "It writes the MCP server, the hooks (claude, codex, gemini), a plugin (opencode) and a short \
+skill into the agent's own configuration, and leaves everything else there as it is, to the \
+byte. Beside each file that it changes it keeps NAME.homing-backup until `--uninstall`; with \
+--project the backups are in homing's own home, where nobody commits them. The command that is \
+written is the place where your shell finds homing, so that an upgrade there is all it takes; \
+with --project it is the bare name, since others have it elsewhere.
 
 Examples:
   homing install claude --dry-run    what would change

@@ -25,9 +25,9 @@ const PAGE: u32 = 1_000;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json,
-`next_cursor` is null if that was all. `+1` after a status: the task has ended, and one process that
-it started still runs; `homing show` names it, `homing stop` ends it.
+    after_help = "Without --all or --limit it shows 20, and says on stderr if there are more. With --json, \
+`next_cursor` is null if that was all. `+1` after a status: the task has ended, and one process \
+that it started still runs; `homing show` names it, `homing stop` ends it.
 
 Examples:
   homing list                        what runs, and the latest that ended

@@ -20,9 +20,9 @@ const STRETCH: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal, sequences that could do harm are removed or shown, never obeyed, and progress bars
-and spinners rewrite their line; elsewhere the bytes come as they are. Bytes that were not kept are
-told of on stderr.
+    after_help = "On a terminal, sequences that could do harm are removed or shown, never obeyed, and progress \
+bars and spinners rewrite their line; elsewhere the bytes come as they are. Bytes that were not \
+kept are told of on stderr.
 
 Examples:
   homing output @last                everything so far

@@ -19,9 +19,10 @@ const AT_ONCE: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The whole process tree stands still until `homing resume`, also through crashes of the daemon. It keeps its
-memory and its files. Time that it stands still does not count against `--timeout`, and is no silence for
-`--quiet-after`. `homing stop` ends a paused task like any other; `wait` and `exec` wait on.
+    after_help = "The whole process tree stands still until `homing resume`, also through crashes of the daemon. \
+It keeps its memory and its files. Time that it stands still does not count against `--timeout`, \
+and is no silence for `--quiet-after`. `homing stop` ends a paused task like any other; `wait` \
+and `exec` wait on.
 
 Examples:
   homing pause @last

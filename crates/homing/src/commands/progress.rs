@@ -11,8 +11,9 @@ use crate::cli::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Called from inside a task; `list`, `show` and the events carry it. Only the task's owner says it (HOMING_OWNER,
-else `user`): for a task of another owner the answer is that there is no such task (HM0001).
+    after_help = "Called from inside a task; `list`, `show` and the events carry it. Only the task's owner says it \
+(HOMING_OWNER, else `user`): for a task of another owner the answer is that there is no such \
+task (HM0001).
 
 Examples:
   homing progress 40 linking

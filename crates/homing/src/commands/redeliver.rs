@@ -12,9 +12,10 @@ use crate::cli::usage_wording;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A notice keeps its id however often it is sent, so that its receiver can tell. The attempts go on being counted,
-and their history stays. What `[notify]` in config.toml forbids by now is not sent, and stays as it is. A wake that is
-superseded (its owner has the notice by another way) is sent again only by its own id.
+    after_help = "A notice keeps its id however often it is sent, so that its receiver can tell. The attempts go \
+on being counted, and their history stays. What `[notify]` in config.toml forbids by now is not \
+sent, and stays as it is. A wake that is superseded (its owner has the notice by another way) is \
+sent again only by its own id.
 
 Examples:
   homing redeliver d-7hq             one delivery, whatever became of it

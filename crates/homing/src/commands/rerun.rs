@@ -19,11 +19,12 @@ use crate::options::variables::Variables;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The new task has the command line, folder, limits, labels, name and targets of the old one, which may
-still run, and is yours. It gets the environment of this shell, then what `--env` and `--env-from` set
-for the old task, then what they set here. Secrets that were given as values, with `--secret` or with
-`--env`, have to be given again; a secret that is a file is read again. What was piped into it is not kept: `homing input`
-gives it anew. Of a forgotten task only the outcome is left, so it cannot be run again.
+    after_help = "The new task has the command line, folder, limits, labels, name and targets of the old one, \
+which may still run, and is yours. It gets the environment of this shell, then what `--env` and \
+`--env-from` set for the old task, then what they set here. Secrets that were given as values, \
+with `--secret` or with `--env`, have to be given again; a secret that is a file is read again. \
+What was piped into it is not kept: `homing input` gives it anew. Of a forgotten task only the \
+outcome is left, so it cannot be run again.
 
 Examples:
   homing rerun @last                             prints the new id

@@ -1,7 +1,5 @@
 //! `homing run`: submit a task and print its id.
 
-use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 
 use clap::Args;
@@ -35,7 +33,7 @@ const MAX_WHY_CHARS: usize = 400;
 #[derive(Debug, Args)]
 #[command(override_usage = "homing run [OPTIONS] -- ARGV…\n       homing run [OPTIONS] -c 'SHELL LINE'")]
 #[command(
-    after_help = "The command runs with this shell's folder, environment, umask and limits, and goes on whatever
+    after_help = "The command runs with this shell's folder, environment, umask and limits, and goes on whatever \
 happens to this shell or to the daemon. `homing wait` and `homing output` bring the result home.
 
 Examples:
@@ -50,9 +48,9 @@ Examples:
   homing run --key nightly -- ./backup           only one at a time; joins the live one
   pg_dump db | homing run --stdin - -c 'zstd > db.zst'
 
-Exit codes with --wait or --follow: the task's own, 128+n for a signal, 121 lost, 122 stopped,
-123 still running, 124 timed out, 125 homing failed, 126/127 could not be started.
-Without them: 0 submitted, 1 failed, 2 usage, 69 no daemon."
+Exit codes with --wait or --follow: the task's own, 128+n for a signal, 121 lost, 122 stopped, \
+123 still running, 124 timed out, 125 homing failed, 126/127 could not be started. Without them: \
+0 submitted, 1 failed, 2 usage, 69 no daemon."
 )]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -66,65 +64,34 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Those of a line that says nothing but what is to be run.
-    pub(crate) fn plain(argv: Vec<OsString>) -> Self {
-        Self { submission: Submission::plain(argv), wait: false, follow: false }
+    /// Whether the command waits for the end of the task.
+    pub(crate) fn waits_for_end(&self) -> bool {
+        self.wait || self.follow
     }
 }
 
-/// Submits, and stays only if asked to. By its own name in the executable: first.ld puts it where a command begins.
-#[inline(never)]
+/// Submits, and stays only if asked to.
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
-    // The process ends with it.
-    let spec = ManuallyDrop::new(options.submission.spec("run", context)?);
+    let spec = options.submission.spec("run", context)?;
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
-    if options.wait || options.follow {
-        let spec = announced(ManuallyDrop::into_inner(spec));
-        return attend(context, || beside(context, stay(options, &spec, &client, context)));
+    if options.waits_for_end() {
+        let spec = announced(spec);
+        context.block_on(beside(context, stay(options, &spec, &client, context)))
+    } else if options.submission.pumps() {
+        context.block_on(feed(options, &spec, &client, context))
+    } else {
+        context.block_on(leave(options, &spec, &client, context))
     }
-    if options.submission.pumps() {
-        return attend(context, || feed(options, &spec, &client, context));
-    }
-    let (submitted, why_not) = submit_alone(&spec, &client, context)?;
+}
+
+/// Submits, and looks meanwhile for what would keep the program from starting.
+async fn leave(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
+    let look = async { program::why_not(spec) };
+    let (submitted, why_not) = tokio::join!(submit(spec, client, context), look);
+    let submitted = submitted?;
     let code = tell(options, &submitted, why_not, context);
-    if unknown_session::may_be_named(&spec) {
-        // It is submitted, and its id told: what else could be said is no reason to fail.
-        let _ = attend(context, || async {
-            unknown_session::tell(&spec, &submitted, &client, context).await;
-            Ok(())
-        });
-    }
+    unknown_session::tell(spec, &submitted, client, context).await;
     Ok(code)
-}
-
-/// Does what takes an event loop, in a frame of its own: who only submits pays for none of its pages.
-#[inline(never)]
-fn attend<T, F: Future<Output = Result<T, Failure>>>(
-    context: &Context,
-    work: impl FnOnce() -> F,
-) -> Result<T, Failure> {
-    context.block_on(Box::pin(work()))
-}
-
-/// Submits, and looks meanwhile what would keep it from starting.
-fn submit_alone(
-    spec: &Spec,
-    client: &Client,
-    context: &Context,
-) -> Result<(Submitted, Option<String>), Failure> {
-    let key = fresh_key();
-    let mut why_not = None;
-    let look = || why_not = program::why_not(spec);
-    let directly = key.as_deref().map(|key| client.submit_directly(spec, key, look));
-    let submitted = match directly.transpose().map_err(refused)?.flatten() {
-        Some(submitted) => submitted,
-        None => {
-            why_not = program::why_not(spec);
-            attend(context, || async { client.submit(spec, key.as_deref()).await.map_err(refused) })?
-        }
-    };
-    tell_difference(spec, &submitted, context);
-    Ok((submitted, why_not))
 }
 
 /// Submits, and passes the input on.

@@ -31,8 +31,8 @@ const AT_ONCE: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone;
-with 1 if the task cannot be ended, and says who is in the way. Of a task that has ended it ends
+    after_help = "First a polite signal, then, after the grace, the last one. Returns when everything is gone; \
+with 1 if the task cannot be ended, and says who is in the way. Of a task that has ended it ends \
 what was left behind.
 
 Examples:

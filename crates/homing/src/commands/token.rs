@@ -11,8 +11,8 @@ use crate::options::home;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A program of yours that has the token may do over the loopback listener what it may do here. `[listener]` in
-config.toml turns the listener on; `homing status` shows where it is.
+    after_help = "A program of yours that has the token may do over the loopback listener what it may do here. \
+`[listener]` in config.toml turns the listener on; `homing status` shows where it is.
 
 Examples:
   homing token                       where it is kept

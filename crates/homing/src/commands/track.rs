@@ -17,10 +17,10 @@ use crate::options::variables;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "homing does not start it, has no output of it, and ends nothing: whoever runs it says how it ended.
-With --lease it is lost when nothing was heard of it for so long: `homing heartbeat ID` and
-`homing progress --task ID` renew that, and only time in which the daemon could hear counts.
-With --pid it ends with that process; how that ended is not known then, and it is lost too,
+    after_help = "homing does not start it, has no output of it, and ends nothing: whoever runs it says how it \
+ended. With --lease it is lost when nothing was heard of it for so long: `homing heartbeat ID` \
+and `homing progress --task ID` renew that, and only time in which the daemon could hear counts. \
+With --pid it ends with that process; how that ended is not known then, and it is lost too, \
 unless somebody said so before. With neither, the lease is 24 hours.
 
 Examples:

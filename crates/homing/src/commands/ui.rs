@@ -22,7 +22,7 @@ use crate::cli::grammar;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "`?` shows the keys, `q` leaves; tasks run on. It reconnects by itself when the daemon restarts.
+    after_help = "`?` shows the keys, `q` leaves; tasks run on. It reconnects by itself when the daemon restarts. \
 Light or dark is told by COLORFGBG, if that is set; NO_COLOR turns colours off.
 
 Examples:

@@ -32,13 +32,13 @@ const FINDING: Duration = Duration::from_secs(10);
   homing wait --timeout 30s build    123 if it still runs then
   homing wait --ack @last            and take its result out of the inbox
 
-Waiting is looking: the end stays in your inbox until you acknowledge it (--ack, `homing ack`,
-`homing inbox --ack`), since you may be elsewhere when it comes. To an agent's session that waits
-the answer is the hand-over, and its next call acknowledges it. In a shell that does not name the
-agent's session, --owner says whose tasks they are.
+Waiting is looking: the end stays in your inbox until you acknowledge it (--ack, `homing ack`, \
+`homing inbox --ack`), since you may be elsewhere when it comes. To an agent's session that \
+waits the answer is the hand-over, and its next call acknowledges it. In a shell that does not \
+name the agent's session, --owner says whose tasks they are.
 
-Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running,
-124 timed out, 125 homing failed, 126/127 could not be started.")]
+Exit codes: the task's own, 128+n for a signal, 121 lost, 122 stopped, 123 still running, 124 \
+timed out, 125 homing failed, 126/127 could not be started.")]
 pub(crate) struct Options {
     /// Ids, starts of ids, names, or @last
     #[arg(value_name = "ID", required = true, value_parser = usage_wording::reference, add = ArgValueCompleter::new(completion::tasks))]

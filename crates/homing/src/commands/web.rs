@@ -13,10 +13,12 @@ use crate::cli::failure::Failure;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The address signs one browser in, once, within a minute; the browser stays signed in until it is closed, 30 days at most, through restarts of the daemon.
-`homing token rotate` signs every browser out. The listener on this machine that serves the page stays on until `--off`.
+    after_help = "The address signs one browser in, once, within a minute; the browser stays signed in until it is \
+closed, 30 days at most, through restarts of the daemon. `homing token rotate` signs every \
+browser out. The listener on this machine that serves the page stays on until `--off`.
 
-From another machine: ssh -L PORT:127.0.0.1:PORT HOST, with the port of the printed address, then open that address here.
+From another machine: ssh -L PORT:127.0.0.1:PORT HOST, with the port of the printed address, \
+then open that address here.
 
 Examples:
   homing web                         print the address, and open it where a browser is

@@ -60,7 +60,7 @@ pub(crate) fn on_duplicate(given: Option<OnDuplicateArg>) -> OnDuplicate {
 }
 
 // Not a doc comment: the parser would take it for what every command that has these options does.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Circumstances {
     /// A short name; may stand for the id
     #[arg(long)]

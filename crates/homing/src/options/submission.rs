@@ -16,7 +16,7 @@ use crate::options::variables;
 use crate::terminal::terminal_size;
 
 // A task to be, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Submission {
     /// Run LINE in bash (or sh) instead of a program
     #[arg(short = 'c', value_name = "LINE", conflicts_with = "argv")]
@@ -38,11 +38,6 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// A program with its arguments, and nothing said of its circumstances.
-    pub(crate) fn plain(argv: Vec<OsString>) -> Self {
-        Self { argv, ..Self::default() }
-    }
-
     /// Whether this process's stdin is to be passed on.
     pub(crate) fn pumps(&self) -> bool {
         self.stdin.as_deref().is_some_and(|stdin| stdin == "-")

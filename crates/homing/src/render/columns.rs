@@ -143,6 +143,12 @@ pub(crate) fn flow(text: &str, limit: usize, indent: usize) -> Vec<String> {
     lines
 }
 
+/// The lines of a text, broken between words; what is broken continues two columns further in.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let indent = |line: &str| line.len() - line.trim_start().len() + 2;
+    text.lines().flat_map(|line| flow(line, width, indent(line))).collect()
+}
+
 /// Words, with what stands in backticks as one.
 fn unbroken(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();

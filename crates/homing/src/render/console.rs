@@ -219,10 +219,13 @@ impl Console {
             Ok(size) if self.stderr_terminal && usize::from(size.ws_col) >= LEAST => usize::from(size.ws_col),
             _ => usize::MAX,
         };
-        let text = self.spelt(text);
-        // What goes on stands below what it belongs to.
-        let indent = |line: &str| line.len() - line.trim_start().len() + 2;
-        text.lines().flat_map(|line| columns::flow(line, width, indent(line))).collect()
+        columns::lines(&self.spelt(text), width)
+    }
+
+    /// Help text to stdout, in lines that fit the terminal: clap wraps all of it but the usage.
+    pub(crate) fn help(&self, text: &str) -> Result<(), Failure> {
+        let lines = columns::lines(&self.spelt(text), self.width.unwrap_or(usize::MAX));
+        self.line(&lines.join("\n"))
     }
 
     /// A text of ours, in letters that can be expected to show.

@@ -23,13 +23,14 @@ use crate::render::console::Tint;
 
 #[derive(Debug, Clone, Copy, Args)]
 #[command(
-    after_help = "It writes a systemd user unit, enables it and starts it. Stopping the service stops the daemon on
-purpose, and tasks run on; a daemon that dies is restarted at once by its keeper, as without a service.
-A unit that this command did not write is left alone. A home that was chosen (--home, HOMING_HOME) has a
-unit of its own.
+    after_help = "It writes a systemd user unit, enables it and starts it. Stopping the service stops the daemon \
+on purpose, and tasks run on; a daemon that dies is restarted at once by its keeper, as without \
+a service. A unit that this command did not write is left alone. A home that was chosen (--home, \
+HOMING_HOME) has a unit of its own.
 
-Where there is no systemd (most containers) nothing is needed: the daemon starts with the first command.
-To have one from the start, run `homing daemon run` under whatever supervises the container.
+Where there is no systemd (most containers) nothing is needed: the daemon starts with the first \
+command. To have one from the start, run `homing daemon run` under whatever supervises the \
+container.
 
 Examples:
   homing daemon install --dry-run    what would be written and run
