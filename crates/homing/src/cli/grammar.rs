@@ -21,13 +21,15 @@ use crate::render::console::Console;
 /// Runs commands in the background and brings every result home.
 #[derive(Debug, Parser)]
 #[command(name = "homing", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND")]
-#[command(after_help = "A task is named by its id, a unique start of it, its name, or @last: your newest. `homing \
+#[command(
+    after_help = "A task is named by its id, a unique start of it, its name, or @last: your newest. `homing \
 COMMAND --help` teaches one command, `homing help --all` lists the rest.
 
 Begin with:
   homing run -- cargo test      submit; prints the id
   homing output -f @last        watch it
-  homing wait @last             its exit code")]
+  homing wait @last             its exit code"
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,

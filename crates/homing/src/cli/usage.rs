@@ -331,9 +331,9 @@ mod tests {
                 all.extend(command.get_subcommands().cloned());
                 let text = command.term_width(width).render_help().to_string();
                 let lines = columns::lines(&text, width);
-                let long: Vec<_> = lines.iter().filter(|line| columns::of(line) > width).collect();
+                let is_long = |line: &&String| columns::of(line) > width && line.trim().contains(' ');
+                let long: Vec<_> = lines.iter().filter(is_long).collect();
                 assert!(long.is_empty(), "{width}: {long:#?}");
-                assert!(!text.contains("whatever\n happens"), "{text}");
             }
         }
     }

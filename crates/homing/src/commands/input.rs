@@ -30,7 +30,8 @@ const WAITING: &str =
     "homing: the input is closed once this command's own stdin has ended; with `< /dev/null` that is at once";
 
 #[derive(Debug, Args)]
-#[command(after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, --enter and \
+#[command(
+    after_help = "The task must have been submitted with `--stdin pipe` or `--pty`. Without TEXT, --enter and \
 --keys, what is piped in or redirected to this command is passed on, up to its end; a task that \
 takes none of it, or not all, is told as an error.
 
@@ -39,7 +40,8 @@ Examples:
   homing input t-k3m --eof           no more input
   homing input edit --keys esc,:,w,enter   keys, for what reads a terminal
   homing input repl < script.py      a whole file
-  make data | homing input t-k3m --eof   all of it, then no more")]
+  make data | homing input t-k3m --eof   all of it, then no more"
+)]
 pub(crate) struct Options {
     /// Id, start of one, name, or @last
     #[arg(value_name = "ID", value_parser = usage_wording::reference, add = ArgValueCompleter::new(completion::tasks_with_input))]

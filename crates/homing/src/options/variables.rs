@@ -14,7 +14,7 @@ use crate::cli::failure::Failure;
 use crate::options::environment::Surroundings;
 
 // The variables of a task, as typed. Not a doc comment: the parser would take it for what every command that has these options does.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Variables {
     /// Set a variable; may be repeated
     #[arg(long, value_name = "K=V")]
