@@ -12,7 +12,6 @@ mod file;
 mod jsonc;
 #[cfg(test)]
 mod laws;
-mod splice;
 mod wiring;
 
 use clap::Args;

@@ -3,6 +3,7 @@
 
 use homing_model::sanitize::line as safe;
 use homing_model::secret;
+use similar::{Algorithm, DiffTag, capture_diff_slices, group_diff_ops};
 
 use crate::render::console::{Console, Tint};
 
@@ -14,58 +15,34 @@ const LONGEST: usize = 160;
 const ALTERED: usize = 2_000;
 /// and so much before and behind it.
 const BESIDE: usize = 40;
-/// Beyond so many lines on either side they are not matched with each other.
-const MATCHED: usize = 2_000;
-
-/// One line, and where it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step<'a> {
-    Same(&'a str),
-    Gone(&'a str),
-    New(&'a str),
-}
 
 /// The changes, in colour where that is shown.
 pub(crate) fn render(from: &str, to: &str, console: &Console) -> String {
-    let steps = steps(&from.lines().collect::<Vec<_>>(), &to.lines().collect::<Vec<_>>());
-    let partners = partners(&steps);
-    let changes = |step: &Step<'_>| !matches!(step, Step::Same(_));
+    let (old, new): (Vec<_>, Vec<_>) = (from.lines().collect(), to.lines().collect());
     let mut out = String::new();
     let mut shown = 0;
-    for (index, (step, partner)) in steps.iter().zip(partners).enumerate() {
-        let near = steps.iter().skip(index.saturating_sub(AROUND)).take(AROUND + index.min(AROUND) + 1);
-        if !near.into_iter().any(changes) {
-            continue;
-        }
-        if index > shown {
+    for op in group_diff_ops(capture_diff_slices(Algorithm::Myers, &old, &new), AROUND).concat() {
+        let (tag, removed, added) = op.as_tag_tuple();
+        if removed.start > shown {
             out.push_str(&console.tint(Tint::Dim, &console.spelt("  …\n")));
         }
-        shown = index + 1;
-        out.push_str(&match step {
-            Step::Same(text) => format!("  {}\n", shown_line(text)),
-            Step::Gone(text) => console.tint(Tint::Red, &format!("- {}\n", shown_change(text, partner))),
-            Step::New(text) => console.tint(Tint::Green, &format!("+ {}\n", shown_change(text, partner))),
-        });
+        shown = removed.end;
+        let (removed, added) = (&old[removed], &new[added]);
+        if tag == DiffTag::Equal {
+            out.extend(removed.iter().map(|text| format!("  {}\n", shown_line(text))));
+            continue;
+        }
+        for (index, text) in removed.iter().enumerate() {
+            let line = format!("- {}\n", shown_change(text, added.get(index)));
+            out.push_str(&console.tint(Tint::Red, &line));
+        }
+        for (index, text) in added.iter().enumerate() {
+            let line = format!("+ {}\n", shown_change(text, removed.get(index)));
+            out.push_str(&console.tint(Tint::Green, &line));
+        }
     }
-    if from.lines().eq(to.lines()) && from != to {
+    if old == new && from != to {
         out.push_str(&console.tint(Tint::Dim, "  (only the end of the last line changes)\n"));
-    }
-    out
-}
-
-/// For each line that goes the one that comes in its place, as far as there is one, and the other way round.
-fn partners<'a>(steps: &[Step<'a>]) -> Vec<Option<&'a str>> {
-    let mut out = Vec::with_capacity(steps.len());
-    for run in steps.chunk_by(|a, b| matches!(a, Step::Same(_)) == matches!(b, Step::Same(_))) {
-        let mut gone =
-            run.iter().filter_map(|step| if let Step::Gone(text) = step { Some(*text) } else { None });
-        let mut new =
-            run.iter().filter_map(|step| if let Step::New(text) = step { Some(*text) } else { None });
-        out.extend(run.iter().map(|step| match step {
-            Step::Same(_) => None,
-            Step::Gone(_) => new.next(),
-            Step::New(_) => gone.next(),
-        }));
     }
     out
 }
@@ -78,9 +55,9 @@ fn shown_line(text: &str) -> String {
 }
 
 /// A line that goes or comes, as it may be shown: the stretch in which it differs from the one that has or had its place.
-fn shown_change(text: &str, partner: Option<&str>) -> String {
+fn shown_change(text: &str, partner: Option<&&str>) -> String {
     let text: Vec<char> = masked(text).chars().collect();
-    let partner: Vec<char> = masked(partner.unwrap_or_default()).chars().collect();
+    let partner: Vec<char> = masked(partner.copied().unwrap_or_default()).chars().collect();
     let head = text.iter().zip(&partner).take_while(|(a, b)| a == b).count();
     let rests = text[head..].iter().rev().zip(partner[head..].iter().rev());
     let tail = rests.take_while(|(a, b)| a == b).count();
@@ -192,53 +169,6 @@ fn bracketed(value: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// From one to the other, with as much in common as can be.
-fn steps<'a>(from: &[&'a str], to: &[&'a str]) -> Vec<Step<'a>> {
-    let head = from.iter().zip(to).take_while(|(a, b)| a == b).count();
-    let (from_rest, to_rest) = (&from[head..], &to[head..]);
-    let tail = from_rest.iter().rev().zip(to_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let (old, new) = (&from_rest[..from_rest.len() - tail], &to_rest[..to_rest.len() - tail]);
-    let same = |lines: &[&'a str]| lines.iter().copied().map(Step::Same).collect::<Vec<_>>();
-    let mut out = same(&from[..head]);
-    out.extend(middle(old, new));
-    out.extend(same(&from_rest[from_rest.len() - tail..]));
-    out
-}
-
-/// The longest common subsequence, by its table.
-fn middle<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<Step<'a>> {
-    if old.len() > MATCHED || new.len() > MATCHED {
-        return old.iter().copied().map(Step::Gone).chain(new.iter().copied().map(Step::New)).collect();
-    }
-    let width = new.len() + 1;
-    let mut common = vec![0_u16; (old.len() + 1) * width];
-    for (i, a) in old.iter().enumerate().rev() {
-        for (j, b) in new.iter().enumerate().rev() {
-            common[i * width + j] = if a == b {
-                common[(i + 1) * width + j + 1] + 1
-            } else {
-                common[(i + 1) * width + j].max(common[i * width + j + 1])
-            };
-        }
-    }
-    let (mut i, mut j, mut out) = (0, 0, Vec::new());
-    while i < old.len() || j < new.len() {
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            out.push(Step::Same(old[i]));
-            (i, j) = (i + 1, j + 1);
-        } else if j == new.len()
-            || (i < old.len() && common[(i + 1) * width + j] >= common[i * width + j + 1])
-        {
-            out.push(Step::Gone(old[i]));
-            i += 1;
-        } else {
-            out.push(Step::New(new[j]));
-            j += 1;
-        }
-    }
-    out
 }
 
 #[cfg(test)]

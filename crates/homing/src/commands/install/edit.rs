@@ -6,8 +6,7 @@ use homing_model::Agent;
 use serde_json::Value;
 
 use super::backup::Before;
-use super::jsonc::{Kind, Node, parse};
-use super::splice::{self, Which, append, elements, remove, set};
+use super::jsonc;
 
 /// One file.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ const HOOKS: &str = "hooks";
 pub(super) enum Error {
     /// Its JSON does not fit.
     #[error("{0}")]
-    Json(#[from] splice::Error),
+    Json(#[from] jsonc::Error),
     /// Its TOML does not fit.
     #[error("{0}")]
     Toml(String),
@@ -109,10 +108,10 @@ impl Edit {
     /// Where a server is that calls homing and has our name.
     pub(super) fn server_in(&self, text: &str) -> Option<String> {
         let Self::Members(members) = self else { return None };
-        let root = parse(text).ok()??;
-        let mut paths = members.members.iter();
-        let (path, _) =
-            paths.find(|(path, ours)| root.at(path).is_some_and(|node| calls_homing(&node.value(), ours)))?;
+        let root = jsonc::read(text).ok()?;
+        let calls =
+            |path: &[&str], ours| jsonc::at(&root, path).is_some_and(|there| calls_homing(there, ours));
+        let (path, _) = members.members.iter().find(|(path, ours)| calls(path, ours))?;
         Some(path.join("."))
     }
 
@@ -142,7 +141,7 @@ impl Edit {
         let without = |text| self.take_out(text, Some(from), Whose::Ours);
         let (was, is) = (without(from)?, without(to)?);
         Ok(match self {
-            Self::Members(_) => value(&was)? == value(&is)?,
+            Self::Members(_) => jsonc::read(&was)? == jsonc::read(&is)?,
             Self::Block(_) => table(&was)? == table(&is)?,
             Self::Own(_) => true,
         })
@@ -157,118 +156,89 @@ impl Edit {
 impl Members {
     /// Whether something has one of our names in a text.
     fn any_in(&self, text: &str) -> bool {
-        let root = parse(text).ok().flatten();
-        root.is_some_and(|root| self.members.iter().any(|(path, _)| root.at(path).is_some()))
+        let root = jsonc::read(text).unwrap_or_default();
+        self.members.iter().any(|(path, _)| jsonc::at(&root, path).is_some())
     }
 
     /// Whether a hook of ours is in a text.
     fn has_hooks(&self, text: &str) -> bool {
-        let root = parse(text).ok().flatten();
-        let events = root.as_ref().and_then(|root| root.member(HOOKS)).map(Node::items).unwrap_or_default();
-        events.iter().any(|event| {
-            let groups = elements(root.as_ref(), &[HOOKS, &event.key]);
-            groups.iter().any(|group| self.ours_in(group) > 0)
-        })
+        let root = jsonc::read(text).unwrap_or_default();
+        let events = root.get(HOOKS).and_then(Value::as_object);
+        events.into_iter().flatten().any(|(_, groups)| elements(Some(groups)).iter().any(|it| self.is_in(it)))
     }
 
     /// Whether whatever has one of our names is written as we do it, for another home or another place of the program at most.
     fn are_as_we_write(&self, text: &str) -> bool {
-        let Some(root) = parse(text).ok().flatten() else { return false };
-        let mut there = self.members.iter().filter_map(|(path, ours)| Some((root.at(path)?.value(), ours)));
-        there.all(|(there, ours)| is_as_ours(&there, ours))
+        let Ok(root) = jsonc::read(text) else { return false };
+        let mut there = self.members.iter().filter_map(|(path, ours)| Some((jsonc::at(&root, path)?, ours)));
+        there.all(|(there, ours)| is_as_ours(there, ours))
     }
 
     fn put_in(&self, text: &str, whose: Whose) -> Result<String, Error> {
         let mut text = text.to_owned();
         for (path, value) in &self.members {
-            let root = parse(&text).map_err(splice::Error::from)?;
-            match root.as_ref().and_then(|root| root.at(path)).map(Node::value) {
-                Some(there) if !calls_homing(&there, value) => {
+            match jsonc::at(&jsonc::read(&text)?, path) {
+                Some(there) if !calls_homing(there, value) => {
                     return Err(Error::Taken(format!("`{}`", path.join("."))));
                 }
                 Some(_) if whose == Whose::Theirs => {}
-                Some(_) | None => text = set(&text, path, value)?,
+                Some(_) | None => text = jsonc::set(&text, path, value)?,
             }
         }
         for (event, group) in &self.hooks {
             let path = [HOOKS, event];
-            let there = elements(parse(&text).map_err(splice::Error::from)?.as_ref(), &path);
-            let ours: Vec<_> = there.iter().filter(|group| self.ours_in(group) > 0).collect();
-            if ours != [group] {
-                text = append(&self.take_out_groups(&text, event)?, &path, group)?;
+            let root = jsonc::read(&text)?;
+            let there = elements(jsonc::at(&root, &path)).iter();
+            if !there.filter(|there| self.is_in(there)).eq([group]) {
+                text = jsonc::append(&self.take_out_hooks(&text, event)?, &path, group)?;
             }
         }
         Ok(text)
     }
 
     fn take_out(&self, text: &str, before: Option<&str>, whose: Whose) -> Result<String, Error> {
-        let before = before.and_then(|before| parse(before).ok().flatten());
-        let was_there = |path: &[&str]| before.as_ref().is_some_and(|root| root.at(path).is_some());
+        let before = before.and_then(|before| jsonc::read(before).ok());
+        let was_there = |path: &[&str]| before.as_ref().is_some_and(|root| jsonc::at(root, path).is_some());
         let mut text = text.to_owned();
-        let events: Vec<String> = match parse(&text).map_err(splice::Error::from)?.and_then(|root| {
-            root.member(HOOKS).map(|hooks| hooks.items().iter().map(|item| item.key.clone()).collect())
-        }) {
-            // Also of events that an earlier release had.
-            Some(events) if !self.hooks.is_empty() => events,
-            _ => Vec::new(),
-        };
-        for event in &events {
-            let without = self.take_out_groups(&text, event)?;
+        let root = jsonc::read(&text)?;
+        // Also of events that an earlier release had.
+        let events = root.get(HOOKS).and_then(Value::as_object).filter(|_| !self.hooks.is_empty());
+        for event in events.into_iter().flatten().map(|(event, _)| event) {
+            let without = self.take_out_hooks(&text, event)?;
             if without != text {
                 text = take_out_empty(&without, &[HOOKS, event], &was_there)?;
             }
         }
         for (path, value) in self.members.iter().filter(|_| whose == Whose::Ours) {
-            let root = parse(&text).map_err(splice::Error::from)?;
-            let there = root.as_ref().and_then(|root| root.at(path)).map(Node::value);
-            if let Some((key, above)) = path.split_last()
-                && there.is_some_and(|there| calls_homing(&there, value))
-            {
-                let without = remove(&text, above, Which::Member(key))?;
-                if without != text {
-                    text = take_out_empty(&without, above, &was_there)?;
-                }
+            if jsonc::at(&jsonc::read(&text)?, path).is_some_and(|there| calls_homing(there, value)) {
+                text = jsonc::remove(&text, path)?;
+                text = take_out_empty(&text, &path[..path.len() - 1], &was_there)?;
             }
         }
         Ok(text)
     }
 
     /// Takes our handlers out of the groups of an event, and groups that hold nothing else.
-    fn take_out_groups(&self, text: &str, event: &str) -> Result<String, Error> {
+    fn take_out_hooks(&self, text: &str, event: &str) -> Result<String, Error> {
         let mut text = text.to_owned();
-        let root = parse(&text).map_err(splice::Error::from)?;
-        let groups = elements(root.as_ref(), &[HOOKS, event]);
-        for (index, group) in groups.iter().enumerate().rev() {
-            let handlers = group.get(HOOKS).and_then(Value::as_array).map_or(0, Vec::len);
-            match self.ours_in(group) {
-                0 => {}
-                ours if ours == handlers => text = remove(&text, &[HOOKS, event], Which::Element(index))?,
-                _ => text = self.take_out_handlers(&text, event, index)?,
+        let root = jsonc::read(&text)?;
+        for (index, group) in elements(jsonc::at(&root, &[HOOKS, event])).iter().enumerate().rev() {
+            let index = index.to_string();
+            let handlers = elements(group.get(HOOKS));
+            if self.is_in(group) && handlers.iter().all(|handler| self.is_ours(handler)) {
+                text = jsonc::remove(&text, &[HOOKS, event, &index])?;
+                continue;
+            }
+            for (handler, _) in handlers.iter().enumerate().rev().filter(|(_, it)| self.is_ours(it)) {
+                text = jsonc::remove(&text, &[HOOKS, event, &index, HOOKS, &handler.to_string()])?;
             }
         }
         Ok(text)
     }
 
-    /// Takes our handlers out of a group that others are in too.
-    fn take_out_handlers(&self, text: &str, event: &str, group: usize) -> Result<String, Error> {
-        let mut text = text.to_owned();
-        loop {
-            let root = parse(&text).map_err(splice::Error::from)?;
-            let handlers = root
-                .as_ref()
-                .and_then(|root| root.at(&[HOOKS, event])?.items().get(group)?.node.member(HOOKS));
-            let Some(handlers) = handlers else { return Ok(text) };
-            match handlers.items().iter().position(|item| self.is_ours(&item.node.value())) {
-                Some(index) => text = splice::take_out(&text, handlers, index),
-                None => return Ok(text),
-            }
-        }
-    }
-
-    /// How many handlers of a group are ours.
-    fn ours_in(&self, group: &Value) -> usize {
-        let handlers = group.get(HOOKS).and_then(Value::as_array);
-        handlers.map_or(0, |handlers| handlers.iter().filter(|handler| self.is_ours(handler)).count())
+    /// Whether a handler of a group is ours.
+    fn is_in(&self, group: &Value) -> bool {
+        elements(group.get(HOOKS)).iter().any(|handler| self.is_ours(handler))
     }
 
     /// A handler is ours if it calls `homing … hook AGENT`, wherever that is.
@@ -317,24 +287,30 @@ fn is_as_ours(server: &Value, ours: &Value) -> bool {
         && rest(server) == rest(ours)
 }
 
+/// The elements of a list; none of anything else.
+fn elements(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// Takes out what is empty where the path leads, and above it, unless it was there before.
 fn take_out_empty(
     text: &str,
-    path: &[&str],
+    mut path: &[&str],
     was_there: &impl Fn(&[&str]) -> bool,
-) -> Result<String, splice::Error> {
+) -> Result<String, jsonc::Error> {
     let mut text = text.to_owned();
-    let mut path = path.to_vec();
-    while let Some((key, above)) = path.split_last() {
-        let root = parse(&text)?;
-        let node = root.as_ref().and_then(|root| root.at(&path));
-        let empty =
-            node.is_some_and(|node: &Node| !matches!(node.kind, Kind::Scalar(_)) && node.items().is_empty());
-        if !empty || was_there(&path) {
+    while let [above @ .., _] = path {
+        let root = jsonc::read(&text)?;
+        let empty = match jsonc::at(&root, path) {
+            Some(Value::Object(members)) => members.is_empty(),
+            Some(Value::Array(elements)) => elements.is_empty(),
+            _ => false,
+        };
+        if !empty || was_there(path) {
             break;
         }
-        text = remove(&text, above, Which::Member(key))?;
-        path.pop();
+        text = jsonc::remove(&text, path)?;
+        path = above;
     }
     Ok(text)
 }
@@ -398,11 +374,6 @@ struct Found<'text> {
     /// What others have written between our marks.
     theirs: String,
     rest: &'text str,
-}
-
-/// What a text says; one that says nothing is an object without members.
-fn value(text: &str) -> Result<Value, splice::Error> {
-    Ok(parse(text)?.map_or_else(|| Value::Object(serde_json::Map::new()), |root| root.value()))
 }
 
 fn table(text: &str) -> Result<toml::Value, Error> {

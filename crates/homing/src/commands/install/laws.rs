@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::edit::{Block, Edit, Members, Whose};
-use super::jsonc::parse;
+use super::jsonc;
 
 /// What may stand between two things in a file.
 const BETWEEN: [&str; 10] =
@@ -96,7 +96,7 @@ fn edit() -> Edit {
 }
 
 fn value(text: &str) -> Value {
-    parse(text).unwrap().map_or(Value::Null, |root| root.value())
+    jsonc::read(text).unwrap()
 }
 
 /// Whether all of a text is in another, in its order.
@@ -205,7 +205,7 @@ fn what_belongs_to_somebody_else_is_left_alone() {
     assert_eq!(refused("[]"), "`the whole file` is not an object");
     assert_eq!(refused("{\"mcpServers\": []}"), "`mcpServers` is not an object");
     assert_eq!(refused("{\"hooks\": {\"Stop\": {}}}"), "`hooks.Stop` is not a list");
-    assert!(refused("{\"a\": 1 \"b\": 2}").starts_with("line 1, column 9: a comma"));
+    assert!(refused("{\"a\": 1 \"b\": 2}").starts_with("line 1, column 9: expected comma"));
     // A group that holds a handler of ours and one of theirs keeps theirs; a command that is only called alike is no handler of ours.
     let mixed = json!({ "hooks": { "Stop": [
         { "hooks": [{ "command": "theirs" }, { "command": "'/b c/homing' hook claude Stop" }, { "command": "x/homings hook claude Stop" }] },
