@@ -258,9 +258,9 @@ pub(crate) fn is_trusted_peer(
 #[must_use]
 pub fn beyond_origin() -> Option<String> {
     let own = Confinement::own().ok()?;
-    let parent = |pid: u32| crate::process::stat(pid).map(|found| found.parent).filter(|pid| *pid > 0);
-    let ancestors = std::iter::successors(parent(std::process::id()), |pid| parent(*pid));
-    for pid in ancestors.take(MAX_ANCESTORS) {
+    let lineage = crate::process::lineage(std::process::id()).map_while(Result::ok);
+    // By their parents, the first process is among them.
+    for pid in lineage.map(|process| process.parent).filter(|pid| *pid > 0) {
         if let Some(reason) = Confinement::of(pid).ok().and_then(|theirs| own.locked_in(&theirs)) {
             return Some(reason.to_string().replace("the daemon", "the process that started it"));
         }
@@ -282,9 +282,6 @@ pub fn is_blind_to_landlock() -> bool {
     const SYS_ADMIN: u64 = 1 << 21;
     Confinement::own().is_ok_and(|own| own.capabilities.effective & SYS_ADMIN != 0)
 }
-
-/// No process is nested deeper than this; a longer chain is a race with their ends.
-const MAX_ANCESTORS: usize = 1_000;
 
 /// A number of `/proc/PID/status`.
 fn field(status: &[u8], name: &str, radix: u32) -> Option<u64> {

@@ -41,6 +41,12 @@ impl Process {
     pub const fn id(&self) -> ProcessId {
         ProcessId { pid: self.pid, start: self.start }
     }
+
+    /// Whether it is a shell: one stands between an agent and its hooks, and is no agent.
+    #[must_use]
+    pub fn is_shell(&self) -> bool {
+        matches!(&*self.name, "sh" | "bash" | "dash" | "zsh" | "fish" | "ksh" | "ash" | "busybox")
+    }
 }
 
 /// Reads one process; none if it is gone, or cannot be looked at.
@@ -112,6 +118,43 @@ pub fn all_of_them() -> io::Result<Vec<Process>> {
         }
     }
     Ok(found)
+}
+
+/// No process is nested deeper than this; a longer chain is a race with the ends of its members.
+const MAX_ANCESTORS: usize = 1_000;
+
+/// An ancestor ended while a lineage was read, so that what is above it is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenLineage;
+
+/// A process and its ancestors, nearest first, without the system's first process. Empty if the
+/// process is gone. Each is looked up when it is asked for.
+pub fn lineage(pid: u32) -> impl Iterator<Item = Result<Process, BrokenLineage>> {
+    lineage_by(pid, stat)
+}
+
+/// The ancestors of this process, nearest first, as far as they can be seen.
+pub fn own_ancestors() -> impl Iterator<Item = Process> {
+    lineage(std::process::id()).map_while(Result::ok).skip(1)
+}
+
+/// The same as [`lineage`], with another way to look a process up.
+pub fn lineage_by(
+    pid: u32,
+    look: impl Fn(u32) -> Option<Process>,
+) -> impl Iterator<Item = Result<Process, BrokenLineage>> {
+    let mut next = Some((pid, u64::MAX, 0));
+    std::iter::from_fn(move || {
+        let (pid, youngest, depth) = next.take()?;
+        // A process that is younger than its child only has the pid of the parent.
+        match look(pid).filter(|found| found.start <= youngest && depth < MAX_ANCESTORS) {
+            Some(found) => {
+                next = (found.parent > 1).then_some((found.parent, found.start, depth + 1));
+                Some(Ok(found))
+            }
+            None => (depth > 0).then_some(Err(BrokenLineage)),
+        }
+    })
 }
 
 /// The living descendants of a process, parents before children.
@@ -253,6 +296,31 @@ mod tests {
         let me = stat(std::process::id()).unwrap();
         assert!(signal(&Process { start: me.start, ..me.clone() }, libc::SIGCONT));
         assert!(!signal(&Process { start: me.start + 1, ..me }, libc::SIGCONT));
+    }
+
+    #[test]
+    fn lineage_ends_before_the_first_process_or_is_broken() {
+        let of = |pid, parent, start| Process {
+            pid,
+            parent,
+            start,
+            name: String::new(),
+            zombie: false,
+            frozen: false,
+        };
+        let tree = [of(50, 40, 9), of(40, 30, 8), of(30, 1, 7), of(60, 70, 5), of(70, 1, 6)];
+        let pids = |pid| {
+            let look = |pid| tree.iter().find(|one| one.pid == pid).cloned();
+            lineage_by(pid, look).map(|found| found.map(|found| found.pid)).collect::<Vec<_>>()
+        };
+        assert_eq!(pids(50), [Ok(50), Ok(40), Ok(30)]);
+        assert_eq!(pids(60), [Ok(60), Err(BrokenLineage)], "the parent is younger than its child");
+        assert_eq!(pids(99), []);
+        let endless = lineage_by(5, |pid| Some(of(pid, 5, 1))).last();
+        assert_eq!(endless, Some(Err(BrokenLineage)));
+        let mine: Vec<_> = own_ancestors().collect();
+        assert!(mine.windows(2).all(|pair| pair[0].parent == pair[1].pid));
+        assert_eq!(mine.first().map(|parent| parent.pid), Some(std::os::unix::process::parent_id()));
     }
 
     #[test]

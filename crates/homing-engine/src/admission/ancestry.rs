@@ -29,8 +29,6 @@ use crate::engine::{Engine, Inner};
 pub(crate) const SHIM: &str = "homing-shim";
 /// The same of a keeper.
 const KEEPER: &str = "homing-keeper";
-/// No process is nested deeper than this in others; a longer chain is a race with their ends.
-pub(crate) const ANCESTORS: usize = 1_000;
 /// Ancestors end while they are looked at; so many times in a row they do not by chance.
 const LOOKS: usize = 100;
 
@@ -155,28 +153,26 @@ enum Climb {
 }
 
 fn climb(pid: u32, oldest: u64, own: Own, look: impl Fn(u32) -> Option<Process>) -> Climb {
-    let Some(mut process) = look(pid) else { return Climb::Gone };
+    let mut lineage = process::lineage_by(pid, look).peekable();
+    if lineage.peek().is_none() {
+        return Climb::Gone;
+    }
     let (mut shims, mut kept) = (Vec::new(), false);
     // The keeper itself is below no keeper.
-    let mut accounted = own.keeper == Some(process.pid);
-    for _ in 0..ANCESTORS {
-        let parent = process.parent;
-        let started = process.start;
+    let mut accounted = own.keeper == Some(pid);
+    for process in lineage {
+        let Ok(process) = process else { return Climb::Torn };
         accounted |= process.pid == own.daemon;
         kept |= own.keeper == Some(process.pid) && !accounted;
+        let is_older_than_shims = process.start < oldest;
         if process.name == SHIM {
             shims.push(process);
         }
-        if parent <= 1 || started < oldest {
-            return Climb::Top { shims, kept };
-        }
-        match look(parent) {
-            // One that is younger than its child only has the pid of the parent.
-            Some(found) if found.start <= started => process = found,
-            Some(_) | None => return Climb::Torn,
+        if is_older_than_shims {
+            break;
         }
     }
-    Climb::Torn
+    Climb::Top { shims, kept }
 }
 
 /// The process of that pid, if it is a shim.

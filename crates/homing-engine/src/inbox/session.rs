@@ -19,8 +19,6 @@ use crate::error::Error;
 
 /// A binding that holds is written again after this long, so that it is not taken for an old one.
 const REFRESH_MS: i64 = 24 * 3_600 * 1_000;
-/// What stands between an agent and its hooks, and is no agent.
-const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
 
 impl Engine {
     /// Records the session that a hook names as that of the task which the hook runs in; see [`claim_session`](Self::claim_session). Here the
@@ -203,10 +201,11 @@ fn named(owner: &str) -> Result<Session, Error> {
 
 /// A process and its ancestors, nearest first, up to the shim of a task: what is beyond it belongs to homing.
 fn chain(caller: ProcessId) -> Vec<Process> {
-    let above = |process: &Process| process::stat(process.parent);
     let own = |process: &Process| process.pid > 1 && process.name != ancestry::SHIM;
-    let first = process::stat(caller.pid).filter(|process| process.id() == caller);
-    std::iter::successors(first, above).take_while(own).take(ancestry::ANCESTORS).collect()
+    let lineage = process::lineage(caller.pid).map_while(Result::ok);
+    let chain: Vec<_> = lineage.take_while(own).collect();
+    // Another process may have the pid by now.
+    if chain.first().is_some_and(|process| process.id() == caller) { chain } else { Vec::new() }
 }
 
 /// The agent among the ancestors of its hook.
@@ -215,7 +214,7 @@ fn agent_process(caller: ProcessId, named: Option<u32>) -> Result<Process, Error
     let mut above = chain.into_iter().skip(1);
     let found = match named {
         Some(pid) => above.find(|process| process.pid == pid),
-        None => above.find(|process| !SHELLS.contains(&process.name.as_str())),
+        None => above.find(|process| !process.is_shell()),
     };
     found.ok_or(Error::NoAncestor { caller: caller.pid, named })
 }

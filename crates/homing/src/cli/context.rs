@@ -37,15 +37,9 @@ pub(crate) struct Context {
 
 /// The program of the nearest process above this one that has this name.
 fn running(name: &str) -> Option<String> {
-    let mut pid = std::process::id();
-    while let Some(found) = process::stat(pid).filter(|found| found.pid > 1) {
-        if found.name == name {
-            let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-            return program.to_str().map(str::to_owned);
-        }
-        pid = found.parent;
-    }
-    None
+    let found = process::own_ancestors().find(|above| above.name == name)?;
+    let program = std::fs::read_link(format!("/proc/{}/exe", found.pid)).ok()?;
+    program.to_str().map(str::to_owned)
 }
 
 impl Context {

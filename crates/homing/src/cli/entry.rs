@@ -105,14 +105,7 @@ fn configuration_of(home: &Path, surroundings: &Surroundings) -> Result<PathBuf,
 
 /// Whether this process runs inside a task: found by its ancestors, not by its environment.
 pub(crate) fn inside_task() -> bool {
-    let mut pid = std::process::id();
-    while let Some(found) = process::stat(pid).filter(|found| found.pid > 1) {
-        if found.name == "homing-shim" {
-            return true;
-        }
-        pid = found.parent;
-    }
-    false
+    process::own_ancestors().any(|above| above.name == "homing-shim")
 }
 
 /// The effective configuration as TOML, defaults included, or what is wrong with the file.

@@ -8,9 +8,6 @@ use homing_shim::process;
 
 use crate::options::environment::Surroundings;
 
-/// No process is nested deeper than this in others; a longer chain is a race with their ends.
-const ANCESTORS: usize = 1_000;
-
 /// Takes the variables of outer sessions out of these, where there are several. What cannot be told stays as it is.
 pub(crate) fn keep(surroundings: &mut Surroundings) {
     let entry = |agent: Agent| {
@@ -30,12 +27,8 @@ pub(crate) fn keep(surroundings: &mut Surroundings) {
 
 /// What the processes above us were given at their start, from our parent on. One that cannot be read was given nothing that we know.
 fn environments() -> impl Iterator<Item = Vec<u8>> {
-    let mut pid = std::process::id();
-    std::iter::from_fn(move || {
-        pid = process::stat(pid)?.parent;
-        (pid > 1).then(|| std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default())
-    })
-    .take(ANCESTORS)
+    process::own_ancestors()
+        .map(|above| std::fs::read(format!("/proc/{}/environ", above.pid)).unwrap_or_default())
 }
 
 /// The agent whose entry is the first that a process above us does not have, if it is one alone.
