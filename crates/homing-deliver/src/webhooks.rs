@@ -1,9 +1,8 @@
 //! Where notices may go: webhooks as the configuration has them, with the keys that sign, and wakes where there is somebody who makes them.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use homing_engine::config::Webhook;
 use homing_model::notify::SigningKey;
 use homing_model::route::{Address, NoRoute};
 use homing_model::{Notify, OsText, Target};
+use homing_shim::atomic_file;
 
 use crate::endpoint::{Caller, Endpoint};
 use crate::guard::Policy;
@@ -128,7 +128,7 @@ impl Webhooks {
     }
 }
 
-/// Reads the home's key, or makes one: whole under another name first, so that nobody ever reads half of it.
+/// Reads the home's key, or makes one.
 fn own_key(path: &Path) -> io::Result<String> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -137,18 +137,9 @@ fn own_key(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     let text = format!("whsec_{}\n", STANDARD.encode(bytes));
-    let mut name = [0; 8];
-    getrandom::fill(&mut name).map_err(io::Error::other)?;
-    let draft = path.with_extension(format!("secret.{:016x}", u64::from_ne_bytes(name)));
-    // Nobody's file is written to, and no link is followed: it must be new.
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    // The first one to name it wins, and everybody reads the winner's.
-    let named = fs::hard_link(&draft, path);
-    fs::remove_file(&draft)?;
-    match named {
+    match atomic_file::create(path, text.as_bytes(), 0o600) {
         Ok(()) => Ok(text),
+        // Another process was first, and all read the winner's.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::read_to_string(path),
         Err(error) => Err(error),
     }

@@ -12,6 +12,7 @@ use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
 use homing_model::meter::Counter;
+use homing_shim::atomic_file;
 
 use crate::reload::BROKEN_CONFIGURATION;
 
@@ -177,9 +178,7 @@ impl Settings {
         if std::fs::read(&self.copy).is_ok_and(|kept| kept == text) {
             return;
         }
-        let fresh = self.copy.with_extension("new");
-        let kept = std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &self.copy));
-        if let Err(error) = kept {
+        if let Err(error) = atomic_file::replace(&self.copy, text, 0o600) {
             tracing::warn!(%error, "no copy of the configuration could be kept");
         }
     }

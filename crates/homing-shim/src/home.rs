@@ -1,11 +1,11 @@
 //! Names in the home folder that more than one process must agree on.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::atomic_file;
 
 /// The daemon's socket.
 pub const SOCKET: &str = "homing.sock";
@@ -40,7 +40,7 @@ pub fn recorded_program(home: &Path) -> Option<PathBuf> {
     path.is_absolute().then_some(path)
 }
 
-/// Records the program for a revival, by rename, so that a reader sees the old or the new one.
+/// Records the program for a revival.
 ///
 /// # Errors
 /// If the home cannot be written.
@@ -48,42 +48,5 @@ pub fn record_program(home: &Path, program: &Path) -> io::Result<()> {
     if recorded_program(home).as_deref() == Some(program) {
         return Ok(());
     }
-    // Of this thread alone: two who start the first daemon at once would take each other's away, or write into one.
-    let temporary = home.join(format!("{PROGRAM}.{}", rustix::thread::gettid().as_raw_nonzero()));
-    let recorded =
-        write_new(&temporary, program).and_then(|()| std::fs::rename(&temporary, home.join(PROGRAM)));
-    if recorded.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    recorded
-}
-
-fn write_new(path: &Path, program: &Path) -> io::Result<()> {
-    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(program.as_os_str().as_encoded_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn however_many_record_a_program_at_once_it_is_one_of_theirs_and_nothing_else_is_left() {
-        let dir = tempfile::tempdir().unwrap();
-        let programs = ["/usr/bin/homing", "/opt/somewhere/else/homing"].map(Path::new);
-        std::thread::scope(|scope| {
-            for number in 0..8 {
-                let home = dir.path();
-                scope.spawn(move || {
-                    for round in 0..100 {
-                        record_program(home, programs[(number + round) % 2]).unwrap();
-                        assert!(programs.contains(&recorded_program(home).unwrap().as_path()));
-                    }
-                });
-            }
-        });
-        let left: Vec<_> =
-            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, [PROGRAM]);
-    }
+    atomic_file::replace(&home.join(PROGRAM), program.as_os_str().as_encoded_bytes(), 0o600)
 }

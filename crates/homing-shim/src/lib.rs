@@ -6,6 +6,7 @@
 //!
 //! Programs that embed the engine call [`dispatch`] as the first line of `main`.
 
+pub mod atomic_file;
 pub mod boot;
 pub mod cgroup;
 mod clock;

@@ -1,19 +1,18 @@
 //! The token of a home: who has it, is the user. Keeps P11.
 //!
 //! 32 random bytes in hexadecimal, in the file `token`, which nobody else can read. A file that others could read, or that is no plain file
-//! of ours, is not used: whoever left it there may know it. A token is made whole under a name that must be new, and then put in place:
-//! the first one by a link, which never replaces, the next ones by a rename. So no reader ever sees half of one, and no crash loses both.
+//! of ours, is not used: whoever left it there may know it. No reader ever sees half of one, and no crash loses both.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::OpenOptions;
 use std::hint::black_box;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
+use homing_shim::atomic_file;
 use rustix::fs::OFlags;
 
 /// The file's name in the home.
@@ -106,12 +105,12 @@ pub fn read_or_make(home: &Path) -> Result<String, Error> {
         return Ok(token);
     }
     let path = home.join(NAME);
-    put(&path, |draft| match fs::hard_link(draft, &path) {
-        // Another was first, and everybody reads the winner's.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    })
-    .map_err(|source| Error::Io { path: path.clone(), source })?;
+    let failed = |source| Error::Io { path: path.clone(), source };
+    match atomic_file::create(&path, line(&random().map_err(failed)?).as_bytes(), 0o600) {
+        // Another process was first, and all read the winner's.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+        Ok(()) | Err(_) => {}
+    }
     read(home)?.ok_or_else(|| Error::Io { path, source: io::ErrorKind::NotFound.into() })
 }
 
@@ -121,28 +120,20 @@ pub fn read_or_make(home: &Path) -> Result<String, Error> {
 /// If it cannot be made; then the one before is still there.
 pub fn replace(home: &Path) -> Result<String, Error> {
     let path = home.join(NAME);
-    put(&path, |draft| fs::rename(draft, &path)).map_err(|source| Error::Io { path, source })
+    let failed = |source| Error::Io { path: path.clone(), source };
+    let token = random().map_err(failed)?;
+    atomic_file::replace(&path, line(&token).as_bytes(), 0o600).map_err(failed)?;
+    Ok(token)
 }
 
-/// Writes a new token under another name and has it put in place.
-fn put(path: &Path, place: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<String> {
+fn random() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let mut name = [0; 8];
-    getrandom::fill(&mut name).map_err(io::Error::other)?;
-    let draft = path.with_extension(format!("{:016x}", u64::from_ne_bytes(name)));
-    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let written = write(&draft, &token).and_then(|()| place(&draft));
-    // A rename has taken it away; anything else leaves it.
-    let _ = fs::remove_file(&draft);
-    written.map(|()| token)
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn write(draft: &Path, token: &str) -> io::Result<()> {
-    // Nobody's file is written to, and no link is followed: it must be new.
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
-    writeln!(file, "{token}")?;
-    file.sync_all()
+fn line(token: &str) -> String {
+    format!("{token}\n")
 }
 
 /// The token in force, in memory: it is never shown.
@@ -180,6 +171,7 @@ impl fmt::Debug for Token {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

@@ -1,13 +1,12 @@
 //! What is remembered of the listener across daemons: whether it was turned on or off, and its port. One small file in the home, replaced
 //! whole; without it, or with one that makes no sense, nothing is remembered.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::{fs, io};
 
 use homing_engine::config;
 use homing_model::digest::sha256;
+use homing_shim::atomic_file;
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the home.
@@ -45,10 +44,7 @@ impl Remembered {
         if Self::read(home) == *self {
             return Ok(());
         }
-        let fresh = home.join(format!("{NAME}.new"));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(&serde_json::to_vec(self)?)?;
-        fs::rename(fresh, home.join(NAME))
+        atomic_file::replace(&home.join(NAME), &serde_json::to_vec(self)?, 0o600)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Starting and reaching the daemon, and the processes that it starts.
 
-pub(crate) mod atomic_file;
 pub(crate) mod autostart;
 pub(crate) mod survivors;
 pub(crate) mod unresponsive_daemon;

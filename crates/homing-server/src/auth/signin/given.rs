@@ -8,13 +8,12 @@
 //! the file, after a reboot, or in a new process, a confined browser signs in again.
 
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::{fs, io};
 
 use homing_model::digest::sha256;
+use homing_shim::atomic_file;
 use homing_shim::process::ProcessId;
 
 /// The file's name in the home.
@@ -84,14 +83,11 @@ fn parse(line: &str) -> Option<Given> {
 }
 
 fn write(home: &Path, boot_id: &str, given: &VecDeque<Given>) -> io::Result<()> {
-    let fresh = home.join(format!("{NAME}.new"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
     let mut text = format!("{boot_id}\n");
     for (digest, ProcessId { pid, start }) in given {
         text.push_str(&format!("{digest} {pid} {start}\n"));
     }
-    file.write_all(text.as_bytes())?;
-    fs::rename(fresh, home.join(NAME))
+    atomic_file::replace(&home.join(NAME), text.as_bytes(), 0o600)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
+use homing_shim::atomic_file;
 use serde_json::json;
 
 use super::unit::{self, Ingredients, Standing, Unit};
@@ -18,7 +18,6 @@ use crate::cli::entry;
 use crate::cli::exit_code;
 use crate::cli::failure::Failure;
 use crate::commands::install::diff;
-use crate::daemon_control::atomic_file;
 use crate::render::console::Tint;
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -169,7 +168,7 @@ fn carry_out(options: Options, plan: &Plan) -> Result<(), Problem> {
     }
     if changes(options, plan) {
         let written = std::fs::create_dir_all(path.parent().unwrap_or(path))
-            .and_then(|()| atomic_file::replace(path, plan.unit.text.as_bytes(), 0o644));
+            .and_then(|()| atomic_file::replace_content(path, plan.unit.text.as_bytes(), 0o644));
         written.map_err(|error| unwritable(path, &error))?;
     }
     plan.commands.iter().try_for_each(|command| tell(command))

@@ -8,14 +8,13 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use homing_model::{Agent, Timestamp, sanitize, slip};
-use homing_shim::plain;
+use homing_shim::{atomic_file, plain};
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;
 use crate::cli::context::Context;
 use crate::cli::exit_code;
 use crate::cli::failure::Failure;
-use crate::daemon_control::atomic_file;
 
 /// The file's name in the home.
 const NAME: &str = "hook-misuse.json";
@@ -58,7 +57,7 @@ pub(crate) fn place(home: &Path) -> PathBuf {
 /// Hooks were written anew: what was wrong with them before is over.
 pub(crate) fn forget(home: &Path) {
     let place = place(home);
-    atomic_file::sweep(&place);
+    atomic_file::remove_drafts(&place);
     let _ = std::fs::remove_file(place);
 }
 
@@ -106,7 +105,7 @@ fn keep(agent: &str, event: &str, context: &Context) {
     let short = |text: &str| sanitize::line(text).chars().take(LONGEST).collect();
     let misuse = Misuse { at: context.now(), agent: short(agent), event: short(event) };
     if let Ok(text) = serde_json::to_vec(&misuse) {
-        let _ = atomic_file::replace(&place(&context.home), &text, 0o600);
+        let _ = atomic_file::replace_content(&place(&context.home), &text, 0o600);
     }
 }
 

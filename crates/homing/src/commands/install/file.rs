@@ -1,4 +1,4 @@
-//! The files of an agent: read whole, replaced in one step ([`draft`]).
+//! The files of an agent: read whole, replaced in one step ([`atomic_file`]).
 //!
 //! A link is followed, and stays. A crash leaves the old file or the new one; the backup is there before the new one is.
 
@@ -6,9 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use homing_shim::plain;
-
-use crate::daemon_control::atomic_file;
+use homing_shim::{atomic_file, plain};
 
 /// A configuration that is larger is none.
 const MOST: u64 = 64 << 20;
@@ -35,14 +33,14 @@ fn place(path: &Path) -> io::Result<PathBuf> {
 pub(super) fn write(path: &Path, text: &str, shared: bool) -> io::Result<()> {
     let place = place(path)?;
     fs::create_dir_all(place.parent().unwrap_or_else(|| Path::new("/")))?;
-    atomic_file::replace(&place, text.as_bytes(), if shared { 0o666 } else { PRIVATE })
+    atomic_file::replace_content(&place, text.as_bytes(), if shared { 0o666 } else { PRIVATE })
 }
 
 /// Removes a file, and folders above it that are empty then: as many as these.
 pub(super) fn remove(path: &Path, folders: usize) -> io::Result<()> {
     // Drafts are beside what a link leads to.
     if let Ok(place) = place(path) {
-        atomic_file::sweep(&place);
+        atomic_file::remove_drafts(&place);
     }
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
