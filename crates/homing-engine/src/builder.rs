@@ -14,6 +14,7 @@ use homing_shim::{boot, cgroup, home as names, plain};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::admission::ancestry::Oldest;
 use crate::admission::nesting::ToldInside;
@@ -31,7 +32,6 @@ use crate::query::metrics::Meters;
 use crate::recovery::adopt;
 use crate::recovery::reconcile;
 use crate::run_blocking;
-use crate::shutdown::Shutdown;
 use crate::supervisor::keeper;
 use crate::supervisor::launch::Values;
 use crate::supervisor::live::Live;
@@ -188,7 +188,8 @@ impl Builder {
                 Arc::new(opened.map_err(|error| store::Error::Io(error.to_string()))??)
             }
         };
-        let (stop, shutdown) = Shutdown::new();
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone().drop_guard();
         if self.mode == Mode::Daemon
             && let Err(error) = names::record_program(home.path(), &program)
         {

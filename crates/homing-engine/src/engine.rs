@@ -12,6 +12,7 @@ use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
 use homing_store::{Record, Store};
 use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::ancestry::Oldest;
 use crate::admission::nesting::ToldInside;
@@ -25,7 +26,6 @@ use crate::inbox::takers::Takers;
 use crate::outbox::routes::Routes;
 use crate::query::ends::Ends;
 use crate::query::metrics::Meters;
-use crate::shutdown::Shutdown;
 use crate::supervisor::keeper;
 use crate::supervisor::launch::Values;
 use crate::supervisor::live::Live;
@@ -35,21 +35,12 @@ use crate::supervisor::orphans::Orphans;
 #[derive(Debug, Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
-    _guard: Arc<Guard>,
+    /// Ends the background work when the last handle is gone.
+    _shutdown: Arc<DropGuard>,
 }
 
 /// How long the keeper may take to hear something.
 const HEARING: Duration = Duration::from_secs(2);
-
-/// Tells the background work to end when the last handle is gone.
-#[derive(Debug)]
-struct Guard(watch::Sender<bool>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.send_replace(true);
-    }
-}
 
 /// What all parts of one engine share. Nothing in it is global.
 pub(crate) struct Inner {
@@ -86,7 +77,7 @@ pub(crate) struct Inner {
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,
-    pub(crate) shutdown: Shutdown,
+    pub(crate) shutdown: CancellationToken,
     pub(crate) boot_id: String,
     pub(crate) node: String,
     pub(crate) cgroups: Option<PathBuf>,
@@ -190,8 +181,8 @@ impl Engine {
         Builder::new(home.into())
     }
 
-    pub(crate) fn new(inner: Arc<Inner>, shutdown: watch::Sender<bool>) -> Self {
-        Self { inner, _guard: Arc::new(Guard(shutdown)) }
+    pub(crate) fn new(inner: Arc<Inner>, shutdown: DropGuard) -> Self {
+        Self { inner, _shutdown: Arc::new(shutdown) }
     }
 
     /// Which home.

@@ -16,7 +16,6 @@ use crate::engine::Inner;
 
 /// Looks whenever names in the home come and go, until the engine ends.
 pub(crate) async fn run(inner: Arc<Inner>) {
-    let mut shutdown = inner.shutdown.clone();
     // No socket; the stream type is only how the runtime watches it.
     let watched = presence::changes(inner.home.path())
         .and_then(|changes| UnixStream::from_std(std::os::unix::net::UnixStream::from(changes)));
@@ -29,7 +28,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     };
     loop {
         tokio::select! {
-            () = shutdown.over() => return,
+            () = inner.shutdown.cancelled() => return,
             changed = next(&changes) => if !changed { return },
         }
         look(&inner).await;

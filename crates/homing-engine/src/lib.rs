@@ -44,7 +44,6 @@ mod query;
 mod recovery;
 mod retention;
 mod run_blocking;
-mod shutdown;
 mod supervisor;
 mod watch;
 

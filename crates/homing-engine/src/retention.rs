@@ -34,13 +34,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Goes on until nothing is past its retention, paced and bounded: the next pass goes on. On cancel (shutdown) it ends between two steps.
 pub(crate) async fn pass(inner: &Arc<Inner>) -> Result<(), store::Error> {
-    let mut shutdown = inner.shutdown.clone();
     for _ in 0..STEPS {
         if !step(inner).await?.1 {
             break;
         }
         tokio::select! {
-            () = shutdown.over() => break,
+            () = inner.shutdown.cancelled() => break,
             () = tokio::time::sleep(BREATH) => {}
         }
     }
@@ -77,11 +76,10 @@ async fn step(inner: &Arc<Inner>) -> Result<(GcAnswer, bool), store::Error> {
 ///
 /// A folder of a task that the ledger does not know at all stays: whoever had to start with a new ledger finds his output there.
 pub(crate) async fn remove_forgotten(inner: Arc<Inner>, tasks: Vec<TaskId>) {
-    let mut shutdown = inner.shutdown.clone();
     let mut left = Vec::new();
     for id in tasks {
         let found = tokio::select! {
-            () = shutdown.over() => return,
+            () = inner.shutdown.cancelled() => return,
             found = inner.store.get(id.clone()) => found,
         };
         if matches!(found, Ok(Some(record)) if record.forgotten) && !remove_folder(&inner, &id).await {
@@ -137,11 +135,10 @@ fn remove_later(inner: &Arc<Inner>, mut left: Vec<TaskId>) {
     }
     let inner = Arc::clone(inner);
     tokio::spawn(async move {
-        let mut shutdown = inner.shutdown.clone();
         let mut pause = RETRY;
         while !left.is_empty() {
             tokio::select! {
-                () = shutdown.over() => return,
+                () = inner.shutdown.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
             }
             pause = (pause * 2).min(RETRY_MOST);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use homing_api::Code;
 use homing_engine::Engine;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::refusal::Refusal;
 use crate::http::traffic::Traffic;
 use crate::memory::Bodies;
 use crate::net::listener::Listener;
-use crate::net::shutdown::Leaving;
 use crate::reload::Reloader;
 use crate::routes::attach::Stages;
 use crate::settings::Settings;
@@ -22,7 +22,7 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     /// Rung when a caller asks for the daemon's end.
     pub(crate) asked: Arc<Notify>,
-    pub(crate) leaving: Leaving,
+    pub(crate) shutdown: CancellationToken,
     /// The listener on TCP.
     pub(crate) listener: Listener,
     /// Where the engine's configuration comes from, if it is from a file.

@@ -21,13 +21,13 @@ use homing_client::{Client, Connect};
 use homing_engine::Ancestry;
 use homing_model::environment::DEFAULT_OWNER;
 use hyper_util::service::TowerToHyperService;
+use tokio_util::sync::CancellationToken;
 
 use crate::http::body;
 use crate::http::call::Peer;
 use crate::http::refusal::Refusal;
 use crate::net::connection::{self, Admission};
 use crate::net::connection_limits::Place;
-use crate::net::shutdown::Leaving;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/mcp";
@@ -36,13 +36,13 @@ pub(crate) const PATH: &str = "/mcp";
 const PIPE: usize = 64 * 1024;
 
 /// The API, and the tools over it.
-pub(crate) fn mount(api: Router, leaving: Leaving) -> Router {
+pub(crate) fn mount(api: Router, shutdown: CancellationToken) -> Router {
     let service = homing_mcp::service();
     let inner = TowerToHyperService::new(api.clone());
     let serve = move |Extension(peer): Extension<Peer>,
                       Extension(ancestry): Extension<Ancestry>,
                       request: Request| {
-        let (service, client) = (service.clone(), client(inner.clone(), (peer, ancestry), leaving.clone()));
+        let (service, client) = (service.clone(), client(inner.clone(), (peer, ancestry), shutdown.clone()));
         async move {
             let mut request = match whole(request).await {
                 Ok(request) => request,
@@ -93,14 +93,18 @@ async fn whole(request: Request) -> Result<Request, Refusal> {
 }
 
 /// A client of the API in the name of this peer.
-fn client(api: TowerToHyperService<Router>, (peer, ancestry): (Peer, Ancestry), leaving: Leaving) -> Client {
+fn client(
+    api: TowerToHyperService<Router>,
+    (peer, ancestry): (Peer, Ancestry),
+    shutdown: CancellationToken,
+) -> Client {
     let connect: Connect = Arc::new(move || {
         let (ours, theirs) = tokio::io::duplex(PIPE);
         let serving = connection::serve(
             theirs,
             Admission::Welcome(peer, ancestry.clone()),
             api.clone(),
-            leaving.clone(),
+            shutdown.clone(),
             None,
             Place::uncounted(),
         );

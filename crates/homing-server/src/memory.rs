@@ -15,8 +15,7 @@ use homing_shim::memory;
 use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::timeout;
-
-use crate::net::shutdown::Leaving;
+use tokio_util::sync::CancellationToken;
 
 /// Bodies below this are served from memory that is always there.
 const LARGE: u64 = 256 << 10;
@@ -81,10 +80,10 @@ impl Bodies {
     }
 
     /// The service.
-    pub(crate) async fn release(self, mut leaving: Leaving) {
+    pub(crate) async fn release(self, shutdown: CancellationToken) {
         loop {
             tokio::select! {
-                () = leaving.begun() => return,
+                () = shutdown.cancelled() => return,
                 () = self.0.notified() => {}
             }
             while timeout(CALM, self.0.notified()).await.is_ok() {}

@@ -65,7 +65,7 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record) -> Handle {
 impl Listener {
     async fn run(mut self, mut ending: oneshot::Receiver<u64>) -> Option<Said> {
         let mut news = News::new(&self.inner, &self.record.id);
-        let mut shutdown = self.inner.shutdown.clone();
+        let shutdown = self.inner.shutdown.clone();
         let mut readable = true;
         let mut breath = Duration::ZERO;
         loop {
@@ -81,7 +81,7 @@ impl Listener {
             self.show();
             tokio::select! {
                 biased;
-                () = shutdown.over() => return None,
+                () = shutdown.cancelled() => return None,
                 until = &mut ending => return self.conclude(until.ok()?).await,
                 () = tokio::time::sleep(BETWEEN), if more => {}
                 () = news.beyond(&self.inner, self.seen, breath), if !more => breath = BREATH,

@@ -78,7 +78,6 @@ impl Foreign {
     /// Watches it to its end, which ends the task. On cancel (the task left the roll, or shutdown) the descriptor is closed; an error of
     /// the runtime leaves the task to the next pass.
     pub(super) async fn watch(self, inner: Arc<Inner>, record: Record, cancelled: oneshot::Receiver<()>) {
-        let mut shutdown = inner.shutdown.clone();
         let watched = match watched(self.pidfd) {
             Ok(watched) => watched,
             Err(error) => {
@@ -87,7 +86,7 @@ impl Foreign {
             }
         };
         tokio::select! {
-            () = shutdown.over() => return,
+            () = inner.shutdown.cancelled() => return,
             _ = cancelled => return,
             readable = watched.readable() => if readable.is_err() { return },
         }

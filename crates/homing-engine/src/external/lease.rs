@@ -17,16 +17,15 @@ const DEAF: Duration = Duration::from_millis(250);
 
 /// Ends what nobody was heard of, until the engine ends. On cancel (shutdown) nothing is lost: the next engine begins every lease anew.
 pub(crate) async fn run(inner: Arc<Inner>) {
-    let mut shutdown = inner.shutdown.clone();
     loop {
         let Some(first) = inner.roll.earliest() else {
             tokio::select! {
-                () = shutdown.over() => return,
+                () = inner.shutdown.cancelled() => return,
                 () = inner.roll.earlier() => continue,
             }
         };
         tokio::select! {
-            () = shutdown.over() => return,
+            () = inner.shutdown.cancelled() => return,
             () = inner.roll.earlier() => continue,
             () = tokio::time::sleep_until(first + HEARING) => {}
         }

@@ -26,13 +26,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs passes until the engine ends.
 pub(crate) async fn run(inner: Arc<Inner>) {
-    let mut shutdown = inner.shutdown.clone();
     let mut config = inner.config.subscribe();
     let mut applied = config.borrow().retention.clone();
     let mut after: u64 = 0;
     loop {
         tokio::select! {
-            () = shutdown.over() => return,
+            () = inner.shutdown.cancelled() => return,
             () = due(&mut config, Instant::now(), &applied) => {}
         }
         if !home_watch::look(&inner).await {

@@ -163,11 +163,11 @@ impl Attendant {
         if self.values.is_none() {
             return false;
         }
-        let mut shutdown = self.inner.shutdown.clone();
+        let shutdown = self.inner.shutdown.clone();
         let pause = self.pause;
         self.pause = (pause * 2).min(LONGEST_PAUSE);
         tokio::select! {
-            () = shutdown.over() => false,
+            () = shutdown.cancelled() => false,
             () = tokio::time::sleep(pause) => true,
         }
     }

@@ -36,7 +36,7 @@ impl Attendant {
     pub(super) async fn converse(&mut self, mut link: Link) -> Parted {
         let mut buffer = vec![0; 4096];
         let mut recorded = false;
-        let mut shutdown = self.inner.shutdown.clone();
+        let shutdown = self.inner.shutdown.clone();
         let mut config = self.inner.config.subscribe();
         loop {
             loop {
@@ -83,7 +83,7 @@ impl Attendant {
                     }
                 }
                 () = tokio::time::sleep(RECORD_AGAIN), if self.unrecorded.is_some() => self.record_stillness().await,
-                () = shutdown.over() => return Parted::Shutdown,
+                () = shutdown.cancelled() => return Parted::Shutdown,
             }
         }
     }

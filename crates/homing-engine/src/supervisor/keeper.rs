@@ -17,9 +17,9 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::run_blocking;
-use crate::shutdown::Shutdown;
 use crate::supervisor::is_shortage;
 
 /// Between two tries to get a keeper.
@@ -93,7 +93,7 @@ struct Service {
 }
 
 /// Connects to the home's keeper, starting one if need be, and goes on attending it in the background.
-pub(crate) async fn start(options: Options, shutdown: Shutdown) -> Result<Handle, StartError> {
+pub(crate) async fn start(options: Options, shutdown: CancellationToken) -> Result<Handle, StartError> {
     let (requests, receiver) = mpsc::channel(QUEUE);
     let failures = Arc::default();
     let (pid, pid_seen) = watch::channel(None);
@@ -104,14 +104,14 @@ pub(crate) async fn start(options: Options, shutdown: Shutdown) -> Result<Handle
 }
 
 impl Service {
-    async fn run(mut self, connection: UnixStream, mut shutdown: Shutdown) {
+    async fn run(mut self, connection: UnixStream, shutdown: CancellationToken) {
         let mut connection = Some(connection);
         let mut unsent = None;
         loop {
             let Some(current) = &connection else {
                 tokio::select! {
                     biased;
-                    () = shutdown.over() => return,
+                    () = shutdown.cancelled() => return,
                     made = self.connect() => match made {
                         Ok(made) => connection = Some(made),
                         Err(error) => {
@@ -124,7 +124,7 @@ impl Service {
             };
             tokio::select! {
                 biased;
-                () = shutdown.over() => return,
+                () = shutdown.cancelled() => return,
                 request = next(&mut unsent, &mut self.requests) => {
                     let Some(request) = request else { return };
                     if let Err(request) = self.send(current, request).await {
@@ -295,11 +295,11 @@ mod tests {
         let (done, _told) = oneshot::channel();
         // It is there before the service looks, which then sends before it reads.
         assert!(requests.send(Request::Say(ToKeeper::Engine, done)).await.is_ok());
-        let (leave, shutdown) = Shutdown::new();
-        let running = tokio::spawn(service.run(ours, shutdown));
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(service.run(ours, shutdown.clone()));
         let cleared = tokio::time::timeout(Duration::from_secs(30), pid_seen.wait_for(Option::is_none)).await;
         assert!(matches!(cleared, Ok(Ok(_))), "the pid stays");
-        leave.send_replace(true);
+        shutdown.cancel();
         running.await.unwrap();
     }
 }

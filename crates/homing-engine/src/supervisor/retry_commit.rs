@@ -24,9 +24,8 @@ impl Insist {
         inner.set_degraded(Some(error.to_string()));
         let pause = self.pause.unwrap_or(PAUSE);
         self.pause = Some((pause * 2).min(LONGEST));
-        let mut shutdown = inner.shutdown.clone();
         tokio::select! {
-            () = shutdown.over() => false,
+            () = inner.shutdown.cancelled() => false,
             () = tokio::time::sleep(pause) => true,
         }
     }

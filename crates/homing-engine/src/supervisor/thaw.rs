@@ -45,10 +45,9 @@ pub(crate) fn thaw_process(process: &Process) {
 /// Sees a stop through: a shim that stands still after all the time that the stop may take is killed, and its tree is ended as that of
 /// any killed shim. On cancel (shutdown) nothing is lost: the stop is recorded, and sent again by the next daemon.
 pub(crate) async fn see_through(inner: Arc<Inner>, record: Record, patience: Duration) {
-    let mut shutdown = inner.shutdown.clone();
     let mut end = inner.ends.subscribe(&record.id);
     tokio::select! {
-        () = shutdown.over() => return,
+        () = inner.shutdown.cancelled() => return,
         _ = wait::next_end(&mut end) => return,
         () = tokio::time::sleep(patience) => {}
     }

@@ -106,7 +106,7 @@ pub(crate) fn begin(inner: &Arc<Inner>, record: &Record, pid: Option<u32>, start
 impl Watcher {
     async fn run(mut self, mut ending: oneshot::Receiver<u64>) -> Option<u64> {
         let mut news = News::new(&self.inner, &self.record.id);
-        let mut shutdown = self.inner.shutdown.clone();
+        let shutdown = self.inner.shutdown.clone();
         let mut still = self.inner.live.stillness(&self.record.id);
         let mut readable = true;
         let mut breath = Duration::ZERO;
@@ -134,7 +134,7 @@ impl Watcher {
             let listens = self.state.watches() || waits.output;
             tokio::select! {
                 biased;
-                () = shutdown.over() => return None,
+                () = shutdown.cancelled() => return None,
                 until = &mut ending => return self.conclude(until.ok()?).await,
                 () = tokio::time::sleep(BETWEEN), if more => {}
                 () = news.beyond(&self.inner, self.seen, breath), if listens && !more => breath = BREATH,

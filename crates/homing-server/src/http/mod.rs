@@ -4,7 +4,6 @@ pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod body_drain;
 pub(crate) mod call;
-pub(crate) mod catch_unwind;
 pub(crate) mod command;
 pub(crate) mod openapi;
 pub(crate) mod peer_closed;

@@ -27,8 +27,8 @@ use crate::page;
 
 /// Everything that is served.
 pub(crate) fn router(app: App) -> Router {
-    let leaving = app.leaving.clone();
-    page::mount(mcp::mount(api(app), leaving))
+    let shutdown = app.shutdown.clone();
+    page::mount(mcp::mount(api(app), shutdown))
 }
 
 /// The table, and what is answered to all else.

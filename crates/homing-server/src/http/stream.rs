@@ -11,8 +11,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_core::Stream;
-
-use crate::net::shutdown::Leaving;
+use tokio_util::sync::CancellationToken;
 
 /// Where pieces come from.
 pub(crate) trait Source: Send + Sized + 'static {
@@ -24,15 +23,15 @@ type Next<S> = Pin<Box<dyn Future<Output = Option<(io::Result<Bytes>, S)>> + Sen
 
 struct Pull<S> {
     next: Option<Next<S>>,
-    leaving: Leaving,
+    shutdown: CancellationToken,
 }
 
 /// Futures do nothing until they are polled: this one is polled when the client wants more.
-fn next<S: Source>(source: S, mut leaving: Leaving) -> Next<S> {
+fn next<S: Source>(source: S, shutdown: CancellationToken) -> Next<S> {
     Box::pin(async move {
         tokio::select! {
             biased;
-            () = leaving.begun() => None,
+            () = shutdown.cancelled() => None,
             piece = source.next() => piece,
         }
     })
@@ -45,14 +44,14 @@ impl<S: Source> Stream for Pull<S> {
         let Some(waiting) = &mut self.next else { return Poll::Ready(None) };
         let Poll::Ready(piece) = waiting.as_mut().poll(context) else { return Poll::Pending };
         let (bytes, rest) = piece.unzip();
-        self.next = rest.map(|source| next(source, self.leaving.clone()));
+        self.next = rest.map(|source| next(source, self.shutdown.clone()));
         Poll::Ready(bytes)
     }
 }
 
 /// A body of what `source` gives, until its end or the server's.
-pub(crate) fn body<S: Source>(source: S, leaving: Leaving) -> Body {
-    Body::from_stream(Pull { next: Some(next(source, leaving.clone())), leaving })
+pub(crate) fn body<S: Source>(source: S, shutdown: CancellationToken) -> Body {
+    Body::from_stream(Pull { next: Some(next(source, shutdown.clone())), shutdown })
 }
 
 #[cfg(test)]
@@ -63,7 +62,6 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
-    use crate::net::shutdown::switch;
 
     struct Count(u32, Arc<AtomicU32>);
 
@@ -76,9 +74,9 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_read_before_it_is_wanted() {
-        let (_leave, leaving) = switch();
+        let shutdown = CancellationToken::new();
         let asked = Arc::new(AtomicU32::new(0));
-        let mut body = body(Count(0, Arc::clone(&asked)), leaving);
+        let mut body = body(Count(0, Arc::clone(&asked)), shutdown);
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         body.frame().await.unwrap().unwrap();
         assert_eq!(asked.load(Ordering::Relaxed), 1);
@@ -93,9 +91,9 @@ mod tests {
                 std::future::pending().await
             }
         }
-        let (leave, leaving) = switch();
-        let body = body(Never, leaving);
-        leave.begin();
+        let shutdown = CancellationToken::new();
+        let body = body(Never, shutdown.clone());
+        shutdown.cancel();
         assert!(body.collect().await.unwrap().to_bytes().is_empty());
     }
 }

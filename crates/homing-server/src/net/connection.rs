@@ -1,6 +1,8 @@
 //! One connection: who is at the other end, and its requests one after the other.
 
+use std::any::Any;
 use std::io::{self, Write};
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::header::{CONNECTION, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
 use homing_api::Code;
 use homing_api::Problem;
 use homing_engine::{Ancestry, Engine, Unplaced};
@@ -21,17 +24,16 @@ use rustix::io::Errno;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::request_auth::Gate;
 use crate::http::body_drain::{Patience, Unread};
 use crate::http::call::Peer;
-use crate::http::catch_unwind::caught;
 use crate::http::peer_closed::Hangup;
 use crate::http::refusal::Refusal;
 use crate::http::upgrade::Handover;
 use crate::net::connection_limits::{Holder, Place, until_sent};
 use crate::net::server::no_place;
-use crate::net::shutdown::Leaving;
 use crate::page;
 use homing_shim::confine::Confinement;
 use homing_shim::peer::PeerProcess;
@@ -190,18 +192,18 @@ async fn answer(
     (peer, ancestry): (Peer, Ancestry),
     mut request: Request<Body>,
     handover: Handover,
-    mut leaving: Leaving,
+    shutdown: CancellationToken,
 ) -> Result<Response, CutOff> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(ancestry);
     request.extensions_mut().insert(handover);
-    let answered = caught(router.call(request));
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind();
     let result = if method == Method::GET || method == Method::HEAD {
         tokio::select! {
             biased;
             result = answered => result,
-            () = leaving.begun() => return Err(CutOff),
+            () = shutdown.cancelled() => return Err(CutOff),
         }
     } else {
         answered.await
@@ -209,13 +211,19 @@ async fn answer(
     let response = match result {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
-        Err(panicked) => {
-            tracing::error!(%method, path, panic = panicked.0, "a request made us panic");
-            Refusal::new(Code::Internal, format!("{method} {path} failed: {}", panicked.0)).into_response()
+        Err(payload) => {
+            let panic = panic_message(payload.as_ref());
+            tracing::error!(%method, path, panic, "a request made us panic");
+            Refusal::new(Code::Internal, format!("{method} {path} failed: {panic}")).into_response()
         }
     };
     tracing::debug!(%method, path, status = response.status().as_u16(), "answered");
     Ok(response)
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 /// What is answered over TCP is for the caller alone: no browser keeps it, guesses at it, frames it, or shows it to another site.
@@ -247,11 +255,11 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     admission: Admission,
     router: TowerToHyperService<Router>,
-    leaving: Leaving,
+    shutdown: CancellationToken,
     hangup: Option<Hangup>,
     place: Place,
 ) {
-    let mut over = leaving.clone();
+    let over = shutdown.clone();
     let mut http = http1::Builder::new();
     let head_time = match admission {
         Admission::Gated(_, head_time) => head_time,
@@ -272,7 +280,7 @@ pub(crate) async fn serve(
     let (admission, place, handover) = (&admission, &place, Handover::default());
     let hands = handover.clone();
     let service = service_fn(|request: Request<Incoming>| {
-        let (router, leaving, hands) = (router.clone(), leaving.clone(), hands.clone());
+        let (router, shutdown, hands) = (router.clone(), shutdown.clone(), hands.clone());
         let (head, body) = request.into_parts();
         let (body, unread) = Unread::of(body, &head.headers);
         let request = Request::from_parts(head, body);
@@ -295,7 +303,7 @@ pub(crate) async fn serve(
             let answered = match peer {
                 Ok(peer) => {
                     let fence = if peer.0 == Peer::Network { fenced } else { |response| response };
-                    answer(router, peer, request.map(Body::new), hands, leaving).await.map(fence)
+                    answer(router, peer, request.map(Body::new), hands, shutdown).await.map(fence)
                 }
                 Err(problem) => {
                     drop(request);
@@ -311,7 +319,7 @@ pub(crate) async fn serve(
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let result = tokio::select! {
         biased;
-        () = over.begun() => {
+        () = over.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -336,9 +344,8 @@ mod tests {
     use axum::routing::{get, post};
 
     use super::*;
-    use crate::net::shutdown::switch;
 
-    async fn ask(method: Method, path: &str, leaving: Leaving) -> Result<Response, CutOff> {
+    async fn ask(method: Method, path: &str, shutdown: CancellationToken) -> Result<Response, CutOff> {
         let router = Router::new()
             .route(
                 "/panic",
@@ -348,13 +355,13 @@ mod tests {
             .route("/change", post(|| async { tokio::task::yield_now().await }));
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let peer = (Peer::Local { process: None }, Ancestry::default());
-        answer(TowerToHyperService::new(router), peer, request, Handover::default(), leaving).await
+        answer(TowerToHyperService::new(router), peer, request, Handover::default(), shutdown).await
     }
 
     #[tokio::test]
     async fn a_handler_that_panics_is_answered_for() {
-        let (_leave, leaving) = switch();
-        let response = ask(Method::GET, "/panic", leaving).await.unwrap();
+        let shutdown = CancellationToken::new();
+        let response = ask(Method::GET, "/panic", shutdown).await.unwrap();
         assert_eq!(response.status(), 500);
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         let problem: Problem = serde_json::from_slice(&body).unwrap();
@@ -364,9 +371,9 @@ mod tests {
 
     #[tokio::test]
     async fn on_leaving_a_wait_is_cut_off_and_a_change_is_finished() {
-        let (leave, leaving) = switch();
-        leave.begin();
-        assert!(ask(Method::GET, "/wait", leaving.clone()).await.is_err());
-        assert_eq!(ask(Method::POST, "/change", leaving).await.unwrap().status(), 200);
+        let shutdown = CancellationToken::new();
+        shutdown.cancel();
+        assert!(ask(Method::GET, "/wait", shutdown.clone()).await.is_err());
+        assert_eq!(ask(Method::POST, "/change", shutdown).await.unwrap().status(), 200);
     }
 }

@@ -33,6 +33,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::request_auth::{Counts, Gate, Keys, LOOKUPS};
 use crate::auth::signin::neighbour::{self, Neighbour};
@@ -42,7 +43,6 @@ use crate::http::refusal::Refusal;
 use crate::net::connection::{self, Admission, is_shortage};
 use crate::net::connection_limits::{Holder, Limits, Places};
 use crate::net::listener_state::{Remembered, digest};
-use crate::net::shutdown::Leaving;
 
 /// Connections served at once, a quarter of them at most those of other users and other machines.
 /// Each that says nothing is closed after a while.
@@ -172,17 +172,17 @@ pub(crate) fn service(
 
 impl Service {
     /// Serves until the daemon leaves, and its connections have ended.
-    pub(crate) async fn run(mut self, router: TowerToHyperService<Router>, mut leaving: Leaving) {
+    pub(crate) async fn run(mut self, router: TowerToHyperService<Router>, shutdown: CancellationToken) {
         if !self.remembered.is_off(&self.config) {
             self.remember(Remembered { off: None, ..self.remembered.clone() });
         }
         self.open_if_wanted();
         let mut looked = self.engine.looked();
-        let told = leaving.clone();
+        let told = shutdown.clone();
         loop {
             tokio::select! {
                 biased;
-                () = leaving.begun() => break,
+                () = shutdown.cancelled() => break,
                 order = self.orders.recv() => match order {
                     Some(order) => self.obey(order),
                     None => break,
@@ -203,7 +203,12 @@ impl Service {
         while self.connections.join_next().await.is_some() {}
     }
 
-    fn welcome(&mut self, stream: TcpStream, router: &TowerToHyperService<Router>, leaving: &Leaving) {
+    fn welcome(
+        &mut self,
+        stream: TcpStream,
+        router: &TowerToHyperService<Router>,
+        shutdown: &CancellationToken,
+    ) {
         let (Some(token), Ok(at), Ok(from)) = (&self.token, stream.local_addr(), stream.peer_addr()) else {
             return;
         };
@@ -233,7 +238,7 @@ impl Service {
             Arc::new(judge),
         );
         let (number, admission) = (place.number(), Admission::Gated(gate, head_time));
-        let serving = connection::serve(stream, admission, router.clone(), leaving.clone(), None, place);
+        let serving = connection::serve(stream, admission, router.clone(), shutdown.clone(), None, place);
         let abort = self.connections.spawn(serving);
         self.places.set_abort(number, abort);
     }

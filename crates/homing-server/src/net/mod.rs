@@ -5,5 +5,4 @@ pub(crate) mod connection_limits;
 pub(crate) mod listener;
 pub(crate) mod listener_state;
 pub mod server;
-pub(crate) mod shutdown;
 pub mod socket;

@@ -15,6 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::http::peer_closed::{self, Hangup};
@@ -24,7 +25,6 @@ use crate::memory::Bodies;
 use crate::net::connection::{self, Admission, is_shortage};
 use crate::net::connection_limits::{Holder, Limits, Places};
 use crate::net::listener;
-use crate::net::shutdown::switch;
 use crate::net::socket::{self, BindError};
 use crate::reload::Reloader;
 use crate::routes::attach::Stages;
@@ -99,7 +99,9 @@ impl Server {
 
     /// Serves until `told` is done or a caller asks for the end. Requests that change something are finished; the rest is cut off.
     pub async fn serve(mut self, told: impl Future<Output = ()>) -> Ended {
-        let (leave, leaving) = switch();
+        let shutdown = CancellationToken::new();
+        // Also if this future is dropped.
+        let _shutdown = shutdown.clone().drop_guard();
         let asked = Arc::new(Notify::new());
         let traffic = Arc::<Traffic>::default();
         let (listener, service) =
@@ -109,17 +111,17 @@ impl Server {
             engine: self.engine.clone(),
             listener,
             asked: Arc::clone(&asked),
-            leaving: leaving.clone(),
+            shutdown: shutdown.clone(),
             settings: self.reloader.as_ref().map(|reloader| Arc::clone(&reloader.settings)),
             reloader: self.reloader.clone(),
             traffic: Arc::clone(&traffic),
             bodies: Bodies::default(),
         };
         // On cancel and at the end it has nothing left to do; a panic there is none.
-        tokio::spawn(app.bodies.clone().release(leaving.clone()));
+        tokio::spawn(app.bodies.clone().release(shutdown.clone()));
         let router = TowerToHyperService::new(router(app));
         // On cancel it is dropped with its connections; on a panic the socket serves on without it.
-        let listening = tokio::spawn(service.run(router.clone(), leaving.clone()));
+        let listening = tokio::spawn(service.run(router.clone(), shutdown.clone()));
         let mut told = pin!(told);
         // Every connection is a task of this set: on cancel it is dropped with its request, on a panic it alone ends.
         let mut connections = JoinSet::new();
@@ -154,7 +156,7 @@ impl Server {
                         let (number, hangup) = (place.number(), Hangup::of(&stream));
                         let (visit, serving) = (
                             traffic.enter(),
-                            connection::serve(stream, admission, router.clone(), leaving.clone(), hangup, place),
+                            connection::serve(stream, admission, router.clone(), shutdown.clone(), hangup, place),
                         );
                         let confined = confined.then(|| self.engine.clone());
                         let abort = connections.spawn(async move {
@@ -188,7 +190,7 @@ impl Server {
             }
         };
         drop(self.listener);
-        leave.begin();
+        shutdown.cancel();
         let all = async {
             while connections.join_next().await.is_some() {}
             let _ = listening.await;

@@ -64,7 +64,7 @@ pub(crate) async fn attach(mut call: Call) -> Answer {
         return Err(refused("this connection cannot become one"));
     };
     let viewer = call.app.stages.join(&engine, &id, size)?;
-    handover.give(Box::pin(session::serve(upgrade, viewer, engine, id, call.app.leaving.clone())));
+    handover.give(Box::pin(session::serve(upgrade, viewer, engine, id, call.app.shutdown.clone())));
     let response = Response::builder()
         .status(StatusCode::SWITCHING_PROTOCOLS)
         .header(CONNECTION, "upgrade")

@@ -72,7 +72,7 @@ pub(crate) async fn read(call: Call) -> Answer {
     if follow {
         return Ok(sse::response(stream::body(
             Follower { log, news, over: false },
-            call.app.leaving.clone(),
+            call.app.shutdown.clone(),
         )));
     }
     lines(log, after.is_some(), &call).await
@@ -81,7 +81,7 @@ pub(crate) async fn read(call: Call) -> Answer {
 async fn lines(mut log: Log, resumed: bool, call: &Call) -> Answer {
     let first = log.page().await?;
     let trimmed = resumed.then_some(first.trimmed_to).filter(|_| first.lost == Some(ResetReason::TooOld));
-    let body = stream::body(Lines { log, first: Some(first) }, call.app.leaving.clone());
+    let body = stream::body(Lines { log, first: Some(first) }, call.app.shutdown.clone());
     let mut response =
         ([(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))], body).into_response();
     if let Some(trimmed_to) = trimmed {

@@ -37,7 +37,7 @@ pub(crate) async fn follow(call: Call) -> Answer {
     };
     // The first stretch is read before the answer begins, so that a task that is not there is a refusal.
     follower.first = Some(follower.read(false).await?);
-    Ok(sse::response(stream::body(follower, call.app.leaving.clone())))
+    Ok(sse::response(stream::body(follower, call.app.shutdown.clone())))
 }
 
 struct Follower {

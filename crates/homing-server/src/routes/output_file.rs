@@ -31,7 +31,7 @@ pub(crate) async fn read(call: Call) -> Answer {
     let end = OutputQuery { tail: Some(0), limit: 1, ..OutputQuery::default() };
     let last = engine.read_output(&id, end).await?;
     let name = HeaderValue::try_from(format!("attachment; filename=\"{id}.log\"")).ok();
-    let body = stream::body(File { engine, id, at: 0, end: last.offset }, call.app.leaving.clone());
+    let body = stream::body(File { engine, id, at: 0, end: last.offset }, call.app.shutdown.clone());
     let mut response =
         ([(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"))], body).into_response();
     response.headers_mut().insert(HeaderName::from_static("homing-dropped"), last.dropped.into());

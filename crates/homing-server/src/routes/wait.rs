@@ -6,12 +6,13 @@ use homing_api::WaitAnswer;
 use homing_engine::{Question, WaitMode};
 use homing_model::TaskId;
 use homing_model::nesting::Act;
+use homing_model::{Code, TaskId};
+use tokio_util::sync::CancellationToken;
 
 use crate::http::answer::{Answer, json_with};
 use crate::http::call::Call;
 use crate::http::refusal::Refusal;
 use crate::http::route::{Kind, Parameter};
-use crate::net::shutdown::Leaving;
 
 /// Tasks in one answer.
 const MAX_TASKS: usize = 1_000;
@@ -127,7 +128,7 @@ async fn wait(
     }
     let mut asking = Asking {
         question: Some(engine.ask(call.owner()?, ids, timeout).await),
-        leaving: call.app.leaving.clone(),
+        shutdown: call.app.shutdown.clone(),
     };
     let waiting = engine.wait(ids, mode, timeout);
     let answer = match &mut asking.question {
@@ -140,13 +141,13 @@ async fn wait(
 /// A question while its answer is waited for. Cut off because the daemon leaves, it stands: its client asks the next one.
 struct Asking {
     question: Option<Question>,
-    leaving: Leaving,
+    shutdown: CancellationToken,
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
         if let Some(question) = self.question.take()
-            && self.leaving.has_begun()
+            && self.shutdown.is_cancelled()
         {
             question.left_standing();
         }

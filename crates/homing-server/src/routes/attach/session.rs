@@ -28,9 +28,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+use tokio_util::sync::CancellationToken;
 
 use super::stage::{Next, Say, Viewer};
-use crate::net::shutdown::Leaving;
 
 /// Between two questions whether the viewer is still there.
 const PING: Duration = Duration::from_secs(15);
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     viewer: Viewer,
     engine: Engine,
     id: TaskId,
-    mut leaving: Leaving,
+    shutdown: CancellationToken,
 ) {
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
@@ -95,7 +95,7 @@ pub(super) async fn serve(
     let mut passing = pin!(pass_on(&engine, &id, &typed, &notes));
     let parting = tokio::select! {
         biased;
-        () = leaving.begun() => Some((CloseCode::Restart, "the daemon is leaving")),
+        () = shutdown.cancelled() => Some((CloseCode::Restart, "the daemon is leaving")),
         () = hear(stream, &say, &notes, &typed) => None,
         () = &mut passing => None,
         end = give(&mut sink, viewer, noted) => end,
@@ -108,7 +108,7 @@ pub(super) async fn serve(
     typed.close();
     tokio::select! {
         biased;
-        () = leaving.begun() => {}
+        () = shutdown.cancelled() => {}
         () = passing => {}
     }
 }
