@@ -12,6 +12,7 @@ mod exchange;
 pub mod guard;
 mod range;
 mod resolver;
+mod retry_after;
 mod secret;
 mod tls;
 pub mod wake;

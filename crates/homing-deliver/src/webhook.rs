@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use homing_model::schedule::Verdict;
-use homing_model::{Timestamp, retry_after, sanitize};
+use homing_model::{Timestamp, sanitize};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::client::{Client, Error};
 use crate::endpoint::Endpoint;
 use crate::exchange::Answer;
+use crate::retry_after;
 use crate::secret::Secret;
 
 /// So much of an answer is kept for people.

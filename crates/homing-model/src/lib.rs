@@ -7,7 +7,6 @@ mod callers;
 mod format;
 pub mod meter;
 mod notices;
-pub mod retry_after;
 mod secrets;
 mod tasks;
 pub mod watch;

@@ -5,15 +5,16 @@
 
 use std::fmt;
 use std::fs::OpenOptions;
-use std::hint::black_box;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 use homing_api::{Code, Problem};
+use homing_model::digest::hex;
 use homing_shim::atomic_file;
 use rustix::fs::OFlags;
+use subtle::ConstantTimeEq;
 
 /// The file's name in the home.
 pub const NAME: &str = "token";
@@ -129,7 +130,7 @@ pub fn replace(home: &Path) -> Result<String, Error> {
 fn random() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 fn line(token: &str) -> String {
@@ -157,9 +158,7 @@ impl Token {
     /// Whether this is it. How long that takes does not depend on how much of it is right.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
         let token = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let differing =
-            token.bytes().zip(given).fold(0, |all, (ours, theirs)| black_box(all | (ours ^ theirs)));
-        given.len() == token.len() && !token.is_empty() && differing == 0
+        !token.is_empty() && token.as_bytes().ct_eq(given).into()
     }
 }
 

@@ -6,7 +6,7 @@ use homing_api::WaitAnswer;
 use homing_engine::{Question, WaitMode};
 use homing_model::TaskId;
 use homing_model::nesting::Act;
-use homing_model::{Code, TaskId};
+
 use tokio_util::sync::CancellationToken;
 
 use crate::http::answer::{Answer, json_with};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use homing_model::digest::sha256;
+use homing_model::digest::{hex, sha256};
 use tokio::time::Instant;
 
 /// How long a code may be spent.
@@ -25,7 +25,7 @@ impl Codes {
     pub(crate) fn issue(&self) -> Option<String> {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes).ok()?;
-        let code: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let code = hex(&bytes);
         let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         codes.retain(|(_, until)| *until > now);

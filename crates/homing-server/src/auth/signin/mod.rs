@@ -25,7 +25,6 @@
 mod caller;
 mod codes;
 mod given;
-mod hmac;
 pub(crate) mod neighbour;
 mod seal;
 

@@ -1,25 +1,19 @@
 //! The `Retry-After` of an answer: seconds, or a date in any of HTTP's three forms. Anything else is ignored.
 
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use std::time::UNIX_EPOCH;
 
-use crate::time::Timestamp;
-
-/// The preferred form (IMF-fixdate), then the two that a recipient must still understand (RFC 9110, 5.6.7).
-const DATES: [&str; 3] = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+use homing_model::Timestamp;
 
 /// The time before which the receiver does not want to be asked again; none if the text makes no sense.
-#[must_use]
-pub fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More seconds than a number can hold is as good as the most that it can.
         let seconds = text.parse().unwrap_or(i64::MAX);
         return Some(now.plus_millis(seconds.saturating_mul(1_000)));
     }
-    let date = DATES.iter().find_map(|form| DateTime::strptime(form, text).ok())?;
-    let time = TimeZone::UTC.to_timestamp(date).ok()?;
-    Some(Timestamp::from_millis(time.as_millisecond()))
+    let since_epoch = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since_epoch.as_millis()).ok().map(Timestamp::from_millis)
 }
 
 #[cfg(test)]
