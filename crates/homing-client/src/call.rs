@@ -1,8 +1,7 @@
 //! One request as it will be sent, possibly more than once, and its answer.
 
 use bytes::Bytes;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use http::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;

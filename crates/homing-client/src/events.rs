@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use homing_api::EventsReset;
-use homing_api::Problem;
+use homing_api::{EventsReset, Problem};
 use homing_model::{Event, EventKind};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

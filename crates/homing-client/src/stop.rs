@@ -45,8 +45,7 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use homing_api::Code;
-    use homing_api::Problem;
+    use homing_api::{Code, Problem};
 
     use super::*;
     use crate::fake::{Fake, Reply, sample_task};

@@ -1,7 +1,6 @@
 //! Tasks: submit, list, look at, forget.
 
-use homing_api::TaskDetail;
-use homing_api::{Page, ProgressRequest, RerunRequest};
+use homing_api::{Page, ProgressRequest, RerunRequest, TaskDetail};
 use homing_model::{Spec, Status, Task};
 use http::StatusCode;
 

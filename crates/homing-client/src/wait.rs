@@ -4,9 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::WaitAnswer;
+use homing_api::{Code, Problem, WaitAnswer};
 use homing_model::TaskId;
 use tokio::time::{Instant, timeout_at};
 

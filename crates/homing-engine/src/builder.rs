@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::ReconcileInfo;
+use homing_api::{Code, Problem, ReconcileInfo};
 use homing_model::{EventKind, OsText};
 use homing_shim::keeper::{Mode, StartError};
 use homing_shim::{boot, cgroup, home as names, plain};

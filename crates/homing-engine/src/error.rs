@@ -2,8 +2,7 @@
 
 use std::io;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::nesting::Rule;
 use homing_model::{OsText, Reference, TaskId, slip, validate};
 use homing_store::store;

@@ -3,8 +3,7 @@
 //! The catalogue's advice is for people at a terminal. A model is told the tool and the parameter instead; what no tool can mend is for the
 //! person whom it works for, and it is told to say so.
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 /// What a model can do about each problem itself.
 const BY_TOOLS: &[(Code, &str)] = &[

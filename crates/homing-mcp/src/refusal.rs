@@ -1,7 +1,6 @@
 //! Why a tool did not do what it was asked: one sentence with a code, and what to do next, for the model to read.
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::nesting::Rule;
 use rmcp::model::{CallToolResult, ContentBlock};
 

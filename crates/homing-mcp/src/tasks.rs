@@ -5,8 +5,7 @@
 //!
 //! An end that is polled is told (P6): the answer is the hand-over, and the client's next call confirms it.
 
-use homing_api::Code;
-use homing_api::StopRequest;
+use homing_api::{Code, StopRequest};
 use homing_model::{Session, Status, Task, TaskId, Timestamp};
 use rmcp::RoleServer;
 use rmcp::model::{

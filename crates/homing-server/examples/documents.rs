@@ -8,8 +8,7 @@ mod api;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_engine::config::manual;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -6,8 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_deliver::{Dispatcher, Webhooks, wake};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
 use homing_model::OsText;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use homing_model::TerminalSize;
-use homing_model::{Kind, TaskId};
+use homing_model::{Kind, TaskId, TerminalSize};
 use homing_shim::output::{self, SizeMark};
 use tokio::sync::oneshot;
 

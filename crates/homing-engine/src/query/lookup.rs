@@ -2,9 +2,7 @@
 
 use std::sync::PoisonError;
 
-use homing_api::AttemptInfo;
-use homing_api::TaskDetail;
-use homing_api::{DaemonInfo, Page, RecentFailure, StatusAnswer};
+use homing_api::{AttemptInfo, DaemonInfo, Page, RecentFailure, StatusAnswer, TaskDetail};
 use homing_model::units::millis;
 use homing_model::{Kind, Reference, Status, Task, TaskId, unsure};
 use homing_store::Record;

@@ -12,8 +12,7 @@ mod wait;
 
 use std::sync::{Arc, OnceLock};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::nesting::Rule;
 use homing_model::{Task, unsure};
 use rmcp::model::{

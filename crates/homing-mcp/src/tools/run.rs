@@ -5,8 +5,7 @@
 
 use std::path::Path;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::Mode;
 use homing_model::nesting::Rule;
 use homing_model::notify::When;

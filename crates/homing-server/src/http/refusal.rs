@@ -3,8 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 /// A problem on its way to the caller.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Every route there is. The router and the OpenAPI document are both made of this table, so neither can lack one.
 
-use homing_api::Problem;
-use homing_api::TaskDetail;
 use homing_api::attach::{AttachEvent, AttachRequest};
 use homing_api::{
     AckAnswer, AckRequest, CompleteAnswer, CompleteRequest, EventsReset, GcAnswer, HeartbeatRequest,
@@ -9,6 +7,7 @@ use homing_api::{
     OutputGap, Page, PageAnswer, PauseAnswer, ProgressRequest, RedeliverAnswer, ReloadAnswer, RerunRequest,
     RotateAnswer, SignalRequest, StatusAnswer, StopAnswer, StopRequest, TakeRequest, WaitAnswer,
 };
+use homing_api::{Problem, TaskDetail};
 use homing_model::TerminalSize;
 use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
 use homing_model::{Delivery, Event, Spec, Task};

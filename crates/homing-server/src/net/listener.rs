@@ -20,9 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::{ListenerInfo, PageAnswer};
+use homing_api::{Code, ListenerInfo, PageAnswer, Problem};
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
 use homing_engine::config;

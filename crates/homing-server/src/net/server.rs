@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_deliver::Webhooks;
 use homing_engine::Engine;
 use hyper_util::service::TowerToHyperService;

@@ -11,8 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_shim::private::{Error as PrivateError, PrivateHome};
 use homing_shim::{folder, home};
 use rustix::fs::{AtFlags, Mode};

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::ReloadAnswer;
+use homing_api::{Code, Problem, ReloadAnswer};
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::Call;

@@ -3,8 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use homing_api::OutputGap;
-use homing_api::Problem;
+use homing_api::{OutputGap, Problem};
 use homing_engine::{Engine, Error, OutputPart, OutputQuery};
 use homing_model::TaskId;
 use homing_model::nesting::Act;

@@ -3,8 +3,7 @@
 use axum::http::header::CONTENT_TYPE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homing_api::Code;
-use homing_api::{InputAnswer, InputRequest};
+use homing_api::{Code, InputAnswer, InputRequest};
 use homing_model::nesting::Act;
 
 use crate::http::answer::{Answer, json};

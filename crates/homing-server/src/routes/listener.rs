@@ -1,8 +1,6 @@
 //! `/v1/listener`: the loopback listener, turned on and off; `/v1/token/rotate`: what opens it; `/v1/page`: the way of a browser through it. Only who is on the socket changes any of it.
 
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::{ListenerRequest, RotateAnswer};
+use homing_api::{Code, ListenerRequest, Problem, RotateAnswer};
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::{Call, Peer};

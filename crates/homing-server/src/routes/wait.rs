@@ -1,8 +1,7 @@
 //! `GET /v1/tasks/{ref}/wait` and `GET /v1/wait`: an answer when tasks have ended, or when the time is up.
 
 use axum::http::StatusCode;
-use homing_api::Code;
-use homing_api::WaitAnswer;
+use homing_api::{Code, WaitAnswer};
 use homing_engine::{Question, WaitMode};
 use homing_model::TaskId;
 use homing_model::nesting::Act;

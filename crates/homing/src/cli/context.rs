@@ -4,8 +4,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::Client;
 use homing_model::route::Address;
 use homing_model::{Pane, Session, Target, Timestamp, environment, session};

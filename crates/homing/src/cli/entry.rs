@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_engine::{Config, ConfigError, HomeError, OpenError};
 use homing_server::Options;
 use homing_shim::{confine, keeper, process};

@@ -1,8 +1,6 @@
 //! What the process returns. Two manners: a task's own code, or the plain code of a command.
 
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::WaitAnswer;
+use homing_api::{Code, Problem, WaitAnswer};
 use homing_model::{StartError, Status, Task};
 
 /// All is well.

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::{Task, TaskId};
 
 use crate::cli::context::Context;

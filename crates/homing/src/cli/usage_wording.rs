@@ -2,8 +2,7 @@
 //!
 //! Values are looked at here before the daemon sees them, so that it has nothing to say about them in its own words.
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::nesting;
 use homing_model::validate::Invalid;
 use homing_shim::process::signal_number;

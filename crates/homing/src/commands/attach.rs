@@ -8,8 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::Client;
 use homing_model::shell::quote;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

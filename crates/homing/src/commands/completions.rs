@@ -2,8 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::shell::quote;
 
 use crate::cli::completion::VARIABLE;

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCandidates;
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::{ConfigurationInfo, ConfigurationSource};
+use homing_api::{Code, ConfigurationInfo, ConfigurationSource, Problem};
 use homing_engine::Config;
 use homing_engine::config::manual;
 

@@ -8,9 +8,7 @@ pub(crate) mod unit;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::StatusAnswer;
+use homing_api::{Code, Problem, StatusAnswer};
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_shim::process::{self, Process};

@@ -8,9 +8,7 @@ mod service;
 use std::time::Duration;
 
 use clap::Args;
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::{ConfigurationInfo, DaemonInfo};
+use homing_api::{Code, ConfigurationInfo, DaemonInfo, Problem};
 use homing_server::token;
 use homing_shim::{confine, peer};
 use serde::Serialize;

@@ -2,8 +2,7 @@
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 use crate::cli::command_aliases;
 use crate::cli::completion;

@@ -4,8 +4,7 @@
 //! the daemon is restarted, or killed, the next call is answered by the next daemon.
 
 use clap::Args;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_mcp::{Bridge, Handler, Owner};
 use homing_model::{OsText, Spec, environment, session};
 use homing_server::token;

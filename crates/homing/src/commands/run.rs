@@ -3,8 +3,7 @@
 use std::os::fd::AsFd;
 
 use clap::Args;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::{Client, Error, Submitted};
 use homing_model::notify::When;
 use homing_model::secret::SHORTEST_GIVEN;

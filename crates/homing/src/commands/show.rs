@@ -4,8 +4,7 @@ mod told;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_api::AttemptInfo;
-use homing_api::TaskDetail;
+use homing_api::{AttemptInfo, TaskDetail};
 use homing_model::foreign::one_line as line;
 use homing_model::units::{show_duration, show_size};
 use homing_model::{AgentInfo, InputWait, Kind, Survivor, Task, Timestamp};

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
-use homing_api::Code;
-use homing_api::{StopAnswer, StopRequest};
+use homing_api::{Code, StopAnswer, StopRequest};
 use homing_client::{Client, Error};
 use homing_model::environment::is_agent_session;
 use homing_model::units;

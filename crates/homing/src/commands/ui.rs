@@ -6,8 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::process::Command;
 
 use clap::{Args, ValueEnum};
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::ListQuery;
 use homing_tui::live::{self, Left, Setup};
 use homing_tui::{Abilities, Background, Effect, Options as Panel, Theme};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::{Absence, Client, Revive};
 use homing_model::environment::DEFAULT_OWNER;
 use tokio::sync::oneshot;

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
 use tokio::time::{sleep, timeout};

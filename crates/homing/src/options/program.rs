@@ -5,8 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::shell::quote;
 use homing_model::{OsText, Spec, Stdin, sanitize};
 use homing_shim::plain;

@@ -89,8 +89,7 @@ impl Submission {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use homing_api::Code;
-    use homing_api::Problem;
+    use homing_api::{Code, Problem};
     use homing_model::{OnDuplicate, OnExit, Secret};
 
     use super::*;

@@ -10,9 +10,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_api::Code;
-use homing_api::Problem;
-use homing_api::StopRequest;
+use homing_api::{Code, Problem, StopRequest};
 use homing_client::{Chunk, Client, Error, Follow, Mode, Span};
 use homing_model::{Task, TaskId};
 use tokio::signal::unix::{SignalKind, signal};

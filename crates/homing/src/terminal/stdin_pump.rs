@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_client::{Client, Error, piece_number};
 use homing_model::TaskId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 use super::*;
 

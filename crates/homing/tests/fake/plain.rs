@@ -1,7 +1,6 @@
 //! Commands that ask once and answer.
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 use super::*;
 

@@ -11,8 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homing_api::attach::{AttachEvent, AttachInput, AttachRequest, AttachScreen};
 use homing_client::{Client, Keys, Screen, Seen};
-use homing_model::Task;
-use homing_model::TerminalSize;
+use homing_model::{Task, TerminalSize};
 use homing_testkit::{Home, wait_for};
 use tokio::time::timeout;
 

@@ -15,8 +15,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_engine::{Ancestry, Engine};
 use homing_shim::confine::Confinement;
 use homing_shim::process::{self, Process, ProcessId};

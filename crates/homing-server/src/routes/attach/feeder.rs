@@ -6,9 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
 use homing_api::attach::AttachEvent;
+use homing_api::{Code, Problem};
 use homing_engine::{Engine, Error, OutputPart, OutputQuery, Size};
 use homing_model::TaskId;
 use homing_shim::output::{FIRST_SIZE, SizeMark};

@@ -13,12 +13,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_api::Code;
-use homing_api::Problem;
 use homing_api::attach::{AttachEvent, AttachInput, AttachRequest};
+use homing_api::{Code, Problem};
 use homing_client::{Client, Error, Keys, Screen, Seen};
-use homing_model::Task;
-use homing_model::TerminalSize;
+use homing_model::{Task, TerminalSize};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};

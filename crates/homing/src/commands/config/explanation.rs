@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_engine::config::manual::{self, Key, SECTIONS, Section};
 use homing_model::slip;
 use serde_json::json;

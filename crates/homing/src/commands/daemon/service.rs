@@ -13,8 +13,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_shim::{home, keeper};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;

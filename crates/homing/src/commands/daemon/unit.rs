@@ -7,8 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::digest;
 
 use crate::options::environment::Surroundings;

@@ -5,8 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 
 use super::backup::{Before, Shelf};
 use super::edit::{self, Edit, Whose};

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use homing_api::Code;
-use homing_api::Problem;
+use homing_api::{Code, Problem};
 use homing_model::Agent;
 use homing_model::shell;
 use serde_json::{Value, json};
