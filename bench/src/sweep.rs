@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use homing_shim::process;
+use homing_sys::process;
 use homing_testkit::{Home, wait_for};
 
 use crate::failures;

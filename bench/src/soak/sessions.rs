@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use homing_model::TaskId;
-use homing_shim::process;
+use homing_sys::process;
 use homing_testkit::Random;
 use serde_json::json;
 

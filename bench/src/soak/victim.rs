@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use homing_shim::home::KEEPER_LOCK;
-use homing_shim::process;
+use homing_sys::home::KEEPER_LOCK;
+use homing_sys::process;
 use homing_testkit::{Home, Random, drift, freeze, thaw};
 
 use super::field::Field;

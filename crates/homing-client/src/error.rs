@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use homing_api::{Code, Problem};
 use homing_model::shell::quote;
-use homing_shim::private::{self, Fault};
+use homing_sys::private::{self, Fault};
 
 use crate::socket::SOCKET;
 

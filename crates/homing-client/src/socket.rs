@@ -7,14 +7,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use homing_shim::private::PrivateHome;
+use homing_sys::private::PrivateHome;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
 use crate::error::Error;
 
 /// The socket's name in the home.
-pub const SOCKET: &str = homing_shim::home::SOCKET;
+pub const SOCKET: &str = homing_sys::home::SOCKET;
 
 /// How long a full queue of the daemon is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use homing_shim::tcp_owner::require_own;
+use homing_sys::tcp_owner::require_own;
 use http::header::{AUTHORIZATION, HOST, HeaderValue};
 use http::{HeaderMap, Request};
 use tokio::net::TcpStream;

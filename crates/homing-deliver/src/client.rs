@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use homing_shim::tcp_owner::require_own;
+use homing_sys::tcp_owner::require_own;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::Full;
 use tokio::net::TcpStream;

@@ -13,7 +13,7 @@ use homing_engine::config::Webhook;
 use homing_model::notify::SigningKey;
 use homing_model::route::{Address, NoRoute};
 use homing_model::{Notify, OsText, Target};
-use homing_shim::atomic_file;
+use homing_sys::atomic_file;
 
 use crate::endpoint::{Caller, Endpoint};
 use crate::guard::Policy;

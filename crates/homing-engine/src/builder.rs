@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use homing_api::{Code, Problem, ReconcileInfo};
 use homing_model::{EventKind, OsText};
+use homing_shim::cgroup;
 use homing_shim::keeper::{Mode, StartError};
-use homing_shim::{boot, cgroup, home as names, plain};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
+use homing_sys::{boot, home as names, plain};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 

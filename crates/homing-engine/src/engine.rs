@@ -233,7 +233,7 @@ impl Engine {
 
     /// Remembers that it ends on purpose, so that nobody revives it. Before anybody is hung up on: who waits would ask for another at once.
     pub fn mark_stopped(&self) {
-        let mark = self.home().join(homing_shim::home::STOPPED);
+        let mark = self.home().join(homing_sys::home::STOPPED);
         if let Err(error) = std::fs::write(&mark, b"") {
             tracing::warn!(%error, "the stop could not be marked; a shim that ends may revive the daemon");
         }

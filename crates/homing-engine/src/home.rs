@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use homing_model::{Attempt, TaskId};
-use homing_shim::private::{self, PrivateHome};
-use homing_shim::{folder, home};
+use homing_shim::folder;
+use homing_sys::home;
+use homing_sys::private::{self, PrivateHome};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_shim::presence;
 use homing_store::store;
+use homing_sys::presence;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 

@@ -10,7 +10,7 @@ use homing_api::{Code, Problem};
 use homing_deliver::{Dispatcher, Webhooks, wake};
 use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
 use homing_model::OsText;
-use homing_shim::home;
+use homing_sys::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

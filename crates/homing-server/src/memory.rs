@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use homing_engine::run_blocking;
-use homing_shim::memory;
+use homing_sys::memory;
 use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::timeout;

@@ -12,7 +12,7 @@ use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
 use homing_model::meter::Counter;
-use homing_shim::atomic_file;
+use homing_sys::atomic_file;
 
 use crate::reload::BROKEN_CONFIGURATION;
 

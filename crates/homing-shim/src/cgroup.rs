@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use crate::process::{self, Process};
+use homing_sys::process::{self, Process};
 
 /// Of how many cgroups at most is looked at what they hold.
 const MOST: usize = 10_000;

@@ -5,7 +5,7 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::sys;
+use homing_sys::sys;
 
 fn millis(clock: ClockId) -> i64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::keeper::{self, Mode};
-use crate::sys;
+use homing_sys::sys;
 
 /// First argument of a keeper.
 pub(crate) const KEEPER: &str = "__homing-keeper";

@@ -33,7 +33,7 @@
 use std::collections::HashSet;
 
 use crate::cgroup::Group;
-use crate::process::{self, Process};
+use homing_sys::process::{self, Process};
 
 /// Clean looks in a row that are the proof.
 const PROOF: u8 = 3;

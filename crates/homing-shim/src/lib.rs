@@ -6,28 +6,20 @@
 //!
 //! Programs that embed the engine call [`dispatch`] as the first line of `main`.
 
-pub mod atomic_file;
-pub mod boot;
 pub mod cgroup;
 mod clock;
-pub mod confine;
 mod dispatch;
 pub mod folder;
 mod freeze;
-pub mod home;
 pub mod keeper;
-pub mod memory;
 pub mod output;
-pub mod peer;
-pub mod plain;
-pub mod presence;
-pub mod private;
-pub mod process;
 pub mod record;
 mod shim;
-mod sys;
-pub mod tcp_owner;
 pub mod tree;
 pub mod wire;
 
+// Until every user names homing_sys.
 pub use dispatch::{DAEMON, dispatch};
+pub use homing_sys::{
+    atomic_file, boot, confine, home, memory, peer, plain, presence, private, process, tcp_owner,
+};

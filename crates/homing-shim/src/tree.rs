@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
-use crate::process::{self, Process};
+use homing_sys::process::{self, Process};
 
 /// Whose a command hook or a wake is: it has the id of the task that it tells of too, and is none of that one's processes.
 pub const HOOK: &str = "HOMING_HOOK_ID";

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 
-use crate::memory;
+use homing_sys::memory;
 
 /// The version every frame begins with.
 pub const VERSION: u8 = 1;

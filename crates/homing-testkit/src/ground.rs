@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use homing_shim::process;
+use homing_sys::process;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::Home;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use homing_shim::process::{self, Process};
+use homing_sys::process::{self, Process};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

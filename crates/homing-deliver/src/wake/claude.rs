@@ -14,8 +14,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use homing_model::{Notice, Session, turn, wake};
-use homing_shim::peer::PeerProcess;
-use homing_shim::{plain, process};
+use homing_sys::peer::PeerProcess;
+use homing_sys::{plain, process};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use homing_model::NoticeId;
 use homing_model::turn::MARK;
-use homing_shim::{plain, process};
+use homing_sys::{plain, process};
 use serde_json::Value;
 
 use super::told::{self, Line, Told};

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use homing_model::session::{Agent, Foreground, Pane};
 use homing_model::turn;
-use homing_shim::process;
+use homing_sys::process;
 use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};

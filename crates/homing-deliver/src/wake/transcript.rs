@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use homing_model::NoticeId;
 use homing_model::turn::MARK;
-use homing_shim::plain;
+use homing_sys::plain;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use serde_json::Value;

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use homing_model::{Attempt, TaskId};
-use homing_shim::home;
-use homing_shim::process::{self, Process};
+use homing_sys::home;
+use homing_sys::process::{self, Process};
 
 use crate::engine::{Engine, Inner};
 

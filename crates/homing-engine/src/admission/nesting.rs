@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
 use homing_model::{Session, TaskId, Timestamp, nesting};
-use homing_shim::process::{self, Process};
 use homing_store::{Binding, SessionClaim};
+use homing_sys::process::{self, Process};
 
 use crate::admission::ancestry::{self, Ancestry};
 use crate::engine::{Engine, Inner};

@@ -7,11 +7,12 @@ use homing_api::{StopAnswer, StopRequest};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::units::millis;
 use homing_model::{Kind, Task, TaskId};
-use homing_shim::peer::PeerProcess;
+use homing_shim::folder;
 use homing_shim::wire::{self, ToShim};
-use homing_shim::{folder, process};
 use homing_store::store::Applied;
 use homing_store::{Record, Stop};
+use homing_sys::peer::PeerProcess;
+use homing_sys::process;
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 

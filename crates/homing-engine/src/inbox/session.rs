@@ -9,8 +9,8 @@
 
 use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::{Agent, Session, session};
-use homing_shim::process::{self, Process, ProcessId};
 use homing_store::{Bind, Binding, Hearer};
+use homing_sys::process::{self, Process, ProcessId};
 
 use crate::admission::ancestry;
 use crate::admission::nesting::{self, Standing};

@@ -8,9 +8,9 @@ use std::sync::PoisonError;
 use homing_api::ReconcileInfo;
 use homing_model::meter::{Counter, Histogram, Reading};
 use homing_model::{Kind, Status, Target, Timestamp};
-use homing_shim::home;
 use homing_store::outbox::{Next, Settled};
 use homing_store::{Census, Record, Work};
+use homing_sys::home;
 
 use crate::engine::Engine;
 use crate::error::Error;

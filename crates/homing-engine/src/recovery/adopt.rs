@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use homing_model::{Kind, TaskId};
-use homing_shim::home;
 use homing_store::{Record, store};
+use homing_sys::home;
 use tokio::sync::oneshot;
 
 use crate::engine::Inner;

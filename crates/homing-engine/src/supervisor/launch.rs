@@ -10,8 +10,9 @@ use homing_model::mask::UNNAMED;
 use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::tree::HOOK;
-use homing_shim::{folder, memory, plain, wire};
+use homing_shim::{folder, wire};
 use homing_store::Record;
+use homing_sys::{memory, plain};
 use minicbor::bytes::ByteVec;
 use rustix::fs::{Mode, OFlags};
 

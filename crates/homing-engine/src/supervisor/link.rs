@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use homing_shim::memory;
 use homing_shim::wire::{self, Frames, ToShim};
+use homing_sys::memory;
 use rustix::io::Errno;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;

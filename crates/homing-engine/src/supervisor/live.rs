@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::agent::Heard;
 use homing_model::{Status, TaskId, Timestamp};
-use homing_shim::process::Process;
 use homing_shim::wire;
 use homing_store::Record;
+use homing_sys::process::Process;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::pause::Stilled;
@@ -201,7 +201,7 @@ impl Live {
 #[cfg(test)]
 pub(crate) mod tests {
     use homing_model::Spec;
-    use homing_shim::process;
+    use homing_sys::process;
 
     use super::*;
 

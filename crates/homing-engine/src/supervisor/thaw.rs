@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_shim::process::{self, Process};
 use homing_store::Record;
+use homing_sys::process::{self, Process};
 use rustix::process::Signal;
 
 use crate::admission::ancestry;

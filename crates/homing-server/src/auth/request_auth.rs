@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use homing_api::{Code, Problem};
 use homing_engine::Ancestry;
 use homing_model::Timestamp;
-use homing_shim::process::ProcessId;
+use homing_sys::process::ProcessId;
 use hyper::{HeaderMap, Method, Request};
 use tokio::sync::{OnceCell, Semaphore};
 

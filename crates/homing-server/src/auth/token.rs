@@ -12,7 +12,7 @@ use std::sync::{PoisonError, RwLock};
 
 use homing_api::{Code, Problem};
 use homing_model::digest::hex;
-use homing_shim::atomic_file;
+use homing_sys::atomic_file;
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 

@@ -7,7 +7,7 @@ use homing_engine::{Ancestry, Caller, Standing};
 use homing_model::TaskId;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::Act;
-use homing_shim::process::ProcessId;
+use homing_sys::process::ProcessId;
 use hyper::upgrade::OnUpgrade;
 use serde::de::DeserializeOwned;
 

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use homing_engine::Ancestry;
-use homing_shim::memory;
+use homing_sys::memory;
 
 use crate::app::App;
 use crate::http::answer::Answer;

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use homing_shim::presence::{self, Identity};
+use homing_sys::presence::{self, Identity};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::thread::{Timespec, nanosleep};

@@ -34,9 +34,9 @@ use crate::http::upgrade::Handover;
 use crate::net::connection_limits::{Holder, Place, until_sent};
 use crate::net::server::no_place;
 use crate::page;
-use homing_shim::confine::Confinement;
-use homing_shim::peer::PeerProcess;
-use homing_shim::process;
+use homing_sys::confine::Confinement;
+use homing_sys::peer::PeerProcess;
+use homing_sys::process;
 
 /// How long a client may take to say what it wants, and how long it may say nothing between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(30);

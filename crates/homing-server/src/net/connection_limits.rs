@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 use axum::body::Body;
 use bytes::Bytes;
 use homing_model::TaskId;
-use homing_shim::process::ProcessId;
+use homing_sys::process::ProcessId;
 use hyper::body::{Frame, SizeHint};
 use tokio::task::AbortHandle;
 

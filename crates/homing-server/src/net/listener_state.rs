@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use homing_engine::config;
 use homing_model::digest::sha256;
-use homing_shim::atomic_file;
+use homing_sys::atomic_file;
 use serde::{Deserialize, Serialize};
 
 /// The file's name in the home.

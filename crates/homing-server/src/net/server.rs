@@ -27,9 +27,9 @@ use crate::net::listener;
 use crate::net::socket::{self, BindError};
 use crate::reload::Reloader;
 use crate::routes::attach::Stages;
-use homing_shim::confine::Confinement;
-use homing_shim::home;
-use homing_shim::presence::{self, Identity};
+use homing_sys::confine::Confinement;
+use homing_sys::home;
+use homing_sys::presence::{self, Identity};
 
 /// Before accepting again when the system has no descriptor or memory left, unless a connection ends before.
 const BREATH: Duration = Duration::from_millis(100);

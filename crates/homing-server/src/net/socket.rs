@@ -12,8 +12,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use homing_api::{Code, Problem};
-use homing_shim::private::{Error as PrivateError, PrivateHome};
-use homing_shim::{folder, home};
+use homing_shim::folder;
+use homing_sys::home;
+use homing_sys::private::{Error as PrivateError, PrivateHome};
 use rustix::fs::{AtFlags, Mode};
 
 /// Why a home has no socket.

@@ -4,7 +4,7 @@
 
 use homing_api::Code;
 use homing_model::binding::{BindRequest, SessionInfo};
-use homing_shim::process::ProcessId;
+use homing_sys::process::ProcessId;
 use serde_json::json;
 
 use crate::http::answer::{Answer, json as answer};

@@ -3,7 +3,7 @@
 use homing_api::StopRequest;
 use homing_model::environment::is_agent_session;
 use homing_model::nesting::Act;
-use homing_shim::process::signal_number;
+use homing_sys::process::signal_number;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::{home, process};
+use homing_sys::{home, process};
 
 /// Long enough for any pid and start time. Always written whole: on a full disk a file can be changed, but not grow.
 const WIDTH: usize = 40;

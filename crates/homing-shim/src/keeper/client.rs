@@ -9,10 +9,11 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::connection::Connection;
+use crate::clock;
 use crate::dispatch::{KEEPER, KEEPER_EMBEDDED};
-use crate::private::PrivateHome;
 use crate::wire::{FromKeeper, ToKeeper};
-use crate::{clock, home};
+use homing_sys::home;
+use homing_sys::private::PrivateHome;
 
 /// Between two tries to reach a keeper that is just coming or going.
 const RETRY_MS: i64 = 10;

@@ -12,7 +12,8 @@ use super::client::Mode;
 use super::peers::Role;
 use super::service::Keeper;
 use crate::wire::FromKeeper;
-use crate::{clock, dispatch, folder, home};
+use crate::{clock, dispatch, folder};
+use homing_sys::home;
 
 /// The daemon's process, whoever started it.
 pub(super) struct Daemon {

@@ -9,7 +9,8 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::announcement;
 use super::service::Keeper;
-use crate::{clock, folder, home, presence};
+use crate::{clock, folder};
+use homing_sys::{home, presence};
 
 /// Between two tries to make a socket again that was removed.
 const REBIND_MS: i64 = 10_000;

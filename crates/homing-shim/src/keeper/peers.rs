@@ -12,9 +12,9 @@ use super::connection::Connection;
 use super::daemon::Daemon;
 use super::service::Keeper;
 use crate::clock;
-use crate::confine::{self, Confinement};
-use crate::peer::PeerProcess;
 use crate::wire::{FromKeeper, ToKeeper};
+use homing_sys::confine::{self, Confinement};
+use homing_sys::peer::PeerProcess;
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;

@@ -15,9 +15,10 @@ use super::peers::Peer;
 use super::restart::Restart;
 use super::starter::Starter;
 use super::{announcement, names};
-use crate::presence::{self, Identity, SETTLE_MS};
-use crate::private::PrivateHome;
-use crate::{boot, cgroup, clock, folder, home, sys};
+use crate::{cgroup, clock, folder};
+use homing_sys::presence::{self, Identity, SETTLE_MS};
+use homing_sys::private::PrivateHome;
+use homing_sys::{boot, home, sys};
 
 /// A keeper at work.
 pub(super) struct Keeper {

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::process::Pid;
 
 use super::service::Keeper;
-use crate::{process, shim, sys};
+use crate::shim;
+use homing_sys::{process, sys};
 
 impl Keeper {
     pub(super) fn fork_shim(&mut self, socket: OwnedFd, folder: OwnedFd) -> io::Result<()> {

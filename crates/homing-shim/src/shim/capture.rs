@@ -9,8 +9,8 @@ use super::ending::Phase;
 use super::service::Service;
 use crate::clock;
 use crate::output::{self, Stream, Taken};
-use crate::sys;
 use crate::wire::FromShim;
+use homing_sys::sys;
 
 /// Reads before the loop looks at its other business.
 const TURNS: usize = 16;

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use crate::clock;
-use crate::memory;
 use crate::wire::{self, Frames, FromShim, ToShim};
+use homing_sys::memory;
 
 /// How often a send that failed for want of kernel memory is repeated, and the pause before each repetition.
 const SHORTAGE_RETRIES: u32 = 10;

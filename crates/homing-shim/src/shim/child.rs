@@ -9,11 +9,11 @@ use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::memory;
 use crate::output::{FIRST_SIZE, Stream};
 use crate::record::StartError;
-use crate::sys;
 use crate::wire::{Launch, Stdin};
+use homing_sys::memory;
+use homing_sys::sys;
 
 /// What execvp uses when there is no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";

@@ -17,7 +17,8 @@ use crate::cgroup;
 use crate::clock;
 use crate::record::{self, ExitRecord, Survivor, Verdict};
 use crate::wire::FromShim;
-use crate::{folder, freeze, sys};
+use crate::{folder, freeze};
+use homing_sys::sys;
 
 /// After the main process's end, a pipe that is silent this long is considered drained.
 pub(super) const QUIET_MS: i64 = 100;

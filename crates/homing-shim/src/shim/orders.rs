@@ -16,8 +16,8 @@ use super::launch;
 use super::service::Service;
 use super::stop::{Cause, MainProcess, Stop};
 use crate::clock;
-use crate::confine::{self, Confinement};
 use crate::wire::{FromShim, PauseAnswer, Standing, ToShim};
+use homing_sys::confine::{self, Confinement};
 
 /// Between two looks at a queue that could not be taken from.
 const SHORTAGE_MS: i64 = 50;

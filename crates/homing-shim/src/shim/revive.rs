@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::home;
 use crate::keeper;
+use homing_sys::home;
 
 /// How long a daemon may take to come back. Whether it does is no longer this process's business: the record is durable.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -22,8 +22,9 @@ use super::vigil::Vigil;
 use crate::cgroup::{self, Group};
 use crate::clock::{self, Wall};
 use crate::output::{SizeWriter, Writer};
+use crate::record;
 use crate::wire::{FromShim, Launch, ToShim};
-use crate::{record, sys};
+use homing_sys::sys;
 
 /// A task that runs for this long may run for hours, and what its start took is given back.
 const TRIM_AFTER_MS: i64 = 100;

@@ -23,8 +23,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::cgroup::Group;
 use crate::clock;
 use crate::freeze::members;
-use crate::process;
-use crate::sys::End;
+use homing_sys::process;
+use homing_sys::sys::End;
 
 /// How long the main process gets to stop before its first signal is sent.
 const HANDSHAKE_MS: i64 = 100;

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use super::revive;
-use crate::{clock, folder, home, keeper, sys};
+use crate::{clock, folder, keeper};
+use homing_sys::{home, sys};
 
 /// Before looking again at what nobody tells: whether the one who revives has a keeper yet. Longer each time.
 const FIRST_PAUSE_MS: i64 = 20;

@@ -8,7 +8,7 @@ use homing_api::{Code, Problem};
 use homing_client::Client;
 use homing_model::route::Address;
 use homing_model::{Pane, Session, Target, Timestamp, environment, session};
-use homing_shim::process;
+use homing_sys::process;
 
 use crate::cli::exit_code::{self, Manner};
 use crate::cli::failure::Failure;

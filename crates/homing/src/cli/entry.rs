@@ -6,7 +6,8 @@ use std::time::Duration;
 use homing_api::{Code, Problem};
 use homing_engine::{Config, ConfigError, HomeError, OpenError};
 use homing_server::Options;
-use homing_shim::{confine, keeper, process};
+use homing_shim::keeper;
+use homing_sys::{confine, process};
 
 use crate::cli::exit_code;
 use crate::daemon_control::waker;
@@ -39,7 +40,7 @@ pub(crate) fn start_daemon(home: &Path, program: &Path) -> Result<(), Problem> {
     })?;
     may_start(home)?;
     // Whoever starts it decides what is started: after an upgrade, the new binary, though an older keeper does the starting.
-    if let Err(error) = homing_shim::home::record_program(home, program) {
+    if let Err(error) = homing_sys::home::record_program(home, program) {
         return Err(home::unusable(home, &error));
     }
     keeper::request_start(home, Some(program), START_PATIENCE).map_err(|error| why_not(&error.to_string()))

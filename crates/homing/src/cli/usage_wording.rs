@@ -5,7 +5,7 @@
 use homing_api::{Code, Problem};
 use homing_model::nesting;
 use homing_model::validate::Invalid;
-use homing_shim::process::signal_number;
+use homing_sys::process::signal_number;
 
 use crate::cli::failure::Failure;
 

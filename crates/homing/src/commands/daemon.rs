@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use homing_api::{Code, Problem, StatusAnswer};
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_shim::process::{self, Process};
+use homing_sys::process::{self, Process};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::status;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use homing_api::{Code, ConfigurationInfo, DaemonInfo, Problem};
 use homing_server::token;
-use homing_shim::{confine, peer};
+use homing_sys::{confine, peer};
 use serde::Serialize;
 
 use crate::cli::context::Context;

@@ -8,7 +8,7 @@ use homing_api::{Code, Problem};
 use homing_mcp::{Bridge, Handler, Owner};
 use homing_model::{OsText, Spec, environment, session};
 use homing_server::token;
-use homing_shim::process::stat;
+use homing_sys::process::stat;
 
 use super::hook;
 use crate::cli::context::Context;

@@ -14,7 +14,7 @@ use homing_model::environment::is_agent_session;
 use homing_model::units;
 use homing_model::units::millis;
 use homing_model::{Kind, Task, TaskId, unsure};
-use homing_shim::process;
+use homing_sys::process;
 use tokio::task::JoinSet;
 
 use crate::cli::completion;

@@ -1,7 +1,7 @@
 //! Processes that outlived their task: what has become of them, as `/proc` says now.
 
 use homing_model::{Survivor, Task, TaskId};
-use homing_shim::process;
+use homing_sys::process;
 
 /// What has become of one.
 #[derive(Debug, Clone, PartialEq, Eq)]

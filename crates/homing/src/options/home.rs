@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use homing_api::{Code, Problem};
 use homing_client::SOCKET;
 use homing_model::shell::quote;
-use homing_shim::private::{self, PrivateHome};
+use homing_sys::private::{self, PrivateHome};
 use rustix::fs::Access;
 
 use crate::options::environment::Surroundings;

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use homing_model::session::Agent;
-use homing_shim::process;
+use homing_sys::process;
 
 use crate::options::environment::Surroundings;
 

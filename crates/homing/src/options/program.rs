@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use homing_api::{Code, Problem};
 use homing_model::shell::quote;
 use homing_model::{OsText, Spec, Stdin, sanitize};
-use homing_shim::plain;
+use homing_sys::plain;
 use rustix::fs::{Access, access};
 
 /// Characters that mean something to a shell and seldom occur in a program's name.

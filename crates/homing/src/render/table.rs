@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn an_ended_task_of_which_something_still_runs_is_marked() {
         let pid = std::process::id();
-        let me = homing_shim::process::stat(pid).unwrap().name;
+        let me = homing_sys::process::stat(pid).unwrap().name;
         let mut json = sample_task("failed");
         json["outcome"]["survivors"] =
             serde_json::json!([{ "pid": pid, "name": me }, { "pid": u32::MAX, "name": "gone" }]);

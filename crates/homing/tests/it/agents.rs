@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use homing_shim::process;
+use homing_sys::process;
 use homing_testkit::{Home, wait_for, write_program};
 use serde_json::{Value, json};
 

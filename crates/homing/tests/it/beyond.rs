@@ -28,7 +28,7 @@ fn show(home: &Home, program: &Path, id: &str) -> Value {
 fn p8_a_main_process_that_nobody_can_end_is_named_when_its_shim_was_killed() {
     let Some((home, program)) = of_nobody() else { return };
     let (id, pid) = rise(&home, &program);
-    home.kill_at_once(&[homing_shim::process::stat(pid).expect("it runs").parent]);
+    home.kill_at_once(&[homing_sys::process::stat(pid).expect("it runs").parent]);
     let task = wait_for("the end of the task", || {
         Some(show(&home, &program, &id)).filter(|task| !task["outcome"].is_null())
     });

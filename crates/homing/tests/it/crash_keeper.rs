@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use homing_shim::process;
+use homing_sys::process;
 use homing_testkit::{alive, drift, gate, wait_for};
 
 use super::home;

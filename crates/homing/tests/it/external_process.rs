@@ -2,8 +2,8 @@
 
 use std::process::{Child, Command, Stdio};
 
-use homing_shim::{boot, process};
 use homing_store::Tracking;
+use homing_sys::{boot, process};
 use homing_testkit::{Home, wait_for};
 use serde_json::{Value, json};
 

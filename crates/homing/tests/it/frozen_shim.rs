@@ -77,7 +77,7 @@ fn p8_stop_ends_what_a_finished_task_left_with_a_frozen_shim() {
     let id = home.submit(&[], &line);
     let server = home.told_pid("server");
     assert_eq!(home.ended(&id)["status"], "succeeded");
-    freeze(homing_shim::process::stat(server).unwrap().parent);
+    freeze(homing_sys::process::stat(server).unwrap().parent);
     home.does(["stop", &id]);
     assert!(!alive(server));
 }

@@ -99,7 +99,7 @@ fn a_job_that_is_stopped_stays_so_in_the_background_and_goes_on_in_the_foregroun
     seat.press(b"bg\r");
     stopped = seat.sees_after(stopped, "&");
     wait_for("the job to stand still again", || {
-        homing_shim::process::stat(pid).is_some_and(|found| found.frozen).then_some(())
+        homing_sys::process::stat(pid).is_some_and(|found| found.frozen).then_some(())
     });
     seat.press(b"fg\r");
     let entered = seat.sees_after(stopped, "\u{1b}[?1049h");

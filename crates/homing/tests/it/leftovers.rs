@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use homing_shim::process;
+use homing_sys::process;
 use homing_testkit::{Home, alive, freeze, gate, thaw, wait_for};
 
 use super::home;

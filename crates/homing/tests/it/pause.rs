@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use homing_engine::Engine;
 use homing_model::{Spec, Status, Timestamp};
-use homing_shim::{cgroup, process};
+use homing_shim::cgroup;
+use homing_sys::process;
 use homing_testkit::{Home, alive, drift, freeze, gate, left_out, survivors_go, thaw, wait_for};
 use serde_json::{Value, json};
 

@@ -127,7 +127,7 @@ impl Seat {
 
     /// Whether the command stands still by a signal.
     pub(crate) fn is_stopped(&self) -> bool {
-        homing_shim::process::stat(self.child.id()).is_some_and(|found| found.frozen)
+        homing_sys::process::stat(self.child.id()).is_some_and(|found| found.frozen)
     }
 
     /// Whether all that was typed was read by the command. The kernel passes it on when it comes to it, and does so first for whoever

@@ -411,7 +411,7 @@ struct Starter(std::process::Child);
 
 impl Drop for Starter {
     fn drop(&mut self) {
-        for process in homing_shim::process::descendants(self.0.id()) {
+        for process in homing_sys::process::descendants(self.0.id()) {
             let _ = rustix::process::kill_process_group(pid(process.pid), rustix::process::Signal::KILL);
         }
         let _ = self.0.kill();
@@ -437,7 +437,7 @@ fn p3_the_daemon_outlives_the_session_the_group_and_the_cgroup_of_whoever_starte
     let processes = home.all_processes();
     assert_eq!(processes.len(), 3, "keeper, daemon and shim: {processes:?}");
     // All that is left of the starter, the way a terminal or an agent's sandbox is torn down.
-    let shell = homing_shim::process::descendants(starter.0.id());
+    let shell = homing_sys::process::descendants(starter.0.id());
     assert!(!shell.is_empty());
     if caged {
         std::fs::write(cgroup.join("cgroup.kill"), "1").unwrap();

@@ -17,8 +17,8 @@ use std::net::SocketAddr;
 
 use homing_api::{Code, Problem};
 use homing_engine::{Ancestry, Engine};
-use homing_shim::confine::Confinement;
-use homing_shim::process::{self, Process, ProcessId};
+use homing_sys::confine::Confinement;
+use homing_sys::process::{self, Process, ProcessId};
 
 use super::neighbour::{Neighbour, find, holders, holds, may_be_elsewhere};
 use crate::net::connection::{is_shortage, unplaced_caller};

@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use homing_model::digest::sha256;
-use homing_shim::atomic_file;
-use homing_shim::process::ProcessId;
+use homing_sys::atomic_file;
+use homing_sys::process::ProcessId;
 
 /// The file's name in the home.
 const NAME: &str = "browsers";

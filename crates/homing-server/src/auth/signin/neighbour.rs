@@ -8,8 +8,8 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
-use homing_shim::process::{self, Process};
-pub(crate) use homing_shim::tcp_owner::{Neighbour, find};
+use homing_sys::process::{self, Process};
+pub(crate) use homing_sys::tcp_owner::{Neighbour, find};
 
 use crate::net::connection::is_shortage;
 

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use homing_api::{Code, Problem};
-use homing_shim::atomic_file;
+use homing_sys::atomic_file;
 use serde_json::json;
 
 use super::unit::{self, Ingredients, Standing, Unit};

@@ -14,7 +14,8 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use homing_api::{Code, Problem};
-use homing_shim::{home, keeper};
+use homing_shim::keeper;
+use homing_sys::home;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};

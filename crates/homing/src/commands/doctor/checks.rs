@@ -11,9 +11,9 @@ use homing_model::shell::quote;
 use homing_model::units::show_size;
 use homing_model::{Agent, TaskId};
 use homing_shim::folder::MARKER;
-use homing_shim::home::{DATABASE, TASKS};
 use homing_store::sqlite::RESERVE;
 use homing_store::sqlite::disk::filesystem::network;
+use homing_sys::home::{DATABASE, TASKS};
 
 use super::Check;
 use crate::cli::context::Context;

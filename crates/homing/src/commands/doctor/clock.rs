@@ -4,7 +4,7 @@ use std::path::Path;
 
 use homing_model::Timestamp;
 use homing_model::units::show_duration;
-use homing_shim::home::{DATABASE, LOG};
+use homing_sys::home::{DATABASE, LOG};
 
 use super::Check;
 

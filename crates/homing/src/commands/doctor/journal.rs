@@ -6,7 +6,7 @@ use std::path::Path;
 
 use homing_model::Timestamp;
 use homing_model::units::show_size;
-use homing_shim::home::LOG;
+use homing_sys::home::LOG;
 use serde::Deserialize;
 
 use super::Check;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use homing_shim::process::Process;
+use homing_sys::process::Process;
 use rustix::fs::OFlags;
 
 use super::waiter;
@@ -44,7 +44,7 @@ fn place(home: &Path, owner: &str, agent: &Process) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use homing_shim::process;
+    use homing_sys::process;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use homing_model::{Agent, Timestamp, sanitize, slip};
-use homing_shim::{atomic_file, plain};
+use homing_sys::{atomic_file, plain};
 use serde::{Deserialize, Serialize};
 
 use super::event::Event;

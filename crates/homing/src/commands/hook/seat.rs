@@ -1,7 +1,7 @@
 //! The agent's process: the one whose hook this is.
 
 use homing_model::Agent;
-use homing_shim::process::{Process, own_ancestors};
+use homing_sys::process::{Process, own_ancestors};
 
 use crate::options::environment::Surroundings;
 

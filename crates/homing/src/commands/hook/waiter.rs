@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use homing_client::ListQuery;
 use homing_model::Agent;
-use homing_shim::process::{self, Process};
+use homing_sys::process::{self, Process};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use homing_shim::{atomic_file, plain};
+use homing_sys::{atomic_file, plain};
 
 /// A configuration that is larger is none.
 const MOST: u64 = 64 << 20;

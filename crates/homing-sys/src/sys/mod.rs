@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Which side of a fork or clone one is on.
 #[derive(Debug)]
-pub(crate) enum Fork {
+pub enum Fork {
     /// The new process.
     Child,
     /// The old one, with the child's pid.
@@ -19,7 +19,7 @@ pub(crate) enum Fork {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     /// By `exit`.
     Code(i32),
     /// By a signal.
@@ -28,16 +28,20 @@ pub(crate) enum End {
 
 /// A child that was waited for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Reaped {
-    pub(crate) pid: u32,
-    pub(crate) end: End,
-    pub(crate) max_rss_bytes: u64,
-    pub(crate) cpu_ms: u64,
+pub struct Reaped {
+    /// The child.
+    pub pid: u32,
+    /// How it ended.
+    pub end: End,
+    /// Its largest resident set.
+    pub max_rss_bytes: u64,
+    /// Its processor time, user and system.
+    pub cpu_ms: u64,
 }
 
 /// What a look for ended children found.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Wait {
+pub enum Wait {
     /// This one has ended.
     Ended(Reaped),
     /// There are children, and none has ended.
@@ -47,7 +51,7 @@ pub(crate) enum Wait {
 }
 
 /// Forks.
-pub(crate) fn fork() -> io::Result<Fork> {
+pub fn fork() -> io::Result<Fork> {
     // SAFETY: the calling process has one thread, so no lock can be held by another at the fork.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -57,7 +61,7 @@ pub(crate) fn fork() -> io::Result<Fork> {
 }
 
 /// Like fork, but the new process is a child of our own parent: it is not in our tree, and its end is not ours to see.
-pub(crate) fn fork_sibling() -> io::Result<Fork> {
+pub fn fork_sibling() -> io::Result<Fork> {
     // SAFETY: all zero is a valid clone_args.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = libc::CLONE_PARENT as u64;
@@ -73,7 +77,7 @@ pub(crate) fn fork_sibling() -> io::Result<Fork> {
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Like fork, but born inside a cgroup if one is given: joining one later takes a lock that stalls every fork on the machine.
-pub(crate) fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
+pub fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
     // SAFETY: all zero is a valid clone_args.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.exit_signal = libc::SIGCHLD as u64;
@@ -91,7 +95,7 @@ pub(crate) fn clone(cgroup: Option<BorrowedFd<'_>>) -> io::Result<Fork> {
 }
 
 /// Takes one ended child, if there is one.
-pub(crate) fn wait() -> Wait {
+pub fn wait() -> Wait {
     let mut status: libc::c_int = 0;
     // SAFETY: all zero is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -122,7 +126,7 @@ pub(crate) fn wait() -> Wait {
 }
 
 /// Blocks SIGCHLD and gives a descriptor that is readable when one is pending.
-pub(crate) fn child_signal() -> io::Result<OwnedFd> {
+pub fn child_signal() -> io::Result<OwnedFd> {
     // SAFETY: the set is initialised by sigemptyset before it is used; the new descriptor is ours.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
@@ -141,7 +145,7 @@ const IGNORED: [libc::c_int; 7] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTTOU, libc::SIGXFSZ];
 
 /// Only SIGKILL ends a keeper or shim.
-pub(crate) fn ignore_signals() {
+pub fn ignore_signals() {
     for signal in IGNORED {
         // SAFETY: SIG_IGN is a valid disposition for these signals.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
@@ -149,7 +153,7 @@ pub(crate) fn ignore_signals() {
 }
 
 /// Every disposition back to the default, whatever our starter ignored, and nothing blocked.
-pub(crate) fn reset_signals() {
+pub fn reset_signals() {
     reset_dispositions(1..=64);
     // The C library keeps 32 and 33 to itself and refuses to touch them, but passes on an inherited "ignore".
     for signal in [32, 33] {
@@ -162,7 +166,7 @@ pub(crate) fn reset_signals() {
 }
 
 /// For the side of a fork that will exec: an exec itself resets all that is not ignored, and only [`IGNORED`] are.
-pub(crate) fn reset_ignored_signals() {
+pub fn reset_ignored_signals() {
     reset_dispositions(IGNORED);
 }
 
@@ -180,7 +184,7 @@ fn reset_dispositions(signals: impl IntoIterator<Item = libc::c_int>) {
 }
 
 /// Replaces the program; returns only if that failed. Both lists end with a null pointer and point into live memory.
-pub(crate) fn exec(path: &CStr, argv: &[*const libc::c_char], env: &[*const libc::c_char]) -> i32 {
+pub fn exec(path: &CStr, argv: &[*const libc::c_char], env: &[*const libc::c_char]) -> i32 {
     debug_assert!(argv.last().is_some_and(|p| p.is_null()) && env.last().is_some_and(|p| p.is_null()));
     // SAFETY: the callers build both lists from C strings that live until the exec and end them with null.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
@@ -188,13 +192,13 @@ pub(crate) fn exec(path: &CStr, argv: &[*const libc::c_char], env: &[*const libc
 }
 
 /// Leaves at once: no destructors, no buffers, nothing of the parent's is touched.
-pub(crate) fn exit_now(code: i32) -> ! {
+pub fn exit_now(code: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }
 }
 
 /// Sets a resource limit by number; absent values are unlimited.
-pub(crate) fn set_rlimit(resource: u32, soft: Option<u64>, hard: Option<u64>) -> io::Result<()> {
+pub fn set_rlimit(resource: u32, soft: Option<u64>, hard: Option<u64>) -> io::Result<()> {
     let limit = libc::rlimit {
         rlim_cur: soft.unwrap_or(libc::RLIM_INFINITY),
         rlim_max: hard.unwrap_or(libc::RLIM_INFINITY),
@@ -208,7 +212,7 @@ pub(crate) fn set_rlimit(resource: u32, soft: Option<u64>, hard: Option<u64>) ->
 }
 
 /// Closes (or, with `on_exec`, marks to be closed on exec) every descriptor from `first` to `last`.
-pub(crate) fn close_range(first: u32, last: u32, on_exec: bool) {
+pub fn close_range(first: u32, last: u32, on_exec: bool) {
     if first > last {
         return;
     }
@@ -218,7 +222,7 @@ pub(crate) fn close_range(first: u32, last: u32, on_exec: bool) {
 }
 
 /// Closes everything but 0, 1, 2 and the given two.
-pub(crate) fn close_all_but(a: BorrowedFd<'_>, b: BorrowedFd<'_>) {
+pub fn close_all_but(a: BorrowedFd<'_>, b: BorrowedFd<'_>) {
     let a = a.as_raw_fd().unsigned_abs();
     let b = b.as_raw_fd().unsigned_abs();
     let (low, high) = (a.min(b), a.max(b));
@@ -228,7 +232,7 @@ pub(crate) fn close_all_but(a: BorrowedFd<'_>, b: BorrowedFd<'_>) {
 }
 
 /// Who is at the other end of a local socket: pid (0 if it is in a pid namespace that we cannot see into) and user.
-pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or(0);
     // SAFETY: the structure and its length are valid for the call, which writes at most that much.
@@ -252,7 +256,7 @@ pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
 const SO_PEERPIDFD: libc::c_int = 77;
 
 /// A descriptor of the process at the other end of a local socket, marked to be closed on exec.
-pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+pub fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut pidfd: libc::c_int = -1;
     let mut length = libc::socklen_t::try_from(size_of::<libc::c_int>()).unwrap_or(0);
     // SAFETY: the number and its length are valid for the call, which writes at most that much.
@@ -276,14 +280,14 @@ pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The unit of a process's start time, by the second.
-pub(crate) fn ticks_per_second() -> i64 {
+pub fn ticks_per_second() -> i64 {
     // SAFETY: takes no pointers.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     if ticks > 0 { ticks } else { 100 }
 }
 
 /// Gives memory that is no longer used back to the kernel; a shim waits for hours, and a daemon serves for weeks.
-pub(crate) fn trim_memory() {
+pub fn trim_memory() {
     // SAFETY: takes no pointers. Only glibc has it.
     #[cfg(target_env = "gnu")]
     unsafe {

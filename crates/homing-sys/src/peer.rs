@@ -73,7 +73,7 @@ impl PeerProcess {
     }
 
     /// What is readable once it has ended; none if it had ended already.
-    pub(crate) fn into_pidfd(self) -> Option<OwnedFd> {
+    pub fn into_pidfd(self) -> Option<OwnedFd> {
         self.pidfd
     }
 }

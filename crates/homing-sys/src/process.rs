@@ -91,7 +91,7 @@ fn parse_stat(pid: u32, text: &str) -> Option<Process> {
 }
 
 /// Whether a process has begun to exit, by the kernel's flags of its first thread (`PF_EXITING`), or is gone.
-pub(crate) fn is_exiting(pid: u32) -> bool {
+pub fn is_exiting(pid: u32) -> bool {
     const PF_EXITING: u64 = 4;
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace());
@@ -164,7 +164,7 @@ pub fn descendants(root: u32) -> Vec<Process> {
 }
 
 /// The same, with those who have ended and were not waited for.
-pub(crate) fn family(root: u32) -> Vec<Process> {
+pub fn family(root: u32) -> Vec<Process> {
     let mut by_parent: HashMap<u32, Vec<Process>> = HashMap::new();
     for process in all() {
         by_parent.entry(process.parent).or_default().push(process);
@@ -180,7 +180,7 @@ pub(crate) fn family(root: u32) -> Vec<Process> {
 }
 
 /// The children of this very process, without a look at everybody else's; none where the kernel does not say.
-pub(crate) fn children() -> Vec<Process> {
+pub fn children() -> Vec<Process> {
     let me = std::process::id();
     let listed = std::fs::read_to_string(format!("/proc/{me}/task/{me}/children")).unwrap_or_default();
     listed.split_ascii_whitespace().filter_map(|pid| stat(pid.parse().ok()?)).collect()

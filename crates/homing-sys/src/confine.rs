@@ -174,7 +174,7 @@ impl Confinement {
 
     /// The same where a daemon takes over the tasks of an earlier one, but for groups: a user who has more groups by one login than by another
     /// does not lose tasks by that.
-    pub(crate) fn beyond_as_successor(&self, ours: &Self) -> Option<Reason> {
+    pub fn beyond_as_successor(&self, ours: &Self) -> Option<Reason> {
         let lacks = self.capabilities.lacks(ours.capabilities).then_some(Reason::Capabilities);
         self.locked_in(ours).or(lacks).or_else(|| self.mislabelled(ours))
     }
@@ -238,7 +238,7 @@ fn label(folder: impl AsFd) -> io::Result<String> {
 
 /// Whether the process at the other end of a local connection may talk to keeper or shim, which would run anything for it: the same
 /// user, alive, and with no [`Reason`] against it. There is no setting for this: who is let in by configuration is let in by the daemon.
-pub(crate) fn is_trusted_peer(
+pub fn is_trusted_peer(
     socket: impl AsFd,
     against: impl Fn(&Confinement, &Confinement) -> Option<Reason>,
 ) -> bool {
