@@ -67,4 +67,12 @@ pub use query::metrics::{self, Figures};
 pub use query::output::{OutputPart, OutputQuery};
 pub use query::wait::WaitMode;
 pub use run_blocking::run_blocking;
+
+// What the surfaces say to the engine, and get from it, in types of the layers below.
+pub use homing_shim::output::{FIRST_SIZE, SizeMark, Stream};
+pub use homing_shim::wire::MAX_PIECE as MAX_INPUT_PIECE;
+pub use homing_store::Work as LedgerWork;
+pub use homing_store::sqlite::RESERVE as EMERGENCY_SPACE_BYTES;
+pub use homing_store::sqlite::disk::filesystem::network as network_filesystem;
+pub use homing_store::store::{EventFilter, Filter as TaskFilter};
 pub use supervisor::keeper::report_start_failure;

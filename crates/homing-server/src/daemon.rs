@@ -165,7 +165,7 @@ fn strangers(path: &Path) -> usize {
         return 0;
     }
     let Ok(entries) = std::fs::read_dir(path.join(home::TASKS)) else { return 0 };
-    entries.flatten().filter(|entry| entry.path().join(homing_shim::folder::MARKER).exists()).count()
+    entries.flatten().filter(|entry| entry.path().join(home::START_MARKER).exists()).count()
 }
 
 /// Many connections and shims need many descriptors; a core file would hold environments.

@@ -9,11 +9,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use homing_sys::home::START_MARKER;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// The start marker.
-pub const MARKER: &str = "started";
 /// The shim's socket, for a daemon that was not there when the shim was made.
 pub const SOCKET: &str = "shim.sock";
 /// The environment, while the task may still start.
@@ -58,10 +57,10 @@ pub fn lock(folder: impl AsFd) -> io::Result<bool> {
 /// If it could not be made for another reason.
 pub fn mark(folder: impl AsFd) -> io::Result<Option<File>> {
     let folder = folder.as_fd();
-    match fs::renameat_with(folder, ENVIRONMENT, folder, MARKER, RenameFlags::NOREPLACE) {
+    match fs::renameat_with(folder, ENVIRONMENT, folder, START_MARKER, RenameFlags::NOREPLACE) {
         Ok(()) => {
             let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            return Ok(Some(fs::openat(folder, MARKER, flags, Mode::empty())?.into()));
+            return Ok(Some(fs::openat(folder, START_MARKER, flags, Mode::empty())?.into()));
         }
         Err(Errno::EXIST) => return Ok(None),
         // No environment was written, or it became the marker already; or the filesystem knows no such rename.
@@ -69,9 +68,9 @@ pub fn mark(folder: impl AsFd) -> io::Result<Option<File>> {
         Err(error) => return Err(error.into()),
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    match fs::openat(folder, MARKER, flags, Mode::RUSR | Mode::WUSR) {
+    match fs::openat(folder, START_MARKER, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => {
-            remove(folder, ENVIRONMENT)?;
+            homing_sys::atomic_file::remove_at(folder, ENVIRONMENT)?;
             Ok(Some(file.into()))
         }
         Err(Errno::EXIST) => Ok(None),
@@ -85,11 +84,11 @@ pub fn mark(folder: impl AsFd) -> io::Result<Option<File>> {
 /// If there is one and it cannot be removed.
 pub fn forget_environment(folder: impl AsFd) -> io::Result<()> {
     let folder = folder.as_fd();
-    remove(folder, ENVIRONMENT)?;
+    homing_sys::atomic_file::remove_at(folder, ENVIRONMENT)?;
     // A shim that was killed right after its marker had no time to empty it.
     if crate::record::read(folder).is_ok_and(|record| record.is_none()) {
         let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        match fs::openat(folder, MARKER, flags, Mode::empty()) {
+        match fs::openat(folder, START_MARKER, flags, Mode::empty()) {
             Ok(_) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }
@@ -102,20 +101,9 @@ pub fn forget_environment(folder: impl AsFd) -> io::Result<()> {
 /// # Errors
 /// If that cannot be seen.
 pub fn is_marked(folder: impl AsFd) -> io::Result<bool> {
-    match fs::statat(folder, MARKER, AtFlags::SYMLINK_NOFOLLOW) {
+    match fs::statat(folder, START_MARKER, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Removes a name, if it is there.
-///
-/// # Errors
-/// If it is there and cannot be removed.
-pub fn remove(folder: impl AsFd, name: &str) -> io::Result<()> {
-    match fs::unlinkat(folder, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -141,7 +129,7 @@ mod tests {
         std::fs::write(dir.path().join(ENVIRONMENT), "SECRET=canary").unwrap();
         assert!(mark(&folder).unwrap().is_some());
         assert!(mark(&folder).unwrap().is_none());
-        assert_eq!(std::fs::read(dir.path().join(MARKER)).unwrap(), b"");
+        assert_eq!(std::fs::read(dir.path().join(START_MARKER)).unwrap(), b"");
         // Written again by whoever: the marker still stands.
         std::fs::write(dir.path().join(ENVIRONMENT), "SECRET=canary").unwrap();
         assert!(mark(&folder).unwrap().is_none());

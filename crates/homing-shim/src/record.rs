@@ -15,8 +15,6 @@ use minicbor::{Decode, Encode};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::folder;
-
 /// The name of the finished record.
 pub const NAME: &str = "exit";
 /// No record is longer.
@@ -212,7 +210,7 @@ pub fn place(folder: BorrowedFd<'_>, marker: &File, bytes: &[u8]) -> io::Result<
 
 /// Gives the marker the record's name. Where the filesystem has no links, a copy gets it, by rename.
 fn name(folder: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
-    match fs::linkat(folder, folder::MARKER, folder, NAME, AtFlags::empty()) {
+    match fs::linkat(folder, homing_sys::home::START_MARKER, folder, NAME, AtFlags::empty()) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::MLINK) => {
             const COPY: &str = "exit.copy";
@@ -262,6 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::folder;
 
     pub(super) fn sample() -> ExitRecord {
         ExitRecord {

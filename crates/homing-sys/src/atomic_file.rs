@@ -94,6 +94,17 @@ fn is_abandoned(writer: u32, entry: &DirEntry) -> bool {
     writer == own_number() || age.is_some_and(|age| age > MAX_DRAFT_AGE) || process::stat(writer).is_none()
 }
 
+/// Removes a name, if it is there.
+///
+/// # Errors
+/// If it is there and cannot be removed.
+pub fn remove_at(folder: impl std::os::fd::AsFd, name: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(folder, name, rustix::fs::AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;

@@ -23,6 +23,8 @@ pub const PROGRAM: &str = "program";
 pub const LOG: &str = "daemon.log";
 /// The tasks' folders.
 pub const TASKS: &str = "tasks";
+/// In an attempt's folder: made by the one process that may start it (P10).
+pub const START_MARKER: &str = "started";
 /// The database.
 pub const DATABASE: &str = "homing.db";
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use homing_model::{Kind, TaskId};
 use homing_store::{Record, store};
-use homing_sys::home;
+use homing_sys::home::{self, START_MARKER};
 use tokio::sync::oneshot;
 
 use crate::engine::Inner;
@@ -55,7 +55,7 @@ async fn sweep(inner: &Arc<Inner>, live: &HashSet<TaskId>) {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<TaskId>().ok())
         .filter(|id| !live.contains(id))
-        .partition(|id| inner.home.task(id).join(homing_shim::folder::MARKER).exists());
+        .partition(|id| inner.home.task(id).join(START_MARKER).exists());
     // There may be thousands of them, and whether they are there or not is nothing to wait for.
     tokio::spawn(retention::remove_forgotten(Arc::clone(inner), marked));
     // A task that ever began has its marker; only what never did can be unknown to the ledger.

@@ -229,7 +229,8 @@ mod tests {
         let (times, sizes) = (Histogram::of_times(), Histogram::of_sizes());
         times.observe(3_000);
         sizes.observe(2);
-        let work = homing_store::Work { time: times.read(), batch: sizes.read(), ..Default::default() };
+        let work =
+            homing_engine::LedgerWork { time: times.read(), batch: sizes.read(), ..Default::default() };
         let figures = Figures {
             work,
             start_delay: times.read(),

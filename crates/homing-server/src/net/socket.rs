@@ -12,7 +12,6 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use homing_api::{Code, Problem};
-use homing_shim::folder;
 use homing_sys::home;
 use homing_sys::private::{Error as PrivateError, PrivateHome};
 use rustix::fs::{AtFlags, Mode};
@@ -63,7 +62,7 @@ pub fn bind(path: &Path) -> Result<UnixListener, BindError> {
 fn bind_in(opened: &OwnedFd) -> io::Result<UnixListener> {
     let temporary = format!("{}.{}", home::SOCKET, std::process::id());
     // One of ours with the same pid may have died halfway.
-    folder::remove(opened, &temporary)?;
+    homing_sys::atomic_file::remove_at(opened, &temporary)?;
     let listener = UnixListener::bind(format!("/proc/self/fd/{}/{temporary}", opened.as_raw_fd()))?;
     let ready = || -> io::Result<()> {
         // The folder is closed to others, so nobody was there before this.
@@ -72,7 +71,7 @@ fn bind_in(opened: &OwnedFd) -> io::Result<UnixListener> {
         listener.set_nonblocking(true)
     };
     if let Err(error) = ready() {
-        let _ = folder::remove(opened.as_fd(), &temporary);
+        let _ = homing_sys::atomic_file::remove_at(opened.as_fd(), &temporary);
         return Err(error);
     }
     Ok(listener)

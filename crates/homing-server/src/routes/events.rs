@@ -14,8 +14,8 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use homing_api::{EventsReset, Problem, ResetKind, ResetReason};
 use homing_engine::{Engine, Error, Standing};
+use homing_engine::{EventFilter, TaskFilter};
 use homing_model::Event;
-use homing_store::store::{EventFilter, Filter};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -144,11 +144,11 @@ impl Log {
     /// What to begin anew with. The log goes on after it.
     async fn reset(&mut self, reason: ResetReason, trimmed_to: u64) -> Result<EventsReset, Error> {
         let at = self.engine.now();
-        let filter = Filter {
+        let filter = TaskFilter {
             owner: self.filter.owner.clone(),
             within: self.standing.limited_to().cloned(),
             limit: SNAPSHOT,
-            ..Filter::default()
+            ..TaskFilter::default()
         };
         let (tasks, as_of) = self.engine.list_as_of(filter).await?;
         self.cursor = as_of;

@@ -13,7 +13,7 @@ use crate::http::route::{Kind, Parameter};
 use crate::routes::attach;
 
 /// The most input at once.
-const MOST: usize = homing_shim::wire::MAX_PIECE;
+const MOST: usize = homing_engine::MAX_INPUT_PIECE;
 
 /// The largest body: the same bytes take more room in JSON.
 pub(crate) const LIMIT: usize = 8 << 20;

@@ -3,9 +3,9 @@
 use axum::http::HeaderName;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
+use homing_engine::Stream;
 use homing_engine::{OutputPart, OutputQuery};
 use homing_model::nesting::Act;
-use homing_shim::output::Stream;
 
 use crate::http::answer::Answer;
 use crate::http::call::Call;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use axum::http::header::{HeaderValue, LOCATION};
 use axum::http::{HeaderName, StatusCode};
+use homing_engine::TaskFilter;
 use homing_engine::{IdempotencyKey, Submission};
 use homing_model::Spec;
-use homing_store::store::Filter;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json, json_with};
@@ -90,7 +90,7 @@ pub(crate) fn submitted(submission: &Submission) -> Answer {
 /// `GET /v1/tasks`.
 pub(crate) async fn list(call: Call) -> Answer {
     let query = &call.query;
-    let filter = Filter {
+    let filter = TaskFilter {
         owner: query.text("owner").map(str::to_owned),
         statuses: query.words("status")?,
         labels: labels(query.all("label"))?,

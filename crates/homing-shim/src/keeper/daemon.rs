@@ -12,7 +12,7 @@ use super::client::Mode;
 use super::peers::Role;
 use super::service::Keeper;
 use crate::wire::FromKeeper;
-use crate::{clock, dispatch, folder};
+use crate::{clock, dispatch};
 use homing_sys::home;
 
 /// The daemon's process, whoever started it.
@@ -45,7 +45,7 @@ impl Keeper {
 
     /// Somebody asked for a daemon: an earlier stop is over. Nothing else undoes one.
     fn start_as_asked(&mut self) {
-        let _ = folder::remove(&self.folder, home::STOPPED);
+        let _ = homing_sys::atomic_file::remove_at(&self.folder, home::STOPPED);
         self.start_daemon();
     }
 

@@ -9,7 +9,7 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::announcement;
 use super::service::Keeper;
-use crate::{clock, folder};
+use crate::clock;
 use homing_sys::{home, presence};
 
 /// Between two tries to make a socket again that was removed.
@@ -58,7 +58,7 @@ pub(super) fn lock(folder: &OwnedFd) -> io::Result<Option<OwnedFd>> {
 /// The keeper's socket: bound under another name and renamed, so that it is there whole or not at all.
 pub(super) fn bind(folder: &OwnedFd) -> io::Result<OwnedFd> {
     const TEMPORARY: &str = "keeper.sock.new";
-    folder::remove(folder, TEMPORARY)?;
+    homing_sys::atomic_file::remove_at(folder, TEMPORARY)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     let path = format!("/proc/self/fd/{}/{TEMPORARY}", folder.as_raw_fd());

@@ -15,7 +15,7 @@ use super::peers::Peer;
 use super::restart::Restart;
 use super::starter::Starter;
 use super::{announcement, names};
-use crate::{cgroup, clock, folder};
+use crate::{cgroup, clock};
 use homing_sys::presence::{self, Identity, SETTLE_MS};
 use homing_sys::private::PrivateHome;
 use homing_sys::{boot, home, sys};
@@ -205,7 +205,7 @@ impl Keeper {
         }
         // By then it may be the next keeper's.
         if presence::named(&self.folder, home::KEEPER_SOCKET) == self.bound {
-            let _ = folder::remove(&self.folder, home::KEEPER_SOCKET);
+            let _ = homing_sys::atomic_file::remove_at(&self.folder, home::KEEPER_SOCKET);
         }
         if let Some(base) = cgroup::base(&self.home).filter(|_| !self.displaced) {
             cgroup::leave(&base);

@@ -257,7 +257,7 @@ impl Service {
         }
         // Closed before a daemon is asked for: one that has connected would wait for our word, and we for it to be there.
         if self.listener.take().is_some() {
-            let _ = folder::remove(&self.folder, folder::SOCKET);
+            let _ = homing_sys::atomic_file::remove_at(&self.folder, folder::SOCKET);
         }
         let confirmed = matches!(self.phase, Phase::Told { safety: Safety::Ledger, .. });
         if !confirmed && let Some(home) = self.unrevived() {

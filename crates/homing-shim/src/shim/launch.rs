@@ -47,7 +47,7 @@ pub(super) fn listen(folder: &OwnedFd) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     if net::bind(&listener, &address) == Err(Errno::ADDRINUSE) {
         // Ours, from an earlier daemon's absence, or of a shim that was killed: the lock says that nobody else listens there.
-        folder::remove(folder, folder::SOCKET)?;
+        homing_sys::atomic_file::remove_at(folder, folder::SOCKET)?;
         net::bind(&listener, &address)?;
     }
     net::listen(&listener, 4)?;

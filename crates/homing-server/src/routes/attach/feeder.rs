@@ -9,8 +9,8 @@ use std::time::Duration;
 use homing_api::attach::AttachEvent;
 use homing_api::{Code, Problem};
 use homing_engine::{Engine, Error, OutputPart, OutputQuery, Size};
+use homing_engine::{FIRST_SIZE, SizeMark};
 use homing_model::TaskId;
-use homing_shim::output::{FIRST_SIZE, SizeMark};
 use tokio::time::{Instant, sleep};
 
 use super::model::Model;

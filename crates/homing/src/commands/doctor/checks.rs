@@ -7,13 +7,11 @@ use std::path::Path;
 use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_client::SOCKET;
 use homing_deliver::wake::{Survey, survey};
+use homing_engine::{EMERGENCY_SPACE_BYTES, network_filesystem};
 use homing_model::shell::quote;
 use homing_model::units::show_size;
 use homing_model::{Agent, TaskId};
-use homing_shim::folder::MARKER;
-use homing_store::sqlite::RESERVE;
-use homing_store::sqlite::disk::filesystem::network;
-use homing_sys::home::{DATABASE, TASKS};
+use homing_sys::home::{DATABASE, START_MARKER, TASKS};
 
 use super::Check;
 use crate::cli::context::Context;
@@ -87,7 +85,7 @@ fn filesystem(home: &Path) -> Vec<Check> {
 
 fn kind(magic: u32) -> Check {
     const NAME: &str = "filesystem";
-    if let Some(name) = network(magic) {
+    if let Some(name) = network_filesystem(magic) {
         let advice = "Choose a home on a local disk with HOMING_HOME.";
         return Check::fail(NAME, format!("{name} has no locks that a database can rely on"), advice);
     }
@@ -202,7 +200,7 @@ pub(super) fn latest_folders(home: &Path) -> Vec<TaskId> {
     let mut found: Vec<_> = entries
         .filter_map(|entry| {
             let id = entry.file_name().to_str()?.parse().ok()?;
-            let began = std::fs::metadata(entry.path().join(MARKER)).ok()?.modified().ok()?;
+            let began = std::fs::metadata(entry.path().join(START_MARKER)).ok()?.modified().ok()?;
             Some((began, id))
         })
         .collect();
@@ -240,12 +238,16 @@ pub(super) fn reserve(home: &Path) -> Check {
     const NAME: &str = "reserve";
     let there = home.join(DATABASE).exists();
     match std::fs::metadata(home.join(format!("{DATABASE}.reserve"))).map(|found| found.len()) {
-        Ok(held) if held >= RESERVE => {
+        Ok(held) if held >= EMERGENCY_SPACE_BYTES => {
             Check::ok(NAME, format!("{} for ends on a full disk", show_size(held)))
         }
         Ok(held) if there => Check::warn(
             NAME,
-            format!("only {} of {} for ends on a full disk are left", show_size(held), show_size(RESERVE)),
+            format!(
+                "only {} of {} for ends on a full disk are left",
+                show_size(held),
+                show_size(EMERGENCY_SPACE_BYTES)
+            ),
             "Free some space: it is taken again by itself.",
         ),
         Err(_) if there => {
