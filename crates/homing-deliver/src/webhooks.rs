@@ -71,7 +71,7 @@ impl Webhooks {
         }
     }
 
-    /// With a program, and its arguments, that wakes: it is given an [`Order`](crate::wake::Order) on its input.
+    /// With a program, and its arguments, that wakes: it is given an [`WakeOrder`](homing_model::WakeOrder) on its input.
     #[must_use]
     pub fn with_waker(self, waker: Vec<OsText>, surroundings: Surroundings) -> Self {
         Self { waker: Some(waker), surroundings, ..self }

@@ -14,7 +14,7 @@ pub mod watch;
 pub use callers::{nesting, unsure};
 pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8};
 pub use notices::{
-    binding, delivery, event, inbox, notice, notify, operator, route, schedule, session, turn, wake,
+    binding, delivery, event, inbox, notice, notify, operator, order, route, schedule, session, turn, wake,
 };
 pub use secrets::{digest, mask, obvious, secret, splice};
 pub use tasks::{
@@ -31,6 +31,7 @@ pub use inbox::NoticeInfo;
 pub use mask::Masks;
 pub use notice::Notice;
 pub use notify::{Notify, Target};
+pub use order::WakeOrder;
 pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};
 pub use route::{NoRoute, Route};
 pub use session::{Agent, Pane, Session};

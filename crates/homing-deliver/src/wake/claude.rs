@@ -444,12 +444,7 @@ mod tests {
             format!("{late}{{\"type\":\"assistant\",\"message\":{{\"model\":\"claude\"}}}}\n"),
         )
         .unwrap();
-        let first = Order {
-            notices: vec![order.notices[0].clone()],
-            tried: order.tried.clone(),
-            route: None,
-            runs: true,
-        };
+        let first = Order::new(vec![order.notices[0].clone()], None, true, order.tried.clone());
         let nobody = Surroundings::default();
         assert!(matches!(resume(folder.path(), &session, &first, &nobody), Verdict::Delivered(_)));
         assert!(

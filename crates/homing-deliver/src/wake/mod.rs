@@ -30,27 +30,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use homing_model::session::{Agent, Foreground};
-use homing_model::{Notice, NoticeId, Pane, Route, Session};
-use serde::Deserialize;
+use homing_model::{Pane, Route, Session, WakeOrder as Order};
 
 pub use desktop::refusal as no_desktop;
 pub use survey::{Rung, Survey, survey};
 pub use trace::has_traces;
-
-/// What a waker reads on its input.
-#[derive(Debug, Deserialize)]
-pub struct Order {
-    /// What is to be told.
-    pub notices: Vec<Notice>,
-    /// The way.
-    pub route: Option<Route>,
-    /// Whether the agent may be run for one more turn where nobody has the session open.
-    #[serde(default)]
-    pub runs: bool,
-    /// Which of the notices an attempt before this one may have told, with its evidence coming later than it waited.
-    #[serde(default)]
-    pub tried: Vec<NoticeId>,
-}
 
 /// What a waker knows of its surroundings.
 #[derive(Debug, Clone, Default)]

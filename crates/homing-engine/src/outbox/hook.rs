@@ -13,9 +13,12 @@ use std::sync::Arc;
 
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
-use homing_model::{Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, agent, turn, wake};
+use homing_model::{
+    Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, WakeOrder, agent, turn, wake,
+};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
+use homing_store::store;
 use rustix::fs::{Mode, OFlags};
 
 use crate::admission::submit;
@@ -55,14 +58,16 @@ impl Engine {
         let Some(first) = claims.first() else { return Ok(()) };
         let values = environment(inner.default_env.clone(), first);
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
-        let notices: Vec<&str> = claims.iter().map(|claim| claim.notice.as_str()).collect();
         let settings = inner.config().wake;
         let now = inner.now();
-        let (way, limit) = match to {
-            Handler::Line(_) => (in_words(claims), TIME_LIMIT_MS),
-            Handler::Waker(_) => (way(claims, settings), TURN_LIMIT_MS),
+        let (mut body, limit) = match to {
+            Handler::Line(_) => (command_input(claims), TIME_LIMIT_MS),
+            Handler::Waker(_) => {
+                let order = serde_json::to_string(&order(claims, settings)?);
+                (order.map_err(|error| bad_notice(first, &error))?, TURN_LIMIT_MS)
+            }
         };
-        let body = format!("{{\"notices\":[{}]{way}}}\n", notices.join(","));
+        body.push('\n');
         let until = matches!(first.target, Target::Wake(_))
             .then(|| now.plus_millis(i64::try_from(limit).unwrap_or(i64::MAX)));
         let wake = wake::is_wake(&first.target, &first.owner).then(|| Wake {
@@ -135,27 +140,33 @@ impl Engine {
     }
 }
 
-/// The notices as a text that is fit for a model, beside them: a command that passes their fields on would pass on what anybody wrote.
-fn in_words(claims: &[Claimed]) -> String {
-    let notices: Vec<Notice> =
-        claims.iter().filter_map(|claim| serde_json::from_str(&claim.notice).ok()).collect();
+/// The input of a command: the notices as they are kept, and as a text that is fit for a model. A
+/// command that passes their fields on would pass on what any task wrote.
+fn command_input(claims: &[Claimed]) -> String {
+    let notices: Vec<&str> = claims.iter().map(|claim| claim.notice.as_str()).collect();
+    let known: Vec<Notice> = notices.iter().filter_map(|notice| serde_json::from_str(notice).ok()).collect();
     // All of them: what is left out here is in no inbox.
-    let texts: Vec<String> = notices.chunks(turn::MOST).map(|some| turn::compose(some, 0).text).collect();
-    format!(",\"text\":{}", serde_json::json!(texts.join("\n")))
+    let texts: Vec<String> = known.chunks(turn::MOST).map(|some| turn::compose(some, 0).text).collect();
+    format!("{{\"notices\":[{}],\"text\":{}}}", notices.join(","), serde_json::json!(texts.join("\n")))
 }
 
-/// What a wake is told beside the notices: the way of the newest of them, since a session may have moved on, and which of them an attempt
-/// before this one may have told.
-fn way(claims: &[Claimed], settings: wake::Settings) -> String {
-    let route = claims.iter().rev().find_map(|claim| claim.route.as_ref());
-    let was_headless = matches!(route, Some(Route::Session(session)) if session.headless);
-    let route =
-        route.and_then(|route| serde_json::to_string(route).ok()).unwrap_or_else(|| "null".to_owned());
-    // Also one that was put off: it may have been said all the same, and be taken up since.
+/// The order of a wake: by the address of the newest notice, since a session may have moved on.
+fn order(claims: &[Claimed], settings: wake::Settings) -> Result<WakeOrder, Error> {
+    let read = |claim: &Claimed| {
+        serde_json::from_str::<Notice>(&claim.notice).map_err(|error| bad_notice(claim, &error))
+    };
+    let notices = claims.iter().map(read).collect::<Result<_, _>>()?;
+    let route = claims.iter().rev().find_map(|claim| claim.route.clone());
+    let was_headless = matches!(&route, Some(Route::Session(session)) if session.headless);
+    // Also one that was put off: the session may have taken it up since.
     let tried = claims.iter().filter(|claim| claim.said && !claim.again);
-    let tried: Vec<_> = tried.map(|claim| claim.notice_id.as_str()).collect();
-    let tried = serde_json::json!(tried);
-    format!(",\"route\":{route},\"runs\":{},\"tried\":{tried}", settings.runs(was_headless))
+    let tried = tried.map(|claim| claim.notice_id.clone()).collect();
+    Ok(WakeOrder::new(notices, route, settings.runs(was_headless), tried))
+}
+
+fn bad_notice(claim: &Claimed, error: &serde_json::Error) -> Error {
+    let why = format!("its notice is damaged: {error}");
+    store::Error::BadRow { task: claim.task_id.to_string(), why }.into()
 }
 
 /// Where the task ran that the first notice is about, if that is still a folder: a relative path in the line means what it meant there.
@@ -200,6 +211,9 @@ mod tests {
 
     use super::*;
 
+    const NOTICE: &str = r#"{"id":"n-2222222222","seq":1,"at":"2026-01-01T00:00:00.000Z","type":"task.quiet",
+        "quiet_ms":5,"waiting_for_input":false,"task":{"id":"t-2222222222","owner":"a","command":"b","labels":{}}}"#;
+
     #[test]
     fn a_wake_is_told_what_may_have_been_told_before_and_was_not_asked_for_again() {
         let claim = |n: u64, said: bool, again: bool| Claimed {
@@ -218,13 +232,11 @@ mod tests {
             again,
             said,
             created_at: Timestamp::from_millis(0),
-            notice: "{}".into(),
+            notice: NOTICE.into(),
         };
         let claims =
             [claim(1, false, false), claim(2, true, false), claim(3, true, true), claim(4, true, false)];
-        let way = way(&claims, wake::Settings::default());
-        let [second, fourth] = [2, 4].map(NoticeId::from_entropy);
-        let expected = format!(r#","route":null,"runs":false,"tried":["{second}","{fourth}"]"#);
-        assert_eq!(way, expected);
+        let order = order(&claims, wake::Settings::default()).unwrap();
+        assert_eq!(order.tried, [2, 4].map(NoticeId::from_entropy));
     }
 }

@@ -7,6 +7,7 @@ pub mod inbox;
 pub mod notice;
 pub mod notify;
 pub mod operator;
+pub mod order;
 pub mod route;
 pub mod schedule;
 pub mod session;

@@ -6,8 +6,8 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use homing_deliver::wake::{self, Order, Verdict};
-use homing_model::OsText;
+use homing_deliver::wake::{self, Verdict};
+use homing_model::{OsText, WakeOrder};
 
 use crate::cli::exit_code;
 use crate::options::environment::Surroundings;
@@ -57,7 +57,7 @@ pub(crate) fn run(home: &Path) -> u8 {
             Ok(runtime) => runtime.block_on(wake::wake(&order, &surroundings)),
             Err(error) => Verdict::Failed(format!("the event loop cannot be set up: {error}")),
         },
-        Err(error) => Verdict::Failed(format!("the order cannot be read: {error}")),
+        Err(why) => Verdict::Failed(why),
     };
     let (code, line) = match &verdict {
         Verdict::Delivered(how) => (exit_code::DONE, how),
@@ -70,8 +70,9 @@ pub(crate) fn run(home: &Path) -> u8 {
     code
 }
 
-fn read() -> io::Result<Order> {
+fn read() -> Result<WakeOrder, String> {
     let mut text = Vec::new();
-    io::stdin().take(LONGEST).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
+    let read = io::stdin().take(LONGEST).read_to_end(&mut text);
+    read.map_err(|error| format!("the order cannot be read: {error}"))?;
+    WakeOrder::from_json(&text).map_err(|why| why.to_string())
 }
