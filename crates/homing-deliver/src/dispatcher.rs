@@ -1,6 +1,6 @@
 //! Takes what is due out of the ledger and brings it to its target. Keeps P5.
 //!
-//! Each channel (an endpoint) has a worker of its own while it has something due, so a dead one delays no other. A delivery is claimed
+//! Each channel (see [`Channel`]) has a worker of its own while it has something due, so a dead one delays no other. A delivery is claimed
 //! under a lease before the attempt and settled after it: who dies in between leaves a claim that ends by itself, and the attempt is
 //! made again with the same id and the same bytes. Nothing here is remembered that the ledger does not hold.
 //!
@@ -17,7 +17,7 @@ use homing_engine::{Engine, Error, Handler};
 use homing_model::operator::{self, TargetKind};
 use homing_model::route::Address;
 use homing_model::schedule::{Tries, Verdict};
-use homing_model::{Notice, Route, Status, Target, Timestamp, Tried, turn};
+use homing_model::{Channel, Notice, Route, Status, Target, Timestamp, Tried, turn};
 use homing_store::outbox::{Claimed, Next, Settled};
 use homing_store::store::Filter;
 use serde::Deserialize;
@@ -81,7 +81,7 @@ impl Dispatcher {
         let mut outgoing = self.engine.outgoing();
         let mut workers = JoinSet::new();
         // A worker is told that more of its channel is due.
-        let mut busy: HashMap<String, Arc<Notify>> = HashMap::new();
+        let mut busy: HashMap<Channel, Arc<Notify>> = HashMap::new();
         let mut applied = None;
         loop {
             // Marked as seen before the look: whatever is put on its way after it wakes us again.
@@ -133,8 +133,8 @@ impl Dispatcher {
     }
 
     /// Serves one channel while something of it is due.
-    async fn serve(self, channel: String, more: Arc<Notify>) -> String {
-        if is_handed_over(&channel) {
+    async fn serve(self, channel: Channel, more: Arc<Notify>) -> Channel {
+        if !matches!(channel, Channel::Endpoint { .. }) {
             self.hand_over(&channel, &more).await;
             return channel;
         }
@@ -160,7 +160,7 @@ impl Dispatcher {
                     }
                     // What is under way goes on; no more is begun until the ledger can be written.
                     Err(error) => {
-                        tracing::error!(channel, %error, "deliveries could not be claimed");
+                        tracing::error!(?channel, %error, "deliveries could not be claimed");
                         troubled = true;
                     }
                 }
@@ -193,7 +193,7 @@ impl Dispatcher {
     }
 
     /// Gives all that is due to a command, at once. Its end, recorded under a shim, settles them.
-    async fn hand_over(&self, channel: &str, more: &Notify) {
+    async fn hand_over(&self, channel: &Channel, more: &Notify) {
         // What ends in the same moment is told in one go.
         tokio::time::sleep(if self.settles(channel).await { SETTLING } else { GATHER }).await;
         let claims = match self.until_ready(channel, more).await {
@@ -204,14 +204,14 @@ impl Dispatcher {
         let claims = match claims {
             Ok(claims) => claims,
             Err(error) => {
-                tracing::error!(channel, %error, "deliveries could not be claimed");
+                tracing::error!(?channel, %error, "deliveries could not be claimed");
                 return tokio::time::sleep(TROUBLE).await;
             }
         };
         let claims = self.permitted(claims).await;
-        let to = match (claims.first().map(|claim| &claim.target), self.webhooks.waker()) {
-            (Some(Target::Exec(line)), _) => Handler::Line(line),
-            (Some(Target::Wake(_) | Target::Desktop), Some(waker)) => Handler::Waker(waker),
+        let to = match (channel, self.webhooks.waker()) {
+            (Channel::Command { line, .. }, _) => Handler::Line(line),
+            (Channel::Wake { .. } | Channel::Desktop { .. }, Some(waker)) => Handler::Waker(waker),
             _ => {
                 for claim in claims {
                     self.clone().attempt(claim).await;
@@ -219,8 +219,8 @@ impl Dispatcher {
                 return;
             }
         };
-        if let Err(error) = self.engine.hand_over(to, &claims).await {
-            tracing::error!(channel, %error, "notices could not be handed to their command; it will be tried again");
+        if let Err(error) = self.engine.hand_over(channel, to, &claims).await {
+            tracing::error!(?channel, %error, "notices could not be handed to their command; it will be tried again");
             for claim in claims {
                 let at = self.engine.now();
                 let settled = settled(&claim, failed(error.to_string()), at, at, self.engine.entropy());
@@ -230,27 +230,20 @@ impl Dispatcher {
     }
 
     /// Whether a channel wakes a session of which other tasks still run.
-    async fn settles(&self, channel: &str) -> bool {
-        let Some((owner, Target::Wake(_))) =
-            channel.split_once('\n').and_then(|(owner, _)| Some((owner, target(channel)?)))
-        else {
-            return false;
-        };
+    async fn settles(&self, channel: &Channel) -> bool {
+        let Channel::Wake { owner, .. } = channel else { return false };
         let statuses = Status::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
-        let live = Filter { owner: Some(owner.to_owned()), statuses, limit: 1, ..Filter::default() };
+        let live = Filter { owner: Some(owner.clone()), statuses, limit: 1, ..Filter::default() };
         self.engine.list(live).await.is_ok_and(|page| !page.items.is_empty())
     }
 
     /// Waits until what is due of a channel may be claimed. False if nothing is left of it, or not now.
-    async fn until_ready(&self, channel: &str, more: &Notify) -> Result<bool, Error> {
+    async fn until_ready(&self, channel: &Channel, more: &Notify) -> Result<bool, Error> {
         if !self.engine.admit(channel).await? {
             return Ok(false);
         }
-        if !wakes(channel) {
-            return Ok(true);
-        }
+        let (Channel::Wake { owner, .. } | Channel::Desktop { owner }) = channel else { return Ok(true) };
         let surroundings = self.webhooks.surroundings();
-        let owner = channel.split_once('\n').map_or(channel, |(owner, _)| owner);
         let (mut looks, mut judged, mut said) = (0, true, None);
         let mut config = self.engine.configured();
         loop {
@@ -356,29 +349,14 @@ impl Dispatcher {
 /// Why a wake waits: somebody tells the session by themselves.
 const AWAITED: &str = "a process of its own waits for the session's inbox, and tells it";
 
-/// Where to what goes through a channel is handed over; no endpoint has one.
-fn target(channel: &str) -> Option<Target> {
-    channel.split_once('\n').and_then(|(_, target)| target.parse().ok())
-}
-
-/// Whether what goes through a channel can do nothing but wake.
-fn wakes(channel: &str) -> bool {
-    target(channel).is_some_and(|target| homing_model::wake::only_wakes(&target))
-}
-
 /// How much of a channel is handed over at once. Into a pane each notice goes by itself: the line that is typed names one, and only the
 /// notice's own way says which server has that pane and which program was in it.
-fn together(channel: &str) -> u32 {
-    match target(channel) {
-        Some(Target::Wake(Some(whom))) if matches!(whom.parse(), Ok(Address::Tmux(_))) => 1,
-        Some(Target::Wake(_) | Target::Desktop) => turn::MOST as u32,
-        Some(Target::Exec(_) | Target::Inbox | Target::Webhook(_)) | None => TOGETHER,
+fn together(channel: &Channel) -> u32 {
+    match channel {
+        Channel::Wake { address: Some(whom), .. } if matches!(whom.parse(), Ok(Address::Tmux(_))) => 1,
+        Channel::Wake { .. } | Channel::Desktop { .. } => turn::MOST as u32,
+        Channel::Command { .. } | Channel::Endpoint { .. } => TOGETHER,
     }
-}
-
-/// Whether what is due of a channel is given to one command together: an owner and a command line, and no endpoint.
-fn is_handed_over(channel: &str) -> bool {
-    channel.contains('\n')
 }
 
 /// The body: made of the notice as the ledger keeps it, so that every attempt sends the same bytes. `text` is the notice in words, fit for a
@@ -421,9 +399,8 @@ mod tests {
 
     #[test]
     fn into_a_pane_goes_one_at_a_time() {
-        assert_eq!(together("ann\nwake:tmux:%3"), 1);
-        assert_eq!(together("ann\nwake:claude:s1"), 50);
-        assert_eq!(together("ann\ndesktop"), 50);
-        assert_eq!(together("ann\nexec:wake:tmux:%3\n/w"), TOGETHER);
+        let of = |target: &str| together(&Channel::new(&target.parse().unwrap(), "ann", None).unwrap());
+        assert_eq!((of("wake:tmux:%3"), of("wake:claude:s1"), of("desktop")), (1, 50, 50));
+        assert_eq!(of("exec:wake:tmux:%3"), TOGETHER);
     }
 }

@@ -14,7 +14,8 @@ pub mod watch;
 pub use callers::{nesting, unsure};
 pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8};
 pub use notices::{
-    binding, delivery, event, inbox, notice, notify, operator, order, route, schedule, session, turn, wake,
+    binding, channel, delivery, event, inbox, notice, notify, operator, order, route, schedule, session,
+    turn, wake,
 };
 pub use secrets::{digest, mask, obvious, secret, splice};
 pub use tasks::{
@@ -24,6 +25,7 @@ pub use tasks::{
 
 pub use agent::{AgentInfo, SubAgent};
 pub use answer::{Answer, AnswerState};
+pub use channel::Channel;
 pub use delivery::{Delivery, DeliveryState, Tried};
 pub use event::{Event, EventKind};
 pub use id::{Attempt, DeliveryId, NoticeId, Reference, TaskId};

@@ -13,8 +13,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress, Reference,
-    Route, Status, TaskId, Timestamp,
+    Agent, Attempt, Channel, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress,
+    Reference, Route, Status, TaskId, Timestamp,
 };
 
 use crate::census::{Census, Work};
@@ -384,27 +384,27 @@ pub trait Store: Send + Sync + 'static {
 
     /// The channels (one endpoint, one command) with a delivery that is due, and when the next one is that is not due yet, of whichever channel.
     /// A command that has something handed over is told the rest after its end.
-    fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)>;
+    fn due(&self, now: Timestamp) -> Op<(Vec<Channel>, Option<Timestamp>)>;
 
     /// Claims due deliveries of one channel until `until`, oldest first.
-    fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
+    fn claim(&self, channel: Channel, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>>;
 
     /// Before what is due of a channel that wakes somebody is claimed: ends what must not wake any more (its owner has it, or it is too old;
     /// a command is run all the same), and while the owner's budget is spent holds the rest until there is room, each with an entry in the inbox, and `wake.paused` once an
     /// hour. False if there is nothing to claim now.
     ///
     /// What somebody has taken from the inbox waits for their acknowledgement, or the end of their lease.
-    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool>;
+    fn admit(&self, channel: Channel, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool>;
 
     /// Makes deliveries due that wait because another budget is spent, and answers how many: the next
     /// [`admit`](Store::admit) decides by its own.
     fn apply_budget(&self, budget: Budget, now: Timestamp) -> Op<u64>;
 
     /// The way of what is due of a channel that wakes somebody: that of the newest.
-    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>>;
+    fn route(&self, channel: Channel, now: Timestamp) -> Op<Option<Route>>;
 
     /// Says why what is due of a channel is not claimed yet; the claim that follows takes it back.
-    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()>;
+    fn put_off(&self, channel: Channel, why: String, now: Timestamp) -> Op<()>;
 
     /// Gives up what is pending, and not under way, to targets of these kinds, at most `limit`; answers how many.
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64>;

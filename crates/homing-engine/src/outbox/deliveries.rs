@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use homing_api::{NotRedelivered, Page, RedeliverAnswer};
 use homing_model::operator::Policy;
-use homing_model::{Delivery, DeliveryId, DeliveryState, Route, TaskId, Timestamp, wake};
+use homing_model::{Channel, Delivery, DeliveryId, DeliveryState, Route, TaskId, Timestamp, wake};
 use homing_store::outbox::{Claimed, DeliveryFilter, Redeliver, Redelivered, Settled, Terms};
 use tokio::sync::watch;
 
@@ -59,7 +59,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn due(&self) -> Result<(Vec<String>, Option<Timestamp>), Error> {
+    pub async fn due(&self) -> Result<(Vec<Channel>, Option<Timestamp>), Error> {
         Ok(self.inner.store.due(self.inner.now()).await?)
     }
 
@@ -68,18 +68,14 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be written.
-    pub async fn admit(&self, channel: &str) -> Result<bool, Error> {
-        let wakes = channel
-            .split_once('\n')
-            .and_then(|(owner, target)| Some(wake::is_wake(&target.parse().ok()?, owner)))
-            .unwrap_or(false);
-        if !wakes {
+    pub async fn admit(&self, channel: &Channel) -> Result<bool, Error> {
+        if !channel.spends_budget() {
             return Ok(true);
         }
         let inner = &self.inner;
         let config = inner.config();
         let terms = Terms { budget: config.wake.budget(), at_most: config.notify.on };
-        let open = inner.store.admit(channel.to_owned(), terms, entropy::draw(), inner.now()).await?;
+        let open = inner.store.admit(channel.clone(), terms, entropy::draw(), inner.now()).await?;
         inner.bump();
         Ok(open)
     }
@@ -88,16 +84,16 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be read.
-    pub async fn route(&self, channel: &str) -> Result<Option<Route>, Error> {
-        Ok(self.inner.store.route(channel.to_owned(), self.inner.now()).await?)
+    pub async fn route(&self, channel: &Channel) -> Result<Option<Route>, Error> {
+        Ok(self.inner.store.route(channel.clone(), self.inner.now()).await?)
     }
 
     /// Says why what is due of a channel is not claimed yet.
     ///
     /// # Errors
     /// If the ledger cannot be written.
-    pub async fn put_off(&self, channel: &str, why: &str) -> Result<(), Error> {
-        Ok(self.inner.store.put_off(channel.to_owned(), why.to_owned(), self.inner.now()).await?)
+    pub async fn put_off(&self, channel: &Channel, why: &str) -> Result<(), Error> {
+        Ok(self.inner.store.put_off(channel.clone(), why.to_owned(), self.inner.now()).await?)
     }
 
     /// Applies changed settings to pending deliveries: gives up those to targets that are forbidden by
@@ -121,10 +117,10 @@ impl Engine {
     ///
     /// # Errors
     /// If the ledger cannot be written.
-    pub async fn claim(&self, channel: &str, limit: u32, lease: Duration) -> Result<Vec<Claimed>, Error> {
+    pub async fn claim(&self, channel: &Channel, limit: u32, lease: Duration) -> Result<Vec<Claimed>, Error> {
         let now = self.inner.now();
         let until = now.plus_millis(i64::try_from(lease.as_millis()).unwrap_or(i64::MAX));
-        Ok(self.inner.store.claim(channel.to_owned(), limit, until, now).await?)
+        Ok(self.inner.store.claim(channel.clone(), limit, until, now).await?)
     }
 
     /// Records what came of an attempt. False if the claim was no longer the caller's: somebody else has made another attempt.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
 use homing_model::{
-    Kind, Masks, Notice, OsText, Route, Spec, Stdin, Target, TaskId, WakeOrder, agent, turn, wake,
+    Channel, Kind, Masks, Notice, OsText, Route, Spec, Stdin, TaskId, WakeOrder, agent, turn, wake,
 };
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
@@ -53,7 +53,12 @@ impl Engine {
     ///
     /// # Errors
     /// If its folder cannot be made or the ledger cannot be written; the claims then end by themselves.
-    pub async fn hand_over(&self, to: Handler<'_>, claims: &[Claimed]) -> Result<(), Error> {
+    pub async fn hand_over(
+        &self,
+        channel: &Channel,
+        to: Handler<'_>,
+        claims: &[Claimed],
+    ) -> Result<(), Error> {
         let inner = &self.inner;
         let Some(first) = claims.first() else { return Ok(()) };
         let values = environment(inner.default_env.clone(), first);
@@ -68,9 +73,9 @@ impl Engine {
             }
         };
         body.push('\n');
-        let until = matches!(first.target, Target::Wake(_))
+        let until = matches!(channel, Channel::Wake { .. })
             .then(|| now.plus_millis(i64::try_from(limit).unwrap_or(i64::MAX)));
-        let wake = wake::is_wake(&first.target, &first.owner).then(|| Wake {
+        let wake = channel.spends_budget().then(|| Wake {
             owner: first.owner.clone(),
             budget: settings.budget(),
             until,
@@ -207,7 +212,7 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use homing_model::{DeliveryId, NoticeId, Timestamp};
+    use homing_model::{DeliveryId, NoticeId, Target, Timestamp};
 
     use super::*;
 

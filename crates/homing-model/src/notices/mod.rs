@@ -1,6 +1,7 @@
 //! Notices, their targets and deliveries, and the owners that read them.
 
 pub mod binding;
+pub mod channel;
 pub mod delivery;
 pub mod event;
 pub mod inbox;

@@ -39,6 +39,19 @@ impl TargetKind {
             Self::Desktop => "desktop",
         }
     }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// Whether targets of this kind can do nothing but wake: they get no notice that its owner has
+    /// already, and none that is old.
+    #[must_use]
+    pub const fn only_wakes(self) -> bool {
+        matches!(self, Self::Wake | Self::Desktop)
+    }
 }
 
 impl fmt::Display for TargetKind {

@@ -7,8 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::environment::is_agent_session;
-use crate::notify::Target;
 use crate::time::Timestamp;
 
 /// The stretch of time that a budget is for, in milliseconds.
@@ -125,25 +123,6 @@ pub const fn expired(at: Timestamp, now: Timestamp) -> bool {
     at.as_millis().saturating_add(LONGEST_MS) <= now.as_millis()
 }
 
-/// Whether giving this owner's notices to this target is a wake.
-#[must_use]
-pub fn is_wake(target: &Target, owner: &str) -> bool {
-    match target {
-        Target::Wake(_) | Target::Desktop => true,
-        Target::Exec(_) => is_agent_session(owner),
-        Target::Inbox | Target::Webhook(_) => false,
-    }
-}
-
-/// Whether this target is good for nothing but a wake: then there is none for what its owner has already, or for what is old.
-#[must_use]
-pub const fn only_wakes(target: &Target) -> bool {
-    match target {
-        Target::Wake(_) | Target::Desktop => true,
-        Target::Exec(_) | Target::Inbox | Target::Webhook(_) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -176,20 +155,6 @@ mod tests {
     fn a_notice_wakes_for_two_days() {
         assert!(!expired(ago(LONGEST_MS - 1), NOW));
         assert!(expired(ago(LONGEST_MS), NOW));
-    }
-
-    #[test]
-    fn a_command_wakes_sessions_and_nobody_else() {
-        let exec = Target::Exec("true".into());
-        for owner in ["claude:1", "codex:a", "opencode:x", "gemini:7"] {
-            assert!(is_wake(&exec, owner), "{owner}");
-        }
-        for owner in ["ann", "user", "ci:12", "claude"] {
-            assert!(!is_wake(&exec, owner), "{owner}");
-        }
-        assert!(is_wake(&Target::Wake(None), "ann") && is_wake(&Target::Desktop, "ann"));
-        assert!(!is_wake(&Target::Webhook("https://x.example".into()), "claude:1"));
-        assert!(only_wakes(&Target::Wake(None)) && only_wakes(&Target::Desktop) && !only_wakes(&exec));
     }
 
     proptest! {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
 use homing_model::watch::State;
-use homing_model::{Attempt, Ending, Masks, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
+use homing_model::{
+    Attempt, Channel, Ending, Masks, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict,
+};
 
 use crate::record::{NewTask, Record, Started};
 use crate::store::{Applied, Idempotency, Store, Submit, Submitted};
@@ -80,6 +82,12 @@ pub fn telling(n: u64, on: When, targets: &[&str]) -> Submit {
     let mut submit = submit(n);
     submit.task.spec.notify = Some(Notify { on, targets, secret: None });
     submit
+}
+
+/// The channel of an owner's notices to a target, for tasks without a folder.
+#[must_use]
+pub fn channel(owner: &str, target: &str) -> Channel {
+    Channel::new(&target.parse().expect("a target"), owner, None).expect("a channel")
 }
 
 /// An end with exit code 0.

@@ -132,6 +132,7 @@ macro_rules! store_conformance_cases {
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another
+            p5_deliveries_of_each_channel_are_claimed_together
             p5_what_is_due_does_not_hide_what_is_due_later
             p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew
             p5_what_may_not_go_out_by_now_stays_as_it_is

@@ -4,7 +4,7 @@ use homing_model::notify::{Notify, When};
 use homing_model::{Agent, Session};
 use tokio::task::JoinSet;
 
-use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, submit, telling};
+use super::fixture::{Ledger, at, channel, create, finish, finished, get, id, keyed, submit, telling};
 use super::seating::seat;
 use crate::outbox::DeliveryFilter;
 use crate::session::{Bind, SessionClaim};
@@ -99,7 +99,10 @@ pub async fn p11_whether_its_caller_was_on_the_network_stays_with_a_delivery(sto
         assert_eq!(get(&store, n).await.network, network);
         finish(&store, n, 1, 0).await;
         store.forget(id(n), at(2)).await.expect("it can be forgotten");
-        let claimed = store.claim(format!("https://{n}.example"), 9, at(90), at(3)).await.expect("claimed");
+        let claimed = store
+            .claim(channel("ann", &format!("https://{n}.example")), 9, at(90), at(3))
+            .await
+            .expect("claimed");
         let networks: Vec<bool> = claimed.iter().map(|claim| claim.network).collect();
         assert_eq!(networks, [network]);
     }

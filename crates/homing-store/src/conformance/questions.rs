@@ -5,12 +5,11 @@ use homing_model::inbox::InboxState;
 use homing_model::notify::{Notify, When};
 use homing_model::{Agent, DeliveryState, TaskId, wake};
 
-use super::fixture::{Ledger, at, create, done, ending, finish, first, id, submit, telling};
+use super::fixture::{Ledger, at, channel, create, done, ending, finish, first, id, submit, telling};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::{Hearer, Proof, Question};
 
 const OWNER: &str = "claude:1";
-const WAKE: &str = "claude:1\nwake";
 const TERMS: Terms = Terms { budget: wake::Budget { per_hour: 9 }, at_most: When::Always };
 
 fn question(owner: &str, tasks: &[u64], call: u64, until: i64) -> Question {
@@ -103,8 +102,8 @@ async fn end(store: &Ledger, n: u64) {
 /// What would be handed to a wake.
 async fn woken(store: &Ledger, millis: i64) -> Vec<TaskId> {
     let entropy = 1_000_000 + millis.unsigned_abs();
-    assert!(store.admit(WAKE.into(), TERMS, entropy, at(millis)).await.expect("judged"));
-    let claims = store.claim(WAKE.into(), 9, at(millis + 1), at(millis)).await.expect("claimed");
+    assert!(store.admit(channel(OWNER, "wake"), TERMS, entropy, at(millis)).await.expect("judged"));
+    let claims = store.claim(channel(OWNER, "wake"), 9, at(millis + 1), at(millis)).await.expect("claimed");
     claims.into_iter().map(|claim| claim.task_id).collect()
 }
 
@@ -136,7 +135,7 @@ pub async fn p6_no_wake_tells_what_is_asked_for(store: Ledger) {
 pub async fn p6_no_wake_is_handed_what_was_asked_for_since_the_claim(store: Ledger) {
     with_a_wake(&store, 1).await;
     end(&store, 1).await;
-    let claims = store.claim(WAKE.into(), 9, at(50), at(2)).await.expect("claimed");
+    let claims = store.claim(channel(OWNER, "wake"), 9, at(50), at(2)).await.expect("claimed");
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
     store.ask(question(OWNER, &[1], 7, 5_000), at(3)).await.expect("taken");
     let mut hook = submit(100).task;
@@ -160,7 +159,7 @@ pub async fn p6_a_wake_that_is_asked_for_again_takes_nothing_from_others(store: 
     for row in store.deliveries(filter).await.expect("readable").items {
         store.redeliver(Redeliver::Delivery(row.id), Vec::new(), at(3)).await.expect("taken");
     }
-    let claims = store.claim(WAKE.into(), 9, at(50), at(4)).await.expect("claimed");
+    let claims = store.claim(channel(OWNER, "wake"), 9, at(50), at(4)).await.expect("claimed");
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
     assert_eq!(given.len(), 2);
     let mut hook = submit(100).task;

@@ -6,11 +6,12 @@ use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;
 use homing_model::retention::Policy;
 use homing_model::{
-    Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried, Verdict,
+    Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried,
+    Verdict,
 };
 
 use super::fixture::{
-    Ledger, at, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
+    Ledger, at, channel, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
 };
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Redelivered, Report, Settled};
 use crate::store::{Applied, EventFilter, Filter};
@@ -218,8 +219,8 @@ pub async fn p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it(store: Le
     let (channels, _) = store.due(at(-1_000_000)).await.expect("readable");
     assert_eq!(channels.len(), 1, "at once, though the clock was set back after the end");
     let (channels, next) = store.due(at(1)).await.expect("readable");
-    assert_eq!((channels.as_slice(), next), (["https://x.example".to_owned()].as_slice(), None));
-    let channel = "https://x.example".to_owned();
+    assert_eq!((channels.as_slice(), next), ([endpoint("https://x.example")].as_slice(), None));
+    let channel = endpoint("https://x.example");
     let claim = |until, now| store.claim(channel.clone(), 10, at(until), at(now));
     let mine = claim(50, 1).await.expect("claimed").pop().expect("one");
     assert_eq!(claim(50, 2).await, Ok(Vec::new()));
@@ -247,15 +248,55 @@ pub async fn p5_one_channel_does_not_wait_for_another(store: Ledger) {
     create(&store, telling(21, When::Always, &["https://well.example/"]), 0).await;
     finish(&store, 21, 2, 0).await;
     let (channels, _) = store.due(at(2)).await.expect("readable");
-    assert_eq!(channels, ["https://dead.example", "https://well.example"]);
-    let claimed = store.claim("https://well.example".into(), 4, at(50), at(2)).await.expect("claimed");
+    assert_eq!(channels, ["https://dead.example", "https://well.example"].map(endpoint));
+    let claimed = store.claim(endpoint("https://well.example"), 4, at(50), at(2)).await.expect("claimed");
     assert_eq!(claimed.len(), 1);
-    assert_eq!(store.claim("https://dead.example".into(), 4, at(50), at(2)).await.expect("claimed").len(), 4);
+    assert_eq!(
+        store.claim(endpoint("https://dead.example"), 4, at(50), at(2)).await.expect("claimed").len(),
+        4
+    );
+}
+
+/// An endpoint is shared by owners; a command is one owner's in one folder, a wake one address.
+pub async fn p5_deliveries_of_each_channel_are_claimed_together(store: Ledger) {
+    let rows = [
+        ("ann", "exec:cat", Some("/a")),
+        ("ann", "exec:cat", Some("/a")),
+        ("ann", "exec:cat", Some("/b")),
+        ("ann", "exec:cat", None),
+        ("bob", "exec:cat", Some("/a")),
+        ("ann", "https://X.example/1", None),
+        ("bob", "https://x.example/2", None),
+        ("ann", "desktop", None),
+        ("bob", "desktop", None),
+        ("ann", "wake:claude:s1", None),
+        ("ann", "wake:claude:s2", None),
+    ];
+    let mut expected = std::collections::BTreeMap::new();
+    for (n, (owner, target, folder)) in (1..).zip(rows) {
+        let mut task = telling(n, When::Always, &[target]);
+        task.task.owner = owner.into();
+        task.task.spec.cwd = folder.map(Into::into);
+        create(&store, task, 0).await;
+        let report = Report { entropy: n, ..Report::default() };
+        done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
+        let channel = Channel::new(&target.parse().expect("a target"), owner, folder).expect("a channel");
+        expected.entry(channel).or_insert_with(Vec::new).push(id(n));
+    }
+    let (mut channels, next) = store.due(at(2)).await.expect("readable");
+    channels.sort();
+    assert_eq!((channels, next), (expected.keys().cloned().collect(), None));
+    for (channel, tasks) in expected {
+        let claims = store.claim(channel.clone(), 9, at(50), at(2)).await.expect("claimed");
+        let claimed: Vec<_> = claims.into_iter().map(|claim| claim.task_id).collect();
+        assert_eq!(claimed, tasks, "{channel:?}");
+    }
+    assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(50)))));
 }
 
 /// What is due of a channel does not hide what will be: one attempt may take longer than the other has to wait.
 pub async fn p5_what_is_due_does_not_hide_what_is_due_later(store: Ledger) {
-    let channel = "https://x.example".to_owned();
+    let channel = endpoint("https://x.example");
     create(&store, telling(1, When::Always, &[HOOK]), 0).await;
     finish(&store, 1, 1, 0).await;
     let retried = store.claim(channel.clone(), 9, at(50), at(1)).await.expect("claimed").pop().expect("one");
@@ -272,7 +313,7 @@ pub async fn p5_what_is_due_does_not_hide_what_is_due_later(store: Ledger) {
 pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(store: Ledger) {
     create(&store, telling(1, When::Always, &[HOOK]), 0).await;
     finish(&store, 1, 1, 0).await;
-    let claim = |now: i64| store.claim("https://x.example".into(), 1, at(now + 50), at(now));
+    let claim = |now: i64| store.claim(endpoint("https://x.example"), 1, at(now + 50), at(now));
     let busy = claim(1).await.expect("claimed").pop().expect("one");
     let later = Settled { tried: None, next: Next::At(at(10)) };
     assert_eq!(store.settle(busy.id.clone(), busy.fence, later, at(2)).await, Ok(true));
@@ -309,7 +350,7 @@ pub async fn p5_a_busy_target_spends_no_attempt_and_a_dead_one_can_begin_anew(st
 pub async fn p5_what_may_not_go_out_by_now_stays_as_it_is(store: Ledger) {
     create(&store, telling(1, When::Always, &[HOOK, "exec:cat"]), 0).await;
     finish(&store, 1, 1, 0).await;
-    let claimed = store.claim("https://x.example".into(), 1, at(50), at(1)).await.expect("claimed");
+    let claimed = store.claim(endpoint("https://x.example"), 1, at(50), at(1)).await.expect("claimed");
     let webhook = claimed.first().expect("one");
     assert!(settle(&store, webhook, Next::Delivered, 2).await);
     let filter = DeliveryFilter { limit: 9, ..DeliveryFilter::default() };
@@ -375,7 +416,7 @@ pub async fn p5_a_hooks_end_settles_what_it_was_given_and_no_clock_does(store: L
 
 /// What found a command busy goes with the next that is told to it, and does not wait for its own turn; a failed attempt does.
 pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
-    let channel = || "ann\nexec:cat".to_owned();
+    let command = || channel("ann", "exec:cat");
     let tell = async |n: u64, millis: i64| {
         let mut task = submit(n);
         let notify =
@@ -387,22 +428,22 @@ pub async fn p5_what_found_a_command_busy_goes_with_the_next(store: Ledger) {
     };
     for n in 1..=2 {
         tell(n, n64(n)).await;
-        let claim = store.claim(channel(), 9, at(50), at(n64(n))).await.expect("claimed").pop().expect("one");
+        let claim = store.claim(command(), 9, at(50), at(n64(n))).await.expect("claimed").pop().expect("one");
         let tried = Tried { at: at(1), took_ms: 1, status: None, result: "exit 3".into() };
         let settled = Settled { tried: (n == 1).then_some(tried), next: Next::At(at(1_000)) };
         assert_eq!(store.settle(claim.id, claim.fence, settled, at(n64(n))).await, Ok(true));
     }
     assert_eq!(store.due(at(3)).await, Ok((Vec::new(), Some(at(1_000)))));
     tell(3, 4).await;
-    let claims = store.claim(channel(), 9, at(50), at(4)).await.expect("claimed");
+    let claims = store.claim(command(), 9, at(50), at(4)).await.expect("claimed");
     let tasks: Vec<_> = claims.iter().map(|claim| claim.task_id.clone()).collect();
     assert_eq!(tasks, [id(3), id(2)]);
-    assert_eq!(store.claim(channel(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
+    assert_eq!(store.claim(command(), 9, at(50), at(5)).await, Ok(Vec::new()), "each once");
 }
 
 /// One command of a channel at a time: what comes while it runs, or is asked for again, goes together to the next.
 pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
-    let channel = || "ann\nexec:cat".to_owned();
+    let command = || channel("ann", "exec:cat");
     let hook = |n: u64| {
         let mut task = submit(n).task;
         (task.kind, task.owner) = (Kind::Hook, String::new());
@@ -414,7 +455,7 @@ pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
         done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
     };
     let give = async |n: u64| {
-        let claims = store.claim(channel(), 9, at(50), at(2)).await.expect("claimed");
+        let claims = store.claim(command(), 9, at(50), at(2)).await.expect("claimed");
         let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
         store.hand_over(given, hook(n), None, at(2)).await.expect("taken").expect("ours");
         claims.into_iter().map(|claim| claim.task_id).collect::<Vec<_>>()
@@ -425,9 +466,9 @@ pub async fn p5_a_command_is_told_the_rest_after_its_end(store: Ledger) {
     tell(3).await;
     assert_eq!(store.redeliver(Redeliver::Task(id(1)), Vec::new(), at(2)).await.expect("taken").due.len(), 1);
     assert_eq!(store.due(at(9)).await, Ok((Vec::new(), None)), "only its end makes them due");
-    assert_eq!(store.claim(channel(), 9, at(50), at(9)).await, Ok(Vec::new()));
+    assert_eq!(store.claim(command(), 9, at(50), at(9)).await, Ok(Vec::new()));
     finish(&store, 10, 3, 0).await;
-    assert_eq!(store.due(at(3)).await, Ok((vec![channel()], None)));
+    assert_eq!(store.due(at(3)).await, Ok((vec![command()], None)));
     let mut told = give(11).await;
     told.sort();
     let mut all = vec![id(1), id(2), id(3)];
@@ -485,7 +526,7 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     assert_eq!(ids.len(), 1);
     store.acknowledge("ann".into(), ids, Vec::new()).await.expect("taken");
     store.trim(policy, late(1), 100).await.expect("trimmed");
-    let claim = store.claim("https://x.example".into(), 1, late(50), late(2)).await.expect("claimed");
+    let claim = store.claim(endpoint("https://x.example"), 1, late(50), late(2)).await.expect("claimed");
     assert_eq!(claim.len(), 1, "its text is still there");
     let of_task = async || store.notices(id(1), 9, late(3)).await.expect("readable").len();
     assert_eq!(of_task().await, 1);
@@ -517,4 +558,8 @@ pub async fn a_notice_that_stays_is_looked_at_once(store: Ledger) {
     for n in 1..=5 {
         assert_eq!(store.notices(id(n), 9, late).await, Ok(Vec::new()), "no text is left");
     }
+}
+
+fn endpoint(origin: &str) -> Channel {
+    Channel::Endpoint { origin: origin.to_owned() }
 }

@@ -6,18 +6,18 @@ use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;
 use homing_model::wake::{self, Budget};
 use homing_model::{
-    Agent, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
+    Agent, Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
 };
 
-use super::fixture::{Ledger, at, create, done, ending, first, id, submit, tell};
+use super::fixture::{Ledger, at, channel, create, done, ending, first, id, submit, tell};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
 use crate::{Hearer, Proof};
 
 const OWNER: &str = "claude:1";
-const CHANNEL: &str = "claude:1\nexec:poke";
-const WAKE: &str = "claude:1\nwake";
+const COMMAND: &str = "exec:poke";
+const WAKE: &str = "wake";
 const BUDGET: Budget = Budget { per_hour: 2 };
 const TERMS: Terms = terms(BUDGET);
 const HOUR: i64 = wake::WINDOW_MS;
@@ -46,22 +46,26 @@ async fn ended_for(store: &Ledger, n: u64, targets: &[&str], millis: i64) {
 
 async fn admit(store: &Ledger, budget: Budget, millis: i64) -> bool {
     store
-        .admit(CHANNEL.into(), terms(budget), 1_000_000 + millis.unsigned_abs(), at(millis))
+        .admit(of(COMMAND), terms(budget), 1_000_000 + millis.unsigned_abs(), at(millis))
         .await
         .expect("judged")
 }
 
 /// Hands over what is due to the `n`th hook, which ends with this code; answers how many notices it got, or `None` if there was no room.
 async fn hand_over(store: &Ledger, n: u64, code: i32, millis: i64) -> Option<usize> {
-    hand_over_to(store, CHANNEL, n, code, millis).await
+    hand_over_to(store, COMMAND, n, code, millis).await
 }
 
-async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: i64) -> Option<usize> {
+fn of(target: &str) -> Channel {
+    channel(OWNER, target)
+}
+
+async fn hand_over_to(store: &Ledger, target: &str, n: u64, code: i32, millis: i64) -> Option<usize> {
     let entropy = 1_000_000 + millis.unsigned_abs();
-    if !store.admit(channel.into(), TERMS, entropy, at(millis)).await.expect("judged") {
+    if !store.admit(of(target), TERMS, entropy, at(millis)).await.expect("judged") {
         return None;
     }
-    let claims = store.claim(channel.into(), 100, at(millis + 50), at(millis)).await.expect("claimed");
+    let claims = store.claim(of(target), 100, at(millis + 50), at(millis)).await.expect("claimed");
     if claims.is_empty() {
         return None;
     }
@@ -69,7 +73,7 @@ async fn hand_over_to(store: &Ledger, channel: &str, n: u64, code: i32, millis: 
     let mut hook = submit(n).task;
     (hook.kind, hook.owner) = (Kind::Hook, String::new());
     hook.spec.timeout_ms = Some(LIMIT.unsigned_abs());
-    let until = (channel.contains("\nwake")).then(|| at(millis + LIMIT));
+    let until = (target == WAKE).then(|| at(millis + LIMIT));
     let wake = Wake { owner: OWNER.into(), budget: BUDGET, until };
     store.hand_over(given, hook, Some(wake), at(millis)).await.expect("taken")?;
     let end = Ending {
@@ -121,7 +125,7 @@ pub async fn p5_beyond_the_budget_notices_wait_in_the_inbox_and_one_says_so(stor
     assert_eq!(log.expect("readable").events.len(), 1);
     // Another owner is none of it.
     assert!(
-        store.admit("codex:2\nexec:poke".into(), TERMS, 7, at(6)).await.expect("judged"),
+        store.admit(channel("codex:2", COMMAND), TERMS, 7, at(6)).await.expect("judged"),
         "each has a budget of its own"
     );
 }
@@ -152,7 +156,7 @@ pub async fn p5_what_waited_goes_together_and_then_leaves_the_inbox(store: Ledge
 
 /// One line on a screen stands for several, and is no evidence that anybody read it.
 pub async fn p6_a_popup_takes_nothing_out_of_the_inbox(store: Ledger) {
-    const POPUP: &str = "claude:1\ndesktop";
+    const POPUP: &str = "desktop";
     for n in 1..=2 {
         ended_for(&store, n, &["desktop"], n64(n)).await;
         assert_eq!(hand_over_to(&store, POPUP, 100 + n, 0, n64(n)).await, Some(1));
@@ -185,11 +189,11 @@ pub async fn a_busy_session_spends_nothing_of_the_budget(store: Ledger) {
 pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
     let one = Budget { per_hour: 1 };
     ended(&store, 1, &["exec:prod"], 1).await;
-    let channels = [CHANNEL, "claude:1\nexec:prod"];
+    let channels = [of(COMMAND), of("exec:prod")];
     let mut claims = Vec::new();
-    for channel in channels {
-        assert!(store.admit(channel.into(), terms(one), 7, at(1)).await.expect("judged"));
-        let claimed = store.claim(channel.into(), 9, at(50), at(1)).await.expect("claimed");
+    for channel in &channels {
+        assert!(store.admit(channel.clone(), terms(one), 7, at(1)).await.expect("judged"));
+        let claimed = store.claim(channel.clone(), 9, at(50), at(1)).await.expect("claimed");
         claims.push(claimed.iter().map(|claim| (claim.id.clone(), claim.fence)).collect::<Vec<_>>());
     }
     let mut handed = Vec::new();
@@ -200,8 +204,8 @@ pub async fn p5_two_commands_of_one_session_share_its_budget(store: Ledger) {
         handed.push(store.hand_over(given, hook, wake, at(2)).await.expect("judged").is_some());
     }
     assert_eq!(handed, [true, false]);
-    assert_eq!(store.due(at(2)).await, Ok((vec![channels[1].to_owned()], None)), "due again");
-    assert!(!store.admit(channels[1].into(), terms(one), 8, at(2)).await.expect("judged"), "and held");
+    assert_eq!(store.due(at(2)).await, Ok((vec![channels[1].clone()], None)), "due again");
+    assert!(!store.admit(channels[1].clone(), terms(one), 8, at(2)).await.expect("judged"), "and held");
     assert_eq!(store.due(at(2)).await, Ok((Vec::new(), Some(at(2 + HOUR)))));
 }
 
@@ -269,8 +273,8 @@ pub async fn p6_nobody_is_woken_for_what_they_know_since_the_claim(store: Ledger
     for n in 1..=3 {
         ended_for(&store, n, if n == 2 { &["wake"] } else { &["wake", "inbox"] }, 1).await;
     }
-    assert!(store.admit(WAKE.into(), TERMS, 7, at(2)).await.expect("judged"));
-    let claims = store.claim(WAKE.into(), 9, at(50), at(2)).await.expect("claimed");
+    assert!(store.admit(of(WAKE), TERMS, 7, at(2)).await.expect("judged"));
+    let claims = store.claim(of(WAKE), 9, at(50), at(2)).await.expect("claimed");
     assert_eq!(claims.len(), 3);
     know(&store).await;
     let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
@@ -282,7 +286,7 @@ pub async fn p6_nobody_is_woken_for_what_they_know_since_the_claim(store: Ledger
     let told = (DeliveryState::Superseded, Some(wake::TOLD.to_owned()));
     assert_eq!(ends, [told.clone(), told, (DeliveryState::Pending, None)]);
     assert_eq!(inbox(&store, 3).await.len(), 1, "nobody has the third");
-    assert_eq!(store.due(at(3)).await, Ok((vec![WAKE.to_owned()], None)), "due again");
+    assert_eq!(store.due(at(3)).await, Ok((vec![of(WAKE)], None)), "due again");
     assert_eq!(hand_over_to(&store, WAKE, 101, 3, 3).await, Some(1));
     // Who asks for it again gets it, known or not.
     let first = deliveries(&store).await.first().expect("a delivery").id.clone();
@@ -321,8 +325,8 @@ pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: L
     ended_for(&store, 1, &["wake", "inbox"], 1).await;
     for (n, code, reason) in [(100, 75, Some("at work")), (101, 3, None)] {
         let millis = n64(n) * 100_000;
-        assert!(store.admit(WAKE.into(), TERMS, n, at(millis)).await.expect("judged"));
-        let claims = store.claim(WAKE.into(), 9, at(millis + 50), at(millis)).await.expect("claimed");
+        assert!(store.admit(of(WAKE), TERMS, n, at(millis)).await.expect("judged"));
+        let claims = store.claim(of(WAKE), 9, at(millis + 50), at(millis)).await.expect("claimed");
         let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
         let mut hook = submit(n).task;
         (hook.kind, hook.owner) = (Kind::Hook, String::new());
@@ -349,8 +353,8 @@ pub async fn p6_what_a_wake_tells_is_nobody_elses_to_tell_until_it_ends(store: L
 pub async fn p5_a_wake_that_is_given_up_leaves_its_entry_and_is_not_tried_again(store: Ledger) {
     ended_for(&store, 1, &["wake", "inbox"], 1).await;
     ended(&store, 2, &[], 1).await;
-    for (n, channel) in [(100, WAKE), (101, CHANNEL)] {
-        assert_eq!(hand_over_to(&store, channel, n, 78, 3).await, Some(1));
+    for (n, target) in [(100, WAKE), (101, COMMAND)] {
+        assert_eq!(hand_over_to(&store, target, n, 78, 3).await, Some(1));
     }
     let of = async |target: &str| {
         let rows = deliveries(&store).await;
@@ -366,7 +370,7 @@ pub async fn p5_a_wake_that_is_given_up_leaves_its_entry_and_is_not_tried_again(
 pub async fn p6_what_a_wake_may_have_told_stays_so_until_it_is_asked_for_again(store: Ledger) {
     ended_for(&store, 1, &["wake", "inbox"], 1).await;
     let said = async |millis: i64| {
-        let claims = store.claim(WAKE.into(), 9, at(millis + 1), at(millis)).await.expect("claimed");
+        let claims = store.claim(of(WAKE), 9, at(millis + 1), at(millis)).await.expect("claimed");
         claims.iter().map(|claim| (claim.said, claim.busy)).collect::<Vec<_>>()
     };
     assert_eq!(said(1).await, [(false, 0)], "nobody was given it");
@@ -375,7 +379,7 @@ pub async fn p6_what_a_wake_may_have_told_stays_so_until_it_is_asked_for_again(s
     assert_eq!(said(later).await, [(true, 1)]);
     let taken = store.take(OWNER.into(), 9, at(later + 20), at(later + 10)).await.expect("taken");
     assert_eq!(taken.len(), 1);
-    assert!(store.admit(WAKE.into(), TERMS, 9, at(later + 10)).await.expect("judged"));
+    assert!(store.admit(of(WAKE), TERMS, 9, at(later + 10)).await.expect("judged"));
     assert_eq!(said(later + 10).await, [], "it waits for whoever has the entry");
     assert_eq!(said(later + 30).await, [(true, 0)], "its pauses begin anew, and what was said was said");
     assert_eq!(hand_over_to(&store, WAKE, 101, 3, later + 40).await, Some(1));
@@ -403,7 +407,7 @@ pub async fn p5_each_wake_goes_the_way_of_the_session_that_submitted(store: Ledg
         );
     }
     let (channels, _) = store.due(at(2)).await.expect("readable");
-    assert_eq!(channels, ["ann\nwake:claude:s1", "ann\nwake:claude:s2"]);
+    assert_eq!(channels, [channel("ann", "wake:claude:s1"), channel("ann", "wake:claude:s2")]);
     let found = store.route(channels[0].clone(), at(2)).await.expect("readable");
     let Some(Route::Session(session)) = found else { panic!("{found:?}") };
     assert_eq!((session.id.as_str(), session.pid), ("s1", Some(9)), "the newest");
@@ -431,11 +435,11 @@ pub async fn the_operator_has_the_last_word_on_pauses(store: Ledger) {
     }
     assert_eq!(hand_over(&store, 100, 3, 2).await, Some(2));
     ended(&store, 3, &["inbox"], 3).await;
-    assert!(!store.admit(CHANNEL.into(), silent, 9, at(3)).await.expect("judged"));
+    assert!(!store.admit(of(COMMAND), silent, 9, at(3)).await.expect("judged"));
     assert_eq!(pauses(&inbox(&store, 4).await), 0);
     let loud = Terms { at_most: When::Always, ..silent };
     ended(&store, 4, &["inbox"], 5).await;
-    assert!(!store.admit(CHANNEL.into(), loud, 10, at(5)).await.expect("judged"));
+    assert!(!store.admit(of(COMMAND), loud, 10, at(5)).await.expect("judged"));
     assert_eq!(pauses(&inbox(&store, 6).await), 1);
 }
 
@@ -470,7 +474,7 @@ pub async fn notices_older_than_two_days_wake_nobody_and_stay_readable(store: Le
     assert_eq!((old.state, old.reason.as_deref()), (DeliveryState::Dead, Some(wake::EXPIRED)));
     assert_eq!(inbox(&store, wake::LONGEST_MS).await.len(), 1);
     let (channels, _) = store.due(at(wake::LONGEST_MS)).await.expect("readable");
-    assert_eq!(channels, ["https://x.example"]);
+    assert_eq!(channels, [channel("ann", "https://x.example")]);
     store
         .redeliver(Redeliver::Delivery(old.id.clone()), Vec::new(), at(wake::LONGEST_MS))
         .await
@@ -493,7 +497,7 @@ pub async fn wakes_that_are_turned_off_leave_everything_in_the_inbox(store: Ledg
 pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledger) {
     ended(&store, 1, &["https://x.example/"], 1).await;
     ended(&store, 2, &["https://y.example/"], 1).await;
-    let under_way = store.claim("https://y.example".into(), 1, at(50), at(1)).await.expect("claimed");
+    let under_way = store.claim(of("https://y.example"), 1, at(50), at(1)).await.expect("claimed");
     assert_eq!(under_way.len(), 1);
     let kinds = vec![TargetKind::Webhook];
     assert_eq!(store.give_up(kinds.clone(), 10, at(2)).await, Ok(1));
@@ -504,7 +508,7 @@ pub async fn what_is_forbidden_by_now_is_given_up_and_can_begin_anew(store: Ledg
     let again =
         store.redeliver(Redeliver::State(DeliveryState::Dead), Vec::new(), at(4)).await.expect("taken").due;
     assert_eq!(again.len(), 1);
-    let claims = store.claim("https://x.example".into(), 1, at(50), at(4)).await.expect("claimed");
+    let claims = store.claim(of("https://x.example"), 1, at(50), at(4)).await.expect("claimed");
     assert_eq!((claims.len(), claims[0].again, under_way[0].again), (1, true, false));
 }
 
@@ -520,7 +524,7 @@ pub async fn p5_a_changed_budget_of_wakes_holds_for_what_waits(store: Ledger) {
     assert_eq!(store.due(at(4)).await, Ok((Vec::new(), Some(at(1 + HOUR)))));
     let larger = Budget { per_hour: 3 };
     assert_eq!(store.apply_budget(larger, at(5)).await, Ok(1));
-    assert_eq!(store.due(at(5)).await.expect("readable").0, [CHANNEL]);
+    assert_eq!(store.due(at(5)).await.expect("readable").0, [of(COMMAND)]);
     assert!(admit(&store, larger, 6).await);
 }
 
@@ -547,10 +551,10 @@ pub async fn p5_what_was_not_looked_at_wakes_nobody_yet(store: Ledger) {
         done(end.await.expect("taken"));
     }
     let late = 50 * HOUR;
-    let admit = |entropy| store.admit(WAKE.into(), TERMS, entropy, at(late));
+    let admit = |entropy| store.admit(of(WAKE), TERMS, entropy, at(late));
     assert_eq!(admit(1 << 40).await, Ok(false), "the last was not looked at");
     assert_eq!(admit(1 << 41).await, Ok(true));
-    assert_eq!(store.claim(WAKE.into(), 100, at(late + 50), at(late)).await, Ok(Vec::new()), "too old, all");
+    assert_eq!(store.claim(of(WAKE), 100, at(late + 50), at(late)).await, Ok(Vec::new()), "too old, all");
 }
 
 /// Also where somebody else ends a task, and while it lives.

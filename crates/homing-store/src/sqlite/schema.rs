@@ -176,7 +176,10 @@ CREATE TABLE deliveries (
   notice_id  TEXT NOT NULL,
   task_id    TEXT NOT NULL,
   owner      TEXT NOT NULL,
-  channel    TEXT NOT NULL,
+  channel    TEXT NOT NULL CHECK (channel IN ('webhook', 'exec', 'wake', 'desktop')),
+  channel_owner  TEXT NOT NULL,
+  channel_to     TEXT NOT NULL,
+  channel_folder TEXT NOT NULL,
   target     TEXT NOT NULL,
   shown      TEXT NOT NULL,
   route      TEXT,
@@ -197,7 +200,9 @@ CREATE TABLE deliveries (
   reason     TEXT,
   history    TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
-CREATE INDEX deliveries_pending ON deliveries (channel, max(next_at, coalesce(held_until, 0)), seq) WHERE state = 'pending';
+CREATE INDEX deliveries_pending
+  ON deliveries (channel, channel_owner, channel_to, channel_folder, max(next_at, coalesce(held_until, 0)), seq)
+  WHERE state = 'pending';
 CREATE INDEX deliveries_state ON deliveries (state, seq);
 CREATE INDEX deliveries_task ON deliveries (task_id, seq);
 CREATE INDEX deliveries_hook ON deliveries (hook) WHERE hook IS NOT NULL;

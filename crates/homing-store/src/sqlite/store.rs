@@ -13,8 +13,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, Route, TaskId,
-    Timestamp,
+    Agent, Attempt, Channel, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, Route,
+    TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -261,15 +261,15 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| bindings::of_processes(conn, &pids))
     }
 
-    fn due(&self, now: Timestamp) -> Op<(Vec<String>, Option<Timestamp>)> {
+    fn due(&self, now: Timestamp) -> Op<(Vec<Channel>, Option<Timestamp>)> {
         self.reader.run(move |conn| deliveries::due(conn, now))
     }
 
-    fn claim(&self, channel: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>> {
+    fn claim(&self, channel: Channel, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>> {
         self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
     }
 
-    fn admit(&self, channel: String, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
+    fn admit(&self, channel: Channel, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
         self.writer.run(Relaxed, move |conn| wakes::admit(conn, &channel, terms, entropy, now))
     }
 
@@ -277,11 +277,11 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| wakes::apply_budget(conn, budget, now))
     }
 
-    fn route(&self, channel: String, now: Timestamp) -> Op<Option<Route>> {
+    fn route(&self, channel: Channel, now: Timestamp) -> Op<Option<Route>> {
         self.reader.run(move |conn| deliveries::route(conn, &channel, now))
     }
 
-    fn put_off(&self, channel: String, why: String, now: Timestamp) -> Op<()> {
+    fn put_off(&self, channel: Channel, why: String, now: Timestamp) -> Op<()> {
         self.writer.run(Relaxed, move |conn| deliveries::put_off(conn, &channel, &why, now))
     }
 

@@ -153,7 +153,7 @@ async fn p5_a_command_whose_row_is_damaged_holds_up_its_channel_until_the_next_p
     store.hand_over(given, hook, None, at(2)).await.unwrap().unwrap();
     store.release_claims().await.unwrap();
     assert_eq!(store.release_unending().await, Ok(0));
-    assert_eq!(store.due(at(3)).await.unwrap().0, Vec::<String>::new(), "its end decides");
+    assert_eq!(store.due(at(3)).await.unwrap().0, [], "its end decides");
     damage(&home, 10, "spec = '{'");
     assert_eq!((store.release_unending().await, store.release_unending().await), (Ok(1), Ok(0)));
     let again = store.claim(channel, 10, at(50), at(3)).await.unwrap();

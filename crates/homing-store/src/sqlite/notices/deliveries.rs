@@ -4,7 +4,7 @@ use homing_model::counts::DeliveryCounts;
 use homing_model::notify::SigningKey;
 use homing_model::operator::{self, TargetKind};
 use homing_model::{
-    Delivery, DeliveryId, DeliveryState, EventKind, Route, Target, TaskId, Timestamp, Tried, wake,
+    Channel, Delivery, DeliveryId, DeliveryState, EventKind, Route, TaskId, Timestamp, Tried, wake,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
@@ -21,10 +21,32 @@ macro_rules! due_at {
     };
 }
 
+/// The columns of the channel of a row.
+macro_rules! channel {
+    ($of:literal) => {
+        concat!("(", $of, "channel, ", $of, "channel_owner, ", $of, "channel_to, ", $of, "channel_folder)")
+    };
+}
+
+/// The first in the order of the index.
+macro_rules! first {
+    () => {
+        concat!("ORDER BY channel, channel_owner, channel_to, channel_folder, ", due_at!(), ", seq LIMIT 1")
+    };
+}
+
+/// The deliveries of the channel that the first four parameters name.
+macro_rules! of_channel {
+    () => {
+        "(channel, channel_owner, channel_to, channel_folder) = (?1, ?2, ?3, ?4)"
+    };
+}
+pub(in crate::sqlite) use of_channel;
+
 /// What is given to a command at once: what is due, and what found it busy before, so that all of it is told in one go.
 macro_rules! ready {
     () => {
-        "(max(next_at, coalesce(held_until, 0)) <= ?2 OR (busy > 0 AND coalesce(held_until, 0) <= ?2))"
+        "(max(next_at, coalesce(held_until, 0)) <= ?5 OR (busy > 0 AND coalesce(held_until, 0) <= ?5))"
     };
 }
 pub(in crate::sqlite) use ready;
@@ -32,16 +54,20 @@ pub(in crate::sqlite) use ready;
 /// A delivery of a channel with its notice, as a claim takes it, if what follows holds.
 macro_rules! claimable {
     () => {
-        "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown, route, network, again, said \
-         FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
-         WHERE state = 'pending' AND channel = ?1 AND "
+        concat!(
+            "SELECT deliveries.seq, deliveries.id, fence, notice_id, task_id, owner, target, secret, attempts - earlier, created_at, body, busy, shown, route, network, again, said \
+             FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
+             WHERE state = 'pending' AND ",
+            of_channel!(),
+            " AND "
+        )
     };
 }
 
 /// In which order, and how many.
 macro_rules! claimed_first {
     () => {
-        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3"
+        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?6"
     };
 }
 
@@ -49,7 +75,8 @@ macro_rules! claimed_first {
 macro_rules! handed_over {
     () => {
         "EXISTS (SELECT 1 FROM deliveries AS given INDEXED BY deliveries_pending WHERE given.state = 'pending' \
-         AND max(given.next_at, coalesce(given.held_until, 0)) = 9223372036854775807 AND given.channel = "
+         AND max(given.next_at, coalesce(given.held_until, 0)) = 9223372036854775807 \
+         AND (given.channel, given.channel_owner, given.channel_to, given.channel_folder) = "
     };
 }
 
@@ -63,38 +90,53 @@ macro_rules! pending {
 /// Held until the command that has it ends: no clock gives it back. `handed_over!` has it too.
 pub(in crate::sqlite) const HANDED_OVER: i64 = i64::MAX;
 
+/// From the first delivery of a channel to that of the next, along the index: a long queue behind
+/// one of them costs nothing. A column with a `+` has no affinity, without which only the first
+/// column would be searched for.
+const DUE: &str = concat!(
+    "WITH RECURSIVE heads (seq) AS (\
+     SELECT (SELECT seq FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' ",
+    first!(),
+    ") UNION ALL SELECT (SELECT next.seq FROM deliveries AS next INDEXED BY deliveries_pending \
+       WHERE state = 'pending' AND ",
+    channel!(""),
+    " > ",
+    channel!("+head."),
+    first!(),
+    ") FROM heads JOIN deliveries AS head ON head.seq = heads.seq) \
+     SELECT channel, channel_owner, channel_to, channel_folder, ",
+    due_at!(),
+    ", (SELECT min(",
+    due_at!(),
+    ") FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND ",
+    channel!(""),
+    " = ",
+    channel!("head."),
+    " AND ",
+    due_at!(),
+    " > ?1) FROM heads JOIN deliveries AS head ON head.seq = heads.seq WHERE NOT ",
+    handed_over!(),
+    channel!("head."),
+    ")",
+);
+
 /// Channels with a delivery that is due, and the next moment at which there will be another, also of those. A channel whose command runs has
 /// none: its end is what makes the rest due.
 pub(in crate::sqlite) fn due(
     conn: &Connection,
     now: Timestamp,
-) -> Result<(Vec<String>, Option<Timestamp>), Error> {
-    // From channel to channel along the index: a long queue behind one of them costs nothing.
-    let mut query = conn.prepare_cached(concat!(
-        "WITH RECURSIVE heads (channel) AS (\
-           SELECT min(channel) FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' \
-           UNION ALL \
-           SELECT (SELECT min(channel) FROM deliveries INDEXED BY deliveries_pending \
-                   WHERE state = 'pending' AND channel > heads.channel) FROM heads WHERE heads.channel IS NOT NULL) \
-         SELECT channel, (SELECT min(",
-        due_at!(),
-        ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel), \
-         (SELECT min(",
-        due_at!(),
-        ") FROM deliveries AS d INDEXED BY deliveries_pending WHERE d.state = 'pending' AND d.channel = heads.channel AND ",
-        due_at!(),
-        " > ?1) \
-         FROM heads WHERE channel IS NOT NULL AND NOT ",
-        handed_over!(),
-        "heads.channel)",
-    ))?;
+) -> Result<(Vec<Channel>, Option<Timestamp>), Error> {
+    let mut query = conn.prepare_cached(DUE)?;
     let mut rows = query.query([now.as_millis()])?;
     let (mut channels, mut next) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        if row.get::<_, i64>(1)? <= now.as_millis() {
-            channels.push(row.get(0)?);
+        if row.get::<_, i64>(4)? <= now.as_millis() {
+            match Channel::from_columns([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]) {
+                Ok(channel) => channels.push(channel),
+                Err(error) => tracing::error!(%error, "deliveries of an unknown channel wait"),
+            }
         }
-        let later: Option<i64> = row.get(2)?;
+        let later: Option<i64> = row.get(5)?;
         next = later.into_iter().chain(next).min();
     }
     Ok((channels, next.map(Timestamp::from_millis)))
@@ -103,50 +145,56 @@ pub(in crate::sqlite) fn due(
 /// The way of what is due of a channel: that of the newest, since a session may have moved on.
 pub(in crate::sqlite) fn route(
     conn: &Connection,
-    channel: &str,
+    channel: &Channel,
     now: Timestamp,
 ) -> Result<Option<Route>, Error> {
+    let [kind, owner, to, folder] = channel.columns();
     let mut query = conn.prepare_cached(concat!(
-        "SELECT route FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND channel = ?1 AND ",
+        "SELECT route FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND ",
+        of_channel!(),
+        " AND ",
         ready!(),
         " AND route IS NOT NULL ORDER BY seq DESC LIMIT 1",
     ))?;
-    let found =
-        query.query_row(params![channel, now.as_millis()], |row| row.get::<_, String>(0)).optional()?;
+    let of_newest = params![kind, owner, to, folder, now.as_millis()];
+    let found = query.query_row(of_newest, |row| row.get::<_, String>(0)).optional()?;
     Ok(found.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 /// Says why what is due of a channel is not claimed yet. Nothing is written where that was said before.
 pub(in crate::sqlite) fn put_off(
     conn: &Connection,
-    channel: &str,
+    channel: &Channel,
     why: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let [kind, owner, to, folder] = channel.columns();
     conn.prepare_cached(concat!(
-        "UPDATE deliveries INDEXED BY deliveries_pending SET reason = ?3 WHERE state = 'pending' AND channel = ?1 AND ",
+        "UPDATE deliveries INDEXED BY deliveries_pending SET reason = ?6 WHERE state = 'pending' AND ",
+        of_channel!(),
+        " AND ",
         ready!(),
-        " AND reason IS NOT ?3",
+        " AND reason IS NOT ?6",
     ))?
-    .execute(params![channel, now.as_millis(), why])?;
+    .execute(params![kind, owner, to, folder, now.as_millis(), why])?;
     Ok(())
 }
 
 /// Claims due deliveries of one channel.
 pub(in crate::sqlite) fn claim(
     conn: &Connection,
-    channel: &str,
+    channel: &Channel,
     limit: u32,
     until: Timestamp,
     now: Timestamp,
 ) -> Result<Vec<Claimed>, Error> {
-    // An endpoint has a name without a line break; a command's begins with its owner's.
-    let mut query = conn.prepare_cached(if channel.contains('\n') {
-        concat!(claimable!(), ready!(), " AND NOT ", handed_over!(), "?1)", claimed_first!())
+    let [kind, owner, to, folder] = channel.columns();
+    let mut query = conn.prepare_cached(if matches!(channel, Channel::Endpoint { .. }) {
+        concat!(claimable!(), due_at!(), " <= ?5", claimed_first!())
     } else {
-        concat!(claimable!(), due_at!(), " <= ?2", claimed_first!())
+        concat!(claimable!(), ready!(), " AND NOT ", handed_over!(), "(?1, ?2, ?3, ?4))", claimed_first!())
     })?;
-    let mut rows = query.query(params![channel, now.as_millis(), limit])?;
+    let mut rows = query.query(params![kind, owner, to, folder, now.as_millis(), limit])?;
     let (mut claimed, mut broken) = (Vec::new(), Vec::new());
     while let Some(row) = rows.next()? {
         let seq: i64 = row.get(0)?;
@@ -357,7 +405,7 @@ pub(in crate::sqlite) fn give_up(
     now: Timestamp,
 ) -> Result<u64, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT seq, target FROM deliveries INDEXED BY deliveries_state \
+        "SELECT seq, channel FROM deliveries INDEXED BY deliveries_state \
          WHERE state = 'pending' AND (held_until IS NULL OR held_until <= ?1) ORDER BY seq",
     )?;
     let mut rows = query.query([now.as_millis()])?;
@@ -365,7 +413,7 @@ pub(in crate::sqlite) fn give_up(
     while closed.len() < limit as usize
         && let Some(row) = rows.next()?
     {
-        if let Some(kind) = kind_of(&row.get::<_, String>(1)?).filter(|kind| kinds.contains(kind)) {
+        if let Some(kind) = TargetKind::parse(&row.get::<_, String>(1)?).filter(|kind| kinds.contains(kind)) {
             closed.push((row.get::<_, i64>(0)?, kind));
         }
     }
@@ -471,7 +519,7 @@ pub(in crate::sqlite) fn redeliver(
     // An entry that was given back, because no turn ended after a hook had printed it, is not
     // known.
     let mut query = conn.prepare_cached(&format!(
-        "SELECT seq, id, target, state, state IN ('dead', 'pending') AND held_until IS NOT ?3 \
+        "SELECT seq, id, channel, state, state IN ('dead', 'pending') AND held_until IS NOT ?3 \
          AND EXISTS (SELECT 1 FROM notices WHERE notices.seq = notice_seq AND (told OR inboxed > 0)) \
          AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
            AND (inbox.told = 0 OR inbox.held_until <= ?2)) \
@@ -490,10 +538,11 @@ pub(in crate::sqlite) fn redeliver(
          again = CASE WHEN state = 'pending' AND held_until = ?3 THEN 2 ELSE 1 END, fence = fence + 1 WHERE seq = ?1",
     )?;
     let mut redelivered = Redelivered::default();
-    for (seq, id, target, state, known) in rows {
+    for (seq, id, kind, state, known) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
+        let kind = TargetKind::parse(&kind);
         if !matches!(which, Redeliver::Delivery(_)) {
-            let known = known && target.parse().is_ok_and(|target| wake::only_wakes(&target));
+            let known = known && kind.is_some_and(TargetKind::only_wakes);
             if known {
                 begin.execute(params![seq, now.as_millis(), HANDED_OVER])?;
                 end(conn, seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
@@ -503,7 +552,7 @@ pub(in crate::sqlite) fn redeliver(
                 continue;
             }
         }
-        match kind_of(&target).filter(|kind| closed.contains(kind)) {
+        match kind.filter(|kind| closed.contains(kind)) {
             Some(kind) => redelivered.closed.push((id, kind)),
             None => {
                 begin.execute(params![seq, now.as_millis(), HANDED_OVER])?;
@@ -512,11 +561,6 @@ pub(in crate::sqlite) fn redeliver(
         }
     }
     Ok(redelivered)
-}
-
-/// The kind of a target as it is kept; none if that is damaged.
-fn kind_of(target: &str) -> Option<TargetKind> {
-    target.parse::<Target>().ok().map(|target| TargetKind::from(&target))
 }
 
 /// How many are pending, were given up, or were not needed.
@@ -539,4 +583,20 @@ pub(in crate::sqlite) fn trim(conn: &Connection, cutoff: Timestamp, limit: u32) 
          WHERE ended_at IS NOT NULL AND ended_at <= ?1 ORDER BY ended_at LIMIT ?2)",
     )?;
     Ok(delete.execute(params![cutoff.as_millis(), limit])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finding_the_next_channel_skips_the_deliveries_of_this_one() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        crate::sqlite::schema::migrate(&mut conn).unwrap();
+        let mut query = conn.prepare(&format!("EXPLAIN QUERY PLAN {DUE}")).unwrap();
+        let plan = query.query_map([0], |row| row.get::<_, String>(3)).unwrap();
+        let plan: String = plan.map(Result::unwrap).collect();
+        let (key, all) = ("channel,channel_owner,channel_to,channel_folder", plan.replace(' ', ""));
+        assert!(all.contains(&format!("(({key})>(?,?,?,?))")), "{plan}");
+    }
 }

@@ -1,7 +1,8 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
+use homing_model::operator::TargetKind;
 use homing_model::schedule::{Tries, Verdict};
-use homing_model::{DeliveryId, Target, Timestamp, Tried, wake};
+use homing_model::{DeliveryId, Timestamp, Tried};
 use rusqlite::{Connection, params};
 
 use crate::outbox::{Next, Settled, Wake};
@@ -71,7 +72,7 @@ pub(in crate::sqlite) fn end(
     now: Timestamp,
 ) -> Result<(), Error> {
     let mut query = conn.prepare_cached(
-        "SELECT id, fence, attempts - earlier, busy, again = 2, target FROM deliveries INDEXED BY deliveries_hook \
+        "SELECT id, fence, attempts - earlier, busy, again = 2, channel FROM deliveries INDEXED BY deliveries_hook \
          WHERE hook = ?1 AND hook IS NOT NULL AND state = 'pending' AND held_until = ?2",
     )?;
     let rows = query
@@ -89,13 +90,13 @@ pub(in crate::sqlite) fn end(
     let (mut acknowledges, mut shown) = (false, false);
     let mut waits =
         conn.prepare_cached("UPDATE deliveries SET reason = ?2 WHERE id = ?1 AND state = 'pending'")?;
-    for (id, fence, attempts, busy, asked_again, target) in rows {
+    for (id, fence, attempts, busy, asked_again, kind) in rows {
         let Ok(id) = id.parse::<DeliveryId>() else { continue };
-        let target = target.parse::<Target>().ok();
-        acknowledges |= matches!(target, Some(Target::Wake(_)));
-        shown |= matches!(target, Some(Target::Desktop));
+        let kind = TargetKind::parse(&kind);
+        acknowledges |= kind == Some(TargetKind::Wake);
+        shown |= kind == Some(TargetKind::Desktop);
         // What wakes is a program of ours, which says in its last line what it did or why it did not.
-        let wakes = target.as_ref().is_some_and(wake::only_wakes);
+        let wakes = kind.is_some_and(TargetKind::only_wakes);
         let said = said.filter(|_| wakes);
         let command_failed = Verdict::Failed { why: result.to_owned(), retry_after: None };
         let verdict = if *verdict == Verdict::Gone && !wakes { &command_failed } else { verdict };

@@ -5,7 +5,7 @@ use homing_model::binding::POLLED_MS;
 use homing_model::inbox::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
-use homing_model::{DeliveryId, Notice, NoticeId, Notify, OsText, Route, Target, TaskId, Timestamp};
+use homing_model::{Channel, DeliveryId, Notice, NoticeId, Notify, OsText, Route, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::record::Record;
@@ -70,11 +70,15 @@ pub(in crate::sqlite) fn publish(
         let route =
             Route::of(target, told.spec.session.as_ref(), told.spec.pane.as_ref()).unwrap_or_default();
         let target = &route.as_ref().map_or_else(|| target.clone(), Route::target);
+        let cwd = told.spec.cwd.as_ref().map(OsText::lossy);
+        let Some(channel) = Channel::new(target, &told.owner, cwd.as_deref()) else { continue };
+        let [kind, owner, to, folder] = channel.columns();
         let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
         // Due whatever time it is: the end was stamped by a clock that may have been set back since.
         conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, channel, target, secret, next_at, created_at, shown, route, network) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12)",
+            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, target, secret, next_at, created_at, shown, route, network, \
+             channel, channel_owner, channel_to, channel_folder) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             delivery,
@@ -82,13 +86,16 @@ pub(in crate::sqlite) fn publish(
             notice.id.as_str(),
             task.id.as_str(),
             told.owner,
-            channel(target, &told.owner, told.spec.cwd.as_ref()),
             target.to_string(),
             secret.filter(|_| matches!(target, Target::Webhook(_))),
             at.as_millis(),
             task.masks.text(&target.shown()),
             route.map(|route| row::json(&task.id, &route)).transpose()?,
             task.network,
+            kind,
+            owner,
+            to,
+            folder,
         ])?;
     }
     Ok(seq)
@@ -148,24 +155,6 @@ fn about(task: &Record) -> About {
     }
 }
 
-/// What is served one after the other: an endpoint by its host and port, everything else by owner and target (and, for a command, the
-/// folder that it runs in), so that simultaneous notices for one are handed over together and a dead one delays no other.
-fn channel(target: &Target, owner: &str, cwd: Option<&OsText>) -> String {
-    match target {
-        Target::Webhook(url) => {
-            let rest = url.find("://").map_or(0, |at| at + 3);
-            let end =
-                url.get(rest..).and_then(|host| host.find(['/', '?', '#'])).map_or(url.len(), |at| rest + at);
-            url.get(..end).unwrap_or(url).to_ascii_lowercase()
-        }
-        Target::Exec(_) => {
-            let folder = cwd.map(|cwd| format!("\n{}", cwd.lossy())).unwrap_or_default();
-            format!("{owner}\n{target}{folder}")
-        }
-        Target::Inbox | Target::Wake(_) | Target::Desktop => format!("{owner}\n{target}"),
-    }
-}
-
 /// Ids from a few random bits: as many as are asked for, each of them new.
 struct Draws(u64);
 
@@ -216,18 +205,4 @@ pub(in crate::sqlite) fn trim(conn: &Connection, trimmed_to: i64, limit: u32) ->
     .execute(params![from, to])?;
     conn.prepare_cached("UPDATE meta SET value = ?1 WHERE name = 'notices_trimmed_to'")?.execute([to])?;
     Ok(looked_at as usize)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_endpoint_is_its_host_and_port() {
-        let of = |text: &str| channel(&text.parse().unwrap(), "ann", None);
-        assert_eq!(of("https://X.example/a?b"), of("https://x.example/c"));
-        assert_eq!(of("https://x.example?b"), "https://x.example");
-        assert_ne!(of("https://x.example:8443/"), of("https://x.example/"));
-        assert_ne!(of("exec:true"), channel(&Target::Exec("true".into()), "bob", None));
-    }
 }

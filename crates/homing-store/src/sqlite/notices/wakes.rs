@@ -5,8 +5,9 @@
 
 use homing_model::notice::Body;
 use homing_model::notify::When;
+use homing_model::operator::TargetKind;
 use homing_model::wake::{self, Budget, Room};
-use homing_model::{DeliveryId, Notify, Target, TaskId, Timestamp};
+use homing_model::{Channel, DeliveryId, Notify, Target, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::outbox::{Next, Terms};
@@ -47,7 +48,7 @@ const LOOK_MS: i64 = 1_000;
 /// while the budget is spent. True if a claim may follow.
 pub(in crate::sqlite) fn admit(
     conn: &Connection,
-    channel: &str,
+    channel: &Channel,
     terms: Terms,
     entropy: u64,
     now: Timestamp,
@@ -56,9 +57,8 @@ pub(in crate::sqlite) fn admit(
     let due = due(conn, channel, now)?;
     let looked_at = due.len();
     let mut waiting = Vec::new();
-    let target = channel.split_once('\n').and_then(|(_, target)| target.parse().ok());
-    let only_wakes = target.as_ref().is_some_and(wake::only_wakes);
-    let waits = matches!(target, Some(Target::Wake(_))) && is_under_way(conn, channel)?;
+    let only_wakes = channel.kind().only_wakes();
+    let waits = matches!(channel, Channel::Wake { .. }) && is_under_way(conn, channel)?;
     for due in due {
         if due.again || !only_wakes {
             waiting.push(due);
@@ -103,12 +103,14 @@ pub(in crate::sqlite) fn admit(
 }
 
 /// Whether a wake of this channel was begun and has not ended.
-fn is_under_way(conn: &Connection, channel: &str) -> Result<bool, Error> {
-    let mut query = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_pending \
-         WHERE state = 'pending' AND channel = ?1 AND held_until = ?2)",
-    )?;
-    Ok(query.query_row(params![channel, deliveries::HANDED_OVER], |row| row.get(0))?)
+fn is_under_way(conn: &Connection, channel: &Channel) -> Result<bool, Error> {
+    let [kind, owner, to, folder] = channel.columns();
+    let mut query = conn.prepare_cached(concat!(
+        "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND ",
+        deliveries::of_channel!(),
+        " AND held_until = ?5)",
+    ))?;
+    Ok(query.query_row(params![kind, owner, to, folder, deliveries::HANDED_OVER], |row| row.get(0))?)
 }
 
 /// Not before this time, and why.
@@ -118,19 +120,22 @@ fn hold(conn: &Connection, seq: i64, until: Timestamp, why: &str) -> Result<(), 
     Ok(())
 }
 
-fn due(conn: &Connection, channel: &str, now: Timestamp) -> Result<Vec<Due>, Error> {
+fn due(conn: &Connection, channel: &Channel, now: Timestamp) -> Result<Vec<Due>, Error> {
+    let [kind, owner, to, folder] = channel.columns();
     let mut query = conn.prepare_cached(concat!(
         "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
          coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq), \
          (SELECT max(until) FROM (SELECT held_until AS until FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
            UNION ALL SELECT until FROM questions WHERE questions.task_id = deliveries.task_id AND questions.owner = deliveries.owner \
-           AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id)) WHERE until > ?2) \
+           AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id)) WHERE until > ?5) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
-         WHERE state = 'pending' AND channel = ?1 AND ",
+         WHERE state = 'pending' AND ",
+        deliveries::of_channel!(),
+        " AND ",
         deliveries::ready!(),
-        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?3",
+        " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?6",
     ))?;
-    let rows = query.query_map(params![channel, now.as_millis(), STEP], |row| {
+    let rows = query.query_map(params![kind, owner, to, folder, now.as_millis(), STEP], |row| {
         let (told, inboxed, there): (bool, i64, bool) = (row.get(6)?, row.get(7)?, row.get(8)?);
         Ok(Due {
             seq: row.get(0)?,
@@ -246,7 +251,7 @@ pub(in crate::sqlite) fn end_known(
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT deliveries.seq, target FROM deliveries JOIN notices ON notices.seq = notice_seq \
+        "SELECT deliveries.seq, channel FROM deliveries JOIN notices ON notices.seq = notice_seq \
          WHERE deliveries.id = ?1 AND again = 0 AND (told OR (inboxed > 0 \
          AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq)))",
     )?;
@@ -254,8 +259,8 @@ pub(in crate::sqlite) fn end_known(
     for (id, _) in claims {
         let known: Option<(i64, String)> =
             query.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some((seq, target)) = known else { continue };
-        if target.parse().is_ok_and(|target| wake::only_wakes(&target)) {
+        let Some((seq, kind)) = known else { continue };
+        if TargetKind::parse(&kind).is_some_and(TargetKind::only_wakes) {
             deliveries::end(conn, seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
             any = true;
         }

@@ -14,10 +14,8 @@ const FINISHED: &str = "SELECT status, count(*) FROM tasks INDEXED BY tasks_fini
     WHERE ended_at IS NOT NULL AND forgotten_at IS NULL GROUP BY status";
 const HOOKS: &str = "SELECT status, count(*) FROM tasks INDEXED BY tasks_hooks \
     WHERE kind = 'hook' AND forgotten_at IS NULL GROUP BY status";
-/// A target that cannot be read any more is counted with the commands, of which it was one.
-const WAITING: &str = "SELECT CASE WHEN target LIKE 'http%' THEN 'webhook' WHEN target LIKE 'wake%' THEN 'wake' \
-    WHEN target = 'desktop' THEN 'desktop' ELSE 'exec' END AS kind, count(*) \
-    FROM deliveries INDEXED BY deliveries_state WHERE state = ?1 GROUP BY kind";
+const WAITING: &str =
+    "SELECT channel, count(*) FROM deliveries INDEXED BY deliveries_state WHERE state = ?1 GROUP BY channel";
 
 /// Counts everything, in one moment.
 pub(in crate::sqlite) fn take(conn: &Connection) -> Result<Census, Error> {
@@ -35,9 +33,9 @@ pub(in crate::sqlite) fn take(conn: &Connection) -> Result<Census, Error> {
         let rows = waiting
             .query_map([state.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?
             .collect::<rusqlite::Result<Vec<_>>>()?;
-        let known = |name: &str| TargetKind::ALL.into_iter().find(|kind| kind.as_str() == name);
         census.deliveries.extend(
-            rows.into_iter().filter_map(|(kind, count)| Some((state, known(&kind)?, unsigned(count)))),
+            rows.into_iter()
+                .filter_map(|(kind, count)| Some((state, TargetKind::parse(&kind)?, unsigned(count)))),
         );
     }
     let entries: i64 = conn.prepare_cached("SELECT count(*) FROM inbox")?.query_row([], |row| row.get(0))?;
