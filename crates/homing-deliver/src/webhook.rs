@@ -4,9 +4,11 @@
 //! repetition (P5). `webhook-timestamp` and with it the signature are those of the attempt, because receivers refuse old ones.
 
 use bytes::Bytes;
+use homing_engine::AttemptResult;
 use homing_model::schedule::Verdict;
-use homing_model::{Timestamp, sanitize};
+use homing_model::{Notice, NoticeId, Timestamp, sanitize, turn};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use tokio::time::Instant;
 
@@ -49,6 +51,27 @@ impl Message {
         Ok(Self { id: value.ok_or_else(|| Malformed::Id(id.to_owned()))?, body })
     }
 
+    /// A notice as the ledger keeps it, so that every attempt sends the same bytes. `text` is the
+    /// notice in words, fit for a model; a notice of a later release may have none.
+    ///
+    /// # Errors
+    /// If the notice is damaged.
+    pub(crate) fn of_notice(id: &NoticeId, notice: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            r#type: String,
+            at: Timestamp,
+        }
+        let head: Head =
+            serde_json::from_str(notice).map_err(|error| format!("its notice is damaged: {error}"))?;
+        let (kind, at) = (serde_json::json!(head.r#type), serde_json::json!(head.at));
+        let text = serde_json::from_str::<Notice>(notice)
+            .map(|notice| format!(",\"text\":{}", serde_json::json!(turn::compose(&[notice], 0).text)));
+        let text = text.unwrap_or_default();
+        let body = format!("{{\"type\":{kind},\"timestamp\":{at},\"data\":{notice}{text}}}");
+        Self::kept(id.as_str(), Bytes::from(body)).map_err(|error| error.to_string())
+    }
+
     /// The bytes that are sent.
     #[must_use]
     pub const fn body(&self) -> &Bytes {
@@ -76,19 +99,6 @@ impl Message {
     }
 }
 
-/// What one attempt came to, as the ledger keeps it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// What follows from it.
-    pub verdict: Verdict,
-    /// The status, where there was an answer.
-    pub status: Option<u16>,
-    /// One line for people: the answer or the failure.
-    pub detail: String,
-    /// How long it took.
-    pub took_ms: u64,
-}
-
 /// Makes one attempt. Never fails otherwise than in what it says.
 pub async fn deliver(
     client: &Client,
@@ -96,7 +106,7 @@ pub async fn deliver(
     secrets: &[Secret],
     message: &Message,
     now: Timestamp,
-) -> Attempt {
+) -> AttemptResult {
     let begun = Instant::now();
     let outcome = client.post(to, message.headers(secrets, now), message.body.clone()).await;
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -115,7 +125,7 @@ pub async fn deliver(
             (Verdict::Failed { why: detail.clone(), retry_after: None }, status, detail)
         }
     };
-    Attempt { verdict, status: status.map(|status| status.as_u16()), detail, took_ms }
+    AttemptResult { verdict, status: status.map(|status| status.as_u16()), detail, took_ms }
 }
 
 /// 2xx delivers, 410 ends, everything else is tried again.

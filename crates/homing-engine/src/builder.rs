@@ -25,7 +25,8 @@ use crate::external::Roll;
 use crate::home::{Home, HomeError};
 use crate::home_watch;
 use crate::inbox::takers::Takers;
-use crate::outbox::routes::{InboxOnly, Routes};
+use crate::outbox::dispatcher;
+use crate::outbox::transport::Transport;
 use crate::query::ends::Ends;
 use crate::query::metrics::Meters;
 use crate::recovery::adopt;
@@ -104,7 +105,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn Store>>,
     boot_id: Option<String>,
-    routes: Arc<dyn Routes>,
+    transport: Option<Arc<dyn Transport>>,
 }
 
 impl Builder {
@@ -118,7 +119,7 @@ impl Builder {
             clock,
             store: None,
             boot_id: None,
-            routes: Arc::new(InboxOnly),
+            transport: None,
         }
     }
 
@@ -153,9 +154,10 @@ impl Builder {
         self
     }
 
-    /// What delivers notices judges where they may go; without it the inbox is all there is.
-    pub fn routes(mut self, routes: Arc<dyn Routes>) -> Self {
-        self.routes = routes;
+    /// What delivers notices. Without it the inbox is the only target, and deliveries that the
+    /// ledger has already stay pending.
+    pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
         self
     }
 
@@ -210,7 +212,7 @@ impl Builder {
             told: Mutex::new(told),
             told_inside: ToldInside::default(),
             takers: Takers::default(),
-            routes: self.routes,
+            transport: self.transport,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,
             over: watch::channel(false).0,
@@ -247,6 +249,9 @@ impl Builder {
         }
         tokio::spawn(external::run(Arc::clone(&inner)));
         tokio::spawn(home_watch::run(Arc::clone(&inner)));
+        if let Some(transport) = &inner.transport {
+            tokio::spawn(dispatcher::run(Arc::clone(&inner), Arc::clone(transport)));
+        }
         tokio::spawn(reconcile::run(inner));
         Ok(engine)
     }

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::external::Roll;
 use crate::home::Home;
 use crate::inbox::takers::Takers;
-use crate::outbox::routes::Routes;
+use crate::outbox::transport::Transport;
 use crate::query::ends::Ends;
 use crate::query::metrics::Meters;
 use crate::supervisor::keeper;
@@ -62,8 +62,8 @@ pub(crate) struct Inner {
     pub(crate) told_inside: ToldInside,
     /// Who waits to take something out of an inbox, by owner.
     pub(crate) takers: Takers,
-    /// Judges where notices may go.
-    pub(crate) routes: Arc<dyn Routes>,
+    /// Delivers notices to targets other than the inbox.
+    pub(crate) transport: Option<Arc<dyn Transport>>,
     /// Counts what was put on its way to a target.
     pub(crate) outgoing: watch::Sender<u64>,
     /// Counts commits that appended events.
@@ -201,6 +201,12 @@ impl Engine {
     #[must_use]
     pub fn configured(&self) -> watch::Receiver<Arc<Config>> {
         self.inner.config.subscribe()
+    }
+
+    /// What time it is for this engine.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
     }
 
     /// Puts another configuration in force, for what happens from now on.

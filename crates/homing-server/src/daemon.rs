@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::{Code, Problem};
-use homing_deliver::{Dispatcher, Webhooks, wake};
-use homing_engine::{ConfigError, Engine, HomeError, OpenError, Routes};
+use homing_deliver::{Transports, wake};
+use homing_engine::{ConfigError, Engine, HomeError, OpenError, Transport};
 use homing_model::OsText;
 use homing_sys::home;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
@@ -112,11 +112,11 @@ async fn serve(options: &Options, log: &Arc<Log>) -> Result<(), StartError> {
     }
     let config = settings.begin()?;
     log.configure(&config.log);
-    let webhooks = Webhooks::new(&options.home, config.webhook.clone());
-    let webhooks = Arc::new(webhooks.with_waker(options.waker.clone(), options.surroundings.clone()));
+    let transports = Transports::new(&options.home, config.webhook.clone());
+    let transports = Arc::new(transports.with_waker(options.waker.clone(), options.surroundings.clone()));
     let strangers = strangers(&options.home);
     let engine = Engine::builder(&options.home).daemon(options.program.clone()).config(config);
-    let engine = engine.routes(Arc::clone(&webhooks) as Arc<dyn Routes>).open().await?;
+    let engine = engine.transport(Arc::clone(&transports) as Arc<dyn Transport>).open().await?;
     if strangers > 0 {
         tracing::warn!(
             tasks = strangers,
@@ -127,17 +127,16 @@ async fn serve(options: &Options, log: &Arc<Log>) -> Result<(), StartError> {
         // Whoever runs one by hand, or by a service manager, wants it: an earlier stop is over.
         let _ = std::fs::remove_file(options.home.join(home::STOPPED));
     }
-    tokio::spawn(Dispatcher::new(engine.clone(), Arc::clone(&webhooks)).run());
     let reloader = Arc::new(Reloader {
         settings,
         engine: engine.clone(),
-        webhooks: Arc::clone(&webhooks),
+        transports: Arc::clone(&transports),
         log: Arc::clone(log),
         turn: Arc::default(),
     });
     let server = Server::bind(engine.clone())?
         .with_reloader(Arc::clone(&reloader))
-        .with_webhooks(Arc::clone(&webhooks));
+        .with_transports(Arc::clone(&transports));
     // A stop that found nobody, since this one was still on its way, left a mark. One that comes now finds the socket.
     if home::is_stopped(&options.home) {
         tracing::info!("stopped while it started; tasks run on");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_deliver::Webhooks;
+use homing_deliver::Transports;
 use homing_engine::{Config, ConfigError, Engine, run_blocking};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
@@ -45,7 +45,7 @@ const TRIES: usize = 16;
 pub(crate) struct Reloader {
     pub(crate) settings: Arc<Settings>,
     pub(crate) engine: Engine,
-    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) transports: Arc<Transports>,
     pub(crate) log: Arc<Log>,
     /// One at a time reads the file and puts it in force: of two, the one that read first could otherwise have the last word.
     pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
@@ -107,7 +107,7 @@ impl Reloader {
 
     fn apply(&self, config: Config) {
         self.log.configure(&config.log);
-        self.webhooks.configure(config.webhook.clone());
+        self.transports.configure(config.webhook.clone());
         self.engine.set_config(config);
     }
 

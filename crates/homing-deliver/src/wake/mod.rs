@@ -27,9 +27,9 @@ mod transcript;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use homing_model::session::{Agent, Foreground};
+use homing_model::wake::Readiness;
 use homing_model::{Pane, Route, Session, WakeOrder as Order};
 
 pub use desktop::refusal as no_desktop;
@@ -62,30 +62,6 @@ pub enum Verdict {
     Failed(String),
     /// It was tried, and another attempt would fail as this one did.
     GivenUp(String),
-}
-
-/// Whether it is time for a wake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readiness {
-    /// It is.
-    Ready,
-    /// The session is at work.
-    Busy(String),
-    /// Nobody has the session open.
-    Closed(String),
-}
-
-impl Readiness {
-    /// How long to wait before the next look, the `times`th in a row.
-    #[must_use]
-    pub fn pause(&self, times: u32) -> Duration {
-        const LONGEST_CLOSED: Duration = Duration::from_secs(30);
-        match self {
-            Self::Ready => Duration::ZERO,
-            Self::Busy(_) => Duration::from_secs(1),
-            Self::Closed(_) => Duration::from_secs(1 << times.min(5)).min(LONGEST_CLOSED),
-        }
-    }
 }
 
 /// Looks whether the other end can take something now. Changes nothing.

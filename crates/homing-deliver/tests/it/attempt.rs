@@ -6,7 +6,7 @@ use homing_testkit::{Receiver, Script};
 
 use crate::support::{attempt_at, client, endpoint, hook, message, now, secret, why};
 
-async fn answered(script: Script) -> homing_deliver::Attempt {
+async fn answered(script: Script) -> homing_deliver::AttemptResult {
     let receiver = Receiver::new([script]);
     attempt_at(&client(), &receiver).await
 }
@@ -54,7 +54,7 @@ async fn p11_redirects_are_failures_and_not_followed() {
 #[tokio::test]
 async fn a_wish_to_be_left_alone_is_passed_on_however_it_is_said() {
     let begun = now();
-    let wish = |attempt: &homing_deliver::Attempt| match &attempt.verdict {
+    let wish = |attempt: &homing_deliver::AttemptResult| match &attempt.verdict {
         Verdict::Failed { retry_after, .. } => *retry_after,
         other => panic!("{other:?}"),
     };

@@ -1,6 +1,6 @@
 //! TLS: whom we believe, and what a failure says.
 
-use homing_deliver::{Attempt, Client, Endpoint, Roots};
+use homing_deliver::{AttemptResult, Client, Endpoint, Roots};
 use homing_model::schedule::Verdict;
 use homing_testkit::{Receiver, Script};
 
@@ -14,7 +14,7 @@ fn secure(host: &str, receiver: &Receiver) -> Endpoint {
     endpoint(&format!("https://{host}:{}/hook", receiver.port()))
 }
 
-async fn delivered(client: &Client, to: &Endpoint) -> Attempt {
+async fn delivered(client: &Client, to: &Endpoint) -> AttemptResult {
     let attempt = attempt(client, to).await;
     assert_eq!(attempt.verdict, Verdict::Delivered, "{}", attempt.detail);
     attempt

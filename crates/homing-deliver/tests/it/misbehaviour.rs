@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use homing_deliver::Attempt;
+use homing_deliver::AttemptResult;
 use homing_model::schedule::Verdict;
 use homing_testkit::{Receiver, Script};
 
 use crate::support::{attempt_at, client, why};
 
 /// What comes of a receiver that hangs there, however long it takes on a loaded machine to come so far.
-async fn hung(receiver: &Receiver, place: &str) -> Attempt {
+async fn hung(receiver: &Receiver, place: &str) -> AttemptResult {
     for (deadline, said) in [(400, "0.4"), (2_000, "2"), (10_000, "10")] {
         let client = client().with_deadline(Duration::from_millis(deadline));
         let attempt = attempt_at(&client, receiver).await;

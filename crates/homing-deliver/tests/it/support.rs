@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use homing_deliver::{Attempt, Caller, Client, Endpoint, Message, Policy, Secret, deliver};
+use homing_deliver::{AttemptResult, Caller, Client, Endpoint, Message, Policy, Secret, deliver};
 use homing_model::Timestamp;
 use homing_model::schedule::Verdict;
 use homing_testkit::Receiver;
@@ -49,17 +49,17 @@ pub(crate) fn client() -> Client {
 }
 
 /// One attempt with the one secret.
-pub(crate) async fn attempt(client: &Client, to: &Endpoint) -> Attempt {
+pub(crate) async fn attempt(client: &Client, to: &Endpoint) -> AttemptResult {
     deliver(client, to, &[secret()], &message(), now()).await
 }
 
 /// The same, from any client at a receiver's usual address.
-pub(crate) async fn attempt_at(client: &Client, receiver: &Receiver) -> Attempt {
+pub(crate) async fn attempt_at(client: &Client, receiver: &Receiver) -> AttemptResult {
     attempt(client, &hook(receiver)).await
 }
 
 /// Why it failed; panics if it did not.
-pub(crate) fn why(attempt: &Attempt) -> &str {
+pub(crate) fn why(attempt: &AttemptResult) -> &str {
     match &attempt.verdict {
         Verdict::Failed { why, .. } => why,
         other => panic!("not failed but {other:?}"),

@@ -182,7 +182,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
             // The way of a wake is found now or never.
             let route = Route::of(target, session.as_ref(), pane.as_ref())?;
             let named = route.map_or_else(|| target.clone(), |route| route.target());
-            inner.routes.check(&named, notify, !network).map_err(Error::Target)?;
+            inner.check_target(&named, notify, !network)?;
         }
         // Where nobody can be woken after all, the notice is still there.
         if notify.targets.iter().any(|target| matches!(target, Target::Wake(_)))

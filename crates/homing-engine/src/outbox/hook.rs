@@ -1,11 +1,13 @@
-//! Command hooks and wakes: claimed deliveries are given to a command, which runs under a shim like any task.
+//! Hook tasks: claimed deliveries are given to a command or to the waker, which runs under a shim
+//! like any task.
 //!
-//! One transaction gives the deliveries to the command and accepts it; from there on its end, recorded by the shim, decides what became of
-//! them, and the same transaction that ends it settles them. So whatever dies in between, they are neither lost nor given twice (P5, P10):
-//! before the commit nothing ran, and after it whoever opens the home next finds the command unstarted, running or ended.
+//! One transaction gives the deliveries to the task and accepts it. From then on its end, recorded
+//! by the shim, decides about them, and the transaction that ends it settles them. So no crash loses
+//! them or gives them twice (P5, P10): before the commit nothing ran, and after it the next engine
+//! finds the task unstarted, running or ended.
 //!
-//! A wake is the same with a program of ours, which is told the way besides. While it runs, the inbox entries of what it tells are held:
-//! neither a hook of the agent nor anybody else tells them a second time. Its end acknowledges or frees them.
+//! While a wake runs, the inbox entries of its notices are held, so that no hook of the agent and no
+//! waiter delivers them too. Its end acknowledges or frees them.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -22,7 +24,7 @@ use homing_store::store;
 use rustix::fs::{Mode, OFlags};
 
 use crate::admission::submit;
-use crate::engine::Engine;
+use crate::engine::Inner;
 use crate::entropy;
 use crate::error::Error;
 use crate::supervisor::launch::Values;
@@ -30,119 +32,114 @@ use crate::supervisor::{self, Begin};
 
 /// What the command reads, in its folder.
 const NOTICES: &str = "notices.json";
-/// A hook that takes longer is ended, and the attempt has failed.
+/// A command that takes longer is ended, and the attempt has failed.
 const TIME_LIMIT_MS: u64 = 60_000;
-/// The same of a wake, which may be a whole turn of an agent, or have said something that a session at work keeps: as long as that may tell it, the
-/// entry is nobody else's to tell. What makes it leaves before.
+/// The same for a wake, which may run a turn of an agent, or wait until a session at work has read
+/// what it said: its entry stays held as long as that may happen. The waker itself ends before.
 const TURN_LIMIT_MS: u64 = wake::LONGEST_MS.unsigned_abs() + 10 * 60_000;
-/// So much of what it prints is kept for diagnosis.
-const MOST_OUTPUT: u64 = 1 << 20;
+/// What is kept of its output, for diagnosis.
+const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 
-/// What claimed deliveries are given to.
-#[derive(Debug, Clone, Copy)]
-pub enum Handler<'a> {
-    /// A command line.
-    Line(&'a str),
-    /// A program of ours that wakes, with these arguments.
-    Waker(&'a [OsText]),
+/// Gives claimed deliveries to a hook task: a command line, or the waker with its order. The first
+/// notice is in its environment.
+///
+/// # Errors
+/// If its folder cannot be made or the ledger cannot be written; the claims end with their leases.
+pub(super) async fn hand_over(
+    inner: &Arc<Inner>,
+    channel: &Channel,
+    waker: &[OsText],
+    claims: &[Claimed],
+) -> Result<(), Error> {
+    let Some(first) = claims.first() else { return Ok(()) };
+    let (settings, now) = (inner.config().wake, inner.now());
+    let input = input(channel, claims, settings)?;
+    let values = environment(inner.default_env.clone(), first);
+    let id = TaskId::from_entropy(entropy::draw());
+    let task = new_task(inner, &id, channel, waker, first, &values);
+    let limit = task.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
+    let wake = channel.spends_budget().then(|| Wake {
+        owner: first.owner.clone(),
+        budget: settings.budget(),
+        until: matches!(channel, Channel::Wake { .. }).then(|| now.plus_millis(limit)),
+    });
+    let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
+    let folder =
+        submit::make_folder(inner, &id, &values, None).map_err(|error| submit::folder_error(&error))?;
+    inner.live.expect(&id);
+    let accepted = match write(&folder, input.as_bytes()) {
+        Ok(()) => inner.store.hand_over(given, task, wake, now).await.map_err(Error::from),
+        Err(error) => Err(submit::folder_error(&error)),
+    };
+    let record = match accepted {
+        Ok(Some(record)) => record,
+        // A claim is no longer ours, the budget is spent, or the id was used before: they are due again.
+        refused => {
+            let _ = inner.home.remove_task(&id);
+            inner.live.expect_no_more(&id);
+            return refused.map(drop);
+        }
+    };
+    let attendance = inner.live.enter(record.clone());
+    inner.live.expect_no_more(&id);
+    if let Some(attendance) = attendance {
+        let begin = Begin::Launch(folder, values);
+        tokio::spawn(supervisor::attend(Arc::clone(inner), record, attendance, begin, None));
+    }
+    Ok(())
 }
 
-impl Engine {
-    /// Gives claimed deliveries to a command: `{"notices":[…],"text":"…"}` on its input, the first of them in its environment. What wakes is told
-    /// the `route` instead of the text, and whether the agent may be run (`runs`).
-    ///
-    /// # Errors
-    /// If its folder cannot be made or the ledger cannot be written; the claims then end by themselves.
-    pub async fn hand_over(
-        &self,
-        channel: &Channel,
-        to: Handler<'_>,
-        claims: &[Claimed],
-    ) -> Result<(), Error> {
-        let inner = &self.inner;
-        let Some(first) = claims.first() else { return Ok(()) };
-        let values = environment(inner.default_env.clone(), first);
-        let given: Vec<_> = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
-        let settings = inner.config().wake;
-        let now = inner.now();
-        let (mut body, limit) = match to {
-            Handler::Line(_) => (command_input(claims), TIME_LIMIT_MS),
-            Handler::Waker(_) => {
-                let order = serde_json::to_string(&order(claims, settings)?);
-                (order.map_err(|error| bad_notice(first, &error))?, TURN_LIMIT_MS)
-            }
-        };
-        body.push('\n');
-        let until = matches!(channel, Channel::Wake { .. })
-            .then(|| now.plus_millis(i64::try_from(limit).unwrap_or(i64::MAX)));
-        let wake = channel.spends_budget().then(|| Wake {
-            owner: first.owner.clone(),
-            budget: settings.budget(),
-            until,
-        });
-        let id = TaskId::from_entropy(entropy::draw());
-        let folder =
-            submit::make_folder(inner, &id, &values, None).map_err(|error| submit::folder_error(&error))?;
-        let written = write(&folder, body.as_bytes());
-        let input = inner.home.task(&id).join(NOTICES);
-        let (shell, argv) = match to {
-            Handler::Line(line) => (Some(line.into()), Vec::new()),
-            Handler::Waker(argv) => (None, argv.to_vec()),
-        };
-        let spec = Spec {
+fn new_task(
+    inner: &Inner,
+    id: &TaskId,
+    channel: &Channel,
+    waker: &[OsText],
+    first: &Claimed,
+    values: &Values,
+) -> NewTask {
+    let (shell, argv, limit) = match channel {
+        Channel::Command { line, .. } => (Some(line.as_str().into()), Vec::new(), TIME_LIMIT_MS),
+        Channel::Wake { .. } | Channel::Desktop { .. } | Channel::Endpoint { .. } => {
+            (None, waker.to_vec(), TURN_LIMIT_MS)
+        }
+    };
+    NewTask {
+        id: id.clone(),
+        kind: Kind::Hook,
+        tracking: None,
+        agent: None,
+        // The line itself is only for the shell.
+        command: first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned(),
+        spec: Spec {
             shell,
             argv,
             cwd: Some(folder_of(first).unwrap_or_else(|| inner.fallback_cwd.clone())),
-            stdin: Stdin::File(input.into_os_string().into()),
+            stdin: Stdin::File(inner.home.task(id).join(NOTICES).into_os_string().into()),
             timeout_ms: Some(limit),
-            max_output_bytes: Some(MOST_OUTPUT),
+            max_output_bytes: Some(MAX_OUTPUT_BYTES),
             ..Spec::default()
-        };
-        let hook = NewTask {
-            id: id.clone(),
-            kind: Kind::Hook,
-            tracking: None,
-            agent: None,
-            // The line itself is only for the shell.
-            command: first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned(),
-            spec,
-            owner: String::new(),
-            env_names: values.keys().cloned().collect(),
-            volatile_secrets: Vec::new(),
-            masks: Masks::default(),
-            parent: None,
-            depth: 0,
-            network: false,
-            node: inner.node.clone(),
-            boot_id: inner.boot_id.clone(),
-        };
-        inner.live.expect(&id);
-        let accepted = match written {
-            Ok(()) => inner.store.hand_over(given, hook, wake, now).await.map_err(Error::from),
-            Err(error) => Err(submit::folder_error(&error)),
-        };
-        let record = match accepted {
-            Ok(Some(record)) => record,
-            // The claims were no longer ours, the budget was spent meanwhile, or the id was used before: they come again.
-            refused => {
-                let _ = inner.home.remove_task(&id);
-                inner.live.expect_no_more(&id);
-                return refused.map(drop);
-            }
-        };
-        let attendance = inner.live.enter(record.clone());
-        inner.live.expect_no_more(&id);
-        if let Some(attendance) = attendance {
-            tokio::spawn(supervisor::attend(
-                Arc::clone(inner),
-                record,
-                attendance,
-                Begin::Launch(folder, values),
-                None,
-            ));
-        }
-        Ok(())
+        },
+        owner: String::new(),
+        env_names: values.keys().cloned().collect(),
+        volatile_secrets: Vec::new(),
+        masks: Masks::default(),
+        parent: None,
+        depth: 0,
+        network: false,
+        node: inner.node.clone(),
+        boot_id: inner.boot_id.clone(),
     }
+}
+
+fn input(channel: &Channel, claims: &[Claimed], settings: wake::Settings) -> Result<String, Error> {
+    let mut input = match channel {
+        Channel::Command { .. } => command_input(claims),
+        Channel::Wake { .. } | Channel::Desktop { .. } | Channel::Endpoint { .. } => {
+            serde_json::json!(order(claims, settings)?).to_string()
+        }
+    };
+    input.push('\n');
+    Ok(input)
 }
 
 /// The input of a command: the notices as they are kept, and as a text that is fit for a model. A
@@ -158,7 +155,10 @@ fn command_input(claims: &[Claimed]) -> String {
 /// The order of a wake: by the address of the newest notice, since a session may have moved on.
 fn order(claims: &[Claimed], settings: wake::Settings) -> Result<WakeOrder, Error> {
     let read = |claim: &Claimed| {
-        serde_json::from_str::<Notice>(&claim.notice).map_err(|error| bad_notice(claim, &error))
+        serde_json::from_str::<Notice>(&claim.notice).map_err(|error| {
+            let why = format!("its notice is damaged: {error}");
+            Error::from(store::Error::BadRow { task: claim.task_id.to_string(), why })
+        })
     };
     let notices = claims.iter().map(read).collect::<Result<_, _>>()?;
     let route = claims.iter().rev().find_map(|claim| claim.route.clone());
@@ -169,12 +169,8 @@ fn order(claims: &[Claimed], settings: wake::Settings) -> Result<WakeOrder, Erro
     Ok(WakeOrder::new(notices, route, settings.runs(was_headless), tried))
 }
 
-fn bad_notice(claim: &Claimed, error: &serde_json::Error) -> Error {
-    let why = format!("its notice is damaged: {error}");
-    store::Error::BadRow { task: claim.task_id.to_string(), why }.into()
-}
-
-/// Where the task ran that the first notice is about, if that is still a folder: a relative path in the line means what it meant there.
+/// The folder of the task that the notice is about, if it is still there: relative paths in the line
+/// mean what they meant there.
 fn folder_of(claim: &Claimed) -> Option<OsText> {
     let notice = serde_json::from_str::<Notice>(&claim.notice).ok()?;
     let cwd = notice.task.cwd.filter(|cwd| std::path::Path::new(cwd).is_dir())?;
@@ -187,7 +183,8 @@ fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut std::fs::File::from(file), bytes)
 }
 
-/// What a hook finds in its environment: the first notice in a few words. Whoever calls homing from inside it speaks for its owner.
+/// The environment of a hook task: the first notice in a few words. Calls of homing from inside it
+/// act for its owner.
 fn environment(mut values: Values, claim: &Claimed) -> Values {
     let mut set = |name: &str, value: String| values.insert(name.to_owned(), OsText::from(value.as_str()));
     set("HOMING_TASK_ID", claim.task_id.to_string());

@@ -5,6 +5,8 @@
 //! that belongs to an agent's session is a wake of that session; one of a person's task is not. But it may be there for anything: it is
 //! run whatever its owner knows by then and however late it is, while a target that can only wake is not.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
@@ -121,6 +123,30 @@ pub fn tells(told_at: Option<Timestamp>, now: Timestamp) -> bool {
 #[must_use]
 pub const fn expired(at: Timestamp, now: Timestamp) -> bool {
     at.as_millis().saturating_add(LONGEST_MS) <= now.as_millis()
+}
+
+/// Whether it is time for a wake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is.
+    Ready,
+    /// The session is at work.
+    Busy(String),
+    /// No process has the session open.
+    Closed(String),
+}
+
+impl Readiness {
+    /// How long to wait before the next look, the `times`th in a row.
+    #[must_use]
+    pub fn pause(&self, times: u32) -> Duration {
+        const MAX_CLOSED: Duration = Duration::from_secs(30);
+        match self {
+            Self::Ready => Duration::ZERO,
+            Self::Busy(_) => Duration::from_secs(1),
+            Self::Closed(_) => Duration::from_secs(1 << times.min(5)).min(MAX_CLOSED),
+        }
+    }
 }
 
 #[cfg(test)]

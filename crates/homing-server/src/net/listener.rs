@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use axum::Router;
 use homing_api::{Code, ListenerInfo, PageAnswer, Problem};
-use homing_deliver::Webhooks;
+use homing_deliver::Transports;
 use homing_engine::Engine;
 use homing_engine::config;
 use homing_sys::boot;
@@ -118,7 +118,7 @@ impl Listener {
 pub(crate) struct Service {
     engine: Engine,
     /// Nobody is sent to our own port.
-    webhooks: Option<Arc<Webhooks>>,
+    transports: Option<Arc<Transports>>,
     orders: mpsc::Receiver<Order>,
     sockets: Vec<TcpListener>,
     /// The configuration that was looked at last.
@@ -142,7 +142,7 @@ pub(crate) struct Service {
 /// The service of an engine's home, and how it is asked.
 pub(crate) fn service(
     engine: Engine,
-    webhooks: Option<Arc<Webhooks>>,
+    transports: Option<Arc<Transports>>,
     own: Confinement,
 ) -> (Listener, Service) {
     let (sender, orders) = mpsc::channel(16);
@@ -153,7 +153,7 @@ pub(crate) fn service(
         remembered: Remembered::read(engine.home()),
         given: Arc::new(GivenCookies::of_home(engine.home(), &boot::id().unwrap_or_default())),
         engine,
-        webhooks,
+        transports,
         orders,
         sockets: Vec::new(),
         token: None,
@@ -327,8 +327,8 @@ impl Service {
         self.sockets = sockets;
         self.problem = None;
         let own = self.sockets.iter().find_map(|socket| socket.local_addr().ok());
-        if let Some(webhooks) = &self.webhooks {
-            webhooks.listening(own);
+        if let Some(transports) = &self.transports {
+            transports.listening(own);
         }
         if self.config.port == 0 {
             self.remember(Remembered { port: self.port(), ..self.remembered.clone() });
@@ -345,8 +345,8 @@ impl Service {
         self.sockets.clear();
         self.connections.abort_all();
         self.problem = None;
-        if let Some(webhooks) = &self.webhooks {
-            webhooks.listening(None);
+        if let Some(transports) = &self.transports {
+            transports.listening(None);
         }
     }
 

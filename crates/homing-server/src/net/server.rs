@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::{Code, Problem};
-use homing_deliver::Webhooks;
+use homing_deliver::Transports;
 use homing_engine::Engine;
 use hyper_util::service::TowerToHyperService;
 use rustix::process::{Resource, getrlimit};
@@ -55,7 +55,7 @@ pub struct Server {
     bound: Option<Identity>,
     own: Confinement,
     reloader: Option<Arc<Reloader>>,
-    webhooks: Option<Arc<Webhooks>>,
+    transports: Option<Arc<Transports>>,
 }
 
 impl Server {
@@ -67,7 +67,7 @@ impl Server {
         let failed = |source| BindError::Io { home: engine.home().to_owned(), source };
         let own = Confinement::own().map_err(failed)?;
         let (listener, bound) = listen(&engine)?;
-        Ok(Self { engine, listener, bound, own, reloader: None, webhooks: None })
+        Ok(Self { engine, listener, bound, own, reloader: None, transports: None })
     }
 
     /// Tells of the configuration in its status, and puts a changed one in force.
@@ -75,10 +75,10 @@ impl Server {
         Self { reloader: Some(reloader), ..self }
     }
 
-    /// Tells what posts webhooks which port is our own.
+    /// Tells what posts transports which port is our own.
     #[must_use]
-    pub fn with_webhooks(self, webhooks: Arc<Webhooks>) -> Self {
-        Self { webhooks: Some(webhooks), ..self }
+    pub fn with_transports(self, transports: Arc<Transports>) -> Self {
+        Self { transports: Some(transports), ..self }
     }
 
     /// Makes the socket again if somebody has removed or replaced it. The engine holds the home's lock, so it is ours to make.
@@ -104,7 +104,7 @@ impl Server {
         let asked = Arc::new(Notify::new());
         let traffic = Arc::<Traffic>::default();
         let (listener, service) =
-            listener::service(self.engine.clone(), self.webhooks.take(), self.own.clone());
+            listener::service(self.engine.clone(), self.transports.take(), self.own.clone());
         let app = App {
             stages: Stages::default(),
             engine: self.engine.clone(),

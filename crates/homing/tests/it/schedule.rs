@@ -6,13 +6,12 @@
 
 use std::sync::Arc;
 
-use homing_deliver::{Dispatcher, Webhooks};
+use homing_deliver::Transports;
 use homing_engine::{Caller, Clock, DeliveryQuery, Engine, HomeError, OpenError, Sleep, SystemClock};
 use homing_model::notify::When;
 use homing_model::{Delivery, DeliveryState, Notify, Spec, Timestamp};
 use homing_testkit::{Home, PATIENCE, Receiver, Script};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 const SECOND: u64 = 1_000;
@@ -49,13 +48,13 @@ impl Clock for Set {
     }
 }
 
-/// An engine and what delivers for it.
-async fn open(home: &Home, clock: &Arc<Set>) -> (Engine, JoinHandle<()>) {
-    let webhooks = Arc::new(Webhooks::new(home.path(), homing_engine::config::Webhook::default()));
+/// An engine that delivers.
+async fn open(home: &Home, clock: &Arc<Set>) -> Engine {
+    let transports = Arc::new(Transports::new(home.path(), homing_engine::config::Webhook::default()));
     let opened = async {
         loop {
             let builder = Engine::builder(home.path()).helper(home.program().to_owned()).clock(clock.clone());
-            match builder.routes(webhooks.clone()).open().await {
+            match builder.transport(transports.clone()).open().await {
                 Ok(engine) => return engine,
                 // The one before has not left yet.
                 Err(OpenError::Home(HomeError::InUse(_))) => tokio::task::yield_now().await,
@@ -63,9 +62,7 @@ async fn open(home: &Home, clock: &Arc<Set>) -> (Engine, JoinHandle<()>) {
             }
         }
     };
-    let engine = timeout(PATIENCE, opened).await.expect("the home is free in time");
-    let dispatcher = tokio::spawn(Dispatcher::new(engine.clone(), webhooks).run());
-    (engine, dispatcher)
+    timeout(PATIENCE, opened).await.expect("the home is free in time")
 }
 
 /// The only delivery, once it is as wanted. What is settled is announced, so nothing is asked in vain.
@@ -103,7 +100,7 @@ async fn p5_ten_attempts_over_three_days_then_dead_with_all_of_them_and_sent_aga
     let receiver = Receiver::new(scripts);
     let begin = SystemClock.now();
     let clock = Set::new(begin);
-    let (engine, _dispatcher) = open(&home, &clock).await;
+    let engine = open(&home, &clock).await;
     let task = engine.submit(posting_to(&receiver), Caller::default(), None).await.unwrap().task.id;
 
     let mut moments = vec![begin];
@@ -154,19 +151,17 @@ async fn p5_the_schedule_goes_on_where_it_was_when_the_engine_is_opened_again() 
     let home = super::home();
     let receiver = Receiver::new([Script::status(500), Script::status(500), Script::status(200)]);
     let clock = Set::new(SystemClock.now());
-    let (engine, dispatcher) = open(&home, &clock).await;
+    let engine = open(&home, &clock).await;
     engine.submit(posting_to(&receiver), Caller::default(), None).await.unwrap();
     let first = delivery(&engine, |found| found.attempts == 1).await;
     clock.to(first.next_at.unwrap());
     let second = delivery(&engine, |found| found.attempts == 2).await;
-    dispatcher.abort();
-    let _ = dispatcher.await;
     engine.leave(false).await;
     drop(engine);
 
     // Long after the attempt was due: it is made at once, and it is the third.
     clock.to(second.next_at.unwrap().plus_millis(i64::try_from(HOUR).unwrap()));
-    let (engine, _dispatcher) = open(&home, &clock).await;
+    let engine = open(&home, &clock).await;
     let delivered = delivery(&engine, |found| found.state == DeliveryState::Delivered).await;
     assert_eq!((delivered.attempts, delivered.history.len()), (3, 3));
     assert_eq!(delivered.history[..2], second.history[..]);

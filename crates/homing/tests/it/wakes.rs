@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use homing_deliver::{Dispatcher, Webhooks};
+use homing_deliver::Transports;
 use homing_engine::{Caller, Clock, Config, DeliveryQuery, Engine, SystemClock};
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
@@ -84,10 +84,9 @@ impl Woken {
         let clock = Arc::new(Moved(AtomicI64::new(0)));
         let mut config = Config::default();
         config.wake.per_hour = per_hour;
-        let webhooks = Arc::new(Webhooks::new(home.path(), config.webhook.clone()));
+        let transports = Arc::new(Transports::new(home.path(), config.webhook.clone()));
         let engine = Engine::builder(home.path()).helper(home.program().to_owned()).clock(clock.clone());
-        let engine = engine.config(config.clone()).routes(webhooks.clone()).open().await.unwrap();
-        tokio::spawn(Dispatcher::new(engine.clone(), webhooks).run());
+        let engine = engine.config(config.clone()).transport(transports).open().await.unwrap();
         Self { engine, clock, config }
     }
 

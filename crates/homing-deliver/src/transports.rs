@@ -1,5 +1,7 @@
-//! Where notices may go: webhooks as the configuration has them, with the keys that sign, and wakes where there is somebody who makes them.
+//! The transports of one daemon: webhooks as the configuration has them, with the keys that sign, and
+//! the program that wakes.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -8,17 +10,21 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use homing_engine::Routes;
 use homing_engine::config::Webhook;
+use homing_engine::{AttemptResult, BoxFuture, Transport, no_transport};
 use homing_model::notify::SigningKey;
 use homing_model::route::{Address, NoRoute};
-use homing_model::{Notify, OsText, Target};
+use homing_model::wake::Readiness;
+use homing_model::{Notify, OsText, Route, Target, Timestamp};
+use homing_store::outbox::Claimed;
 use homing_sys::atomic_file;
 
+use crate::client::Client;
 use crate::endpoint::{Caller, Endpoint};
 use crate::guard::Policy;
 use crate::secret::Secret;
 use crate::wake::{self, Surroundings};
+use crate::webhook::{Message, deliver};
 
 /// The key of a home that was given none, for its owner to read and to give to receivers.
 const OWN_KEY: &str = "webhook.secret";
@@ -27,14 +33,14 @@ const OWN_KEY: &str = "webhook.secret";
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Judges targets when a task is submitted.
-#[derive(Debug)]
-pub struct Webhooks {
+/// What an engine delivers with.
+pub struct Transports {
+    client: Client,
     home: PathBuf,
     config: std::sync::RwLock<Webhook>,
     /// Where our own API listens.
     own: std::sync::RwLock<Option<SocketAddr>>,
-    waker: Option<Vec<OsText>>,
+    waker: Vec<OsText>,
     surroundings: Surroundings,
 }
 
@@ -58,15 +64,16 @@ fn policy(config: &Webhook) -> Result<Policy, String> {
     Ok(Policy { allow: config.allow.iter().map(entry).collect::<Result<_, _>>()?, own: None })
 }
 
-impl Webhooks {
+impl Transports {
     /// For this home, with this configuration.
     #[must_use]
     pub fn new(home: &Path, config: Webhook) -> Self {
         Self {
+            client: Client::new(Policy::default()),
             home: home.to_owned(),
             config: config.into(),
             own: None.into(),
-            waker: None,
+            waker: Vec::new(),
             surroundings: Surroundings::default(),
         }
     }
@@ -74,17 +81,7 @@ impl Webhooks {
     /// With a program, and its arguments, that wakes: it is given an [`WakeOrder`](homing_model::WakeOrder) on its input.
     #[must_use]
     pub fn with_waker(self, waker: Vec<OsText>, surroundings: Surroundings) -> Self {
-        Self { waker: Some(waker), surroundings, ..self }
-    }
-
-    /// What wakes, if anything does.
-    pub(crate) fn waker(&self) -> Option<&[OsText]> {
-        self.waker.as_deref()
-    }
-
-    /// What it knows of its surroundings.
-    pub(crate) const fn surroundings(&self) -> &Surroundings {
-        &self.surroundings
+        Self { waker, surroundings, ..self }
     }
 
     /// Puts another configuration in force.
@@ -102,18 +99,18 @@ impl Webhooks {
     }
 
     /// Which addresses are open. A configuration that was put in force was checked before.
-    pub(crate) fn policy(&self) -> Policy {
+    fn policy(&self) -> Policy {
         let own = *self.own.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         Policy { own, ..policy(&self.config()).unwrap_or_default() }
     }
 
     /// What one attempt may take.
-    pub(crate) fn deadline(&self) -> Duration {
+    fn deadline(&self) -> Duration {
         self.config().deadline.0
     }
 
     /// What signs a delivery: its own key, else the configured ones, else the home's.
-    pub(crate) fn keys(&self, own: Option<&SigningKey>) -> Result<Vec<Secret>, String> {
+    fn keys(&self, own: Option<&SigningKey>) -> Result<Vec<Secret>, String> {
         let parse = |key: &SigningKey| Secret::parse(key.reveal()).map_err(|error| error.to_string());
         if let Some(key) = own {
             return Ok(vec![parse(key)?]);
@@ -125,6 +122,18 @@ impl Webhooks {
         let text = own_key(&self.home.join(OWN_KEY))
             .map_err(|error| format!("the home's key ({OWN_KEY}) cannot be had: {error}"))?;
         Ok(vec![Secret::parse(&text).map_err(|error| format!("{OWN_KEY}: {error}"))?])
+    }
+
+    /// One attempt at a webhook; an error is why it could not begin.
+    async fn post(&self, delivery: &Claimed, now: Timestamp) -> Result<AttemptResult, String> {
+        let Target::Webhook(url) = &delivery.target else { return Err(no_transport(&delivery.target)) };
+        let policy = self.policy();
+        let endpoint = Endpoint::parse(url, Caller::of(!delivery.network), &policy);
+        let endpoint = endpoint.map_err(|refusal| refusal.to_string())?;
+        let keys = self.keys(delivery.secret.as_ref())?;
+        let message = Message::of_notice(&delivery.notice_id, &delivery.notice)?;
+        let client = self.client.clone().with_policy(policy).with_deadline(self.deadline());
+        Ok(deliver(&client, &endpoint, &keys, &message, now).await)
     }
 }
 
@@ -145,15 +154,33 @@ fn own_key(path: &Path) -> io::Result<String> {
     }
 }
 
-impl Routes for Webhooks {
-    fn check(&self, target: &Target, notify: &Notify, local: bool) -> Result<(), String> {
+impl fmt::Debug for Transports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transports").field("home", &self.home).finish_non_exhaustive()
+    }
+}
+
+impl Transport for Transports {
+    fn attempt<'a>(&'a self, delivery: &'a Claimed, now: Timestamp) -> BoxFuture<'a, AttemptResult> {
+        Box::pin(async move { self.post(delivery, now).await.unwrap_or_else(AttemptResult::failed) })
+    }
+
+    fn readiness<'a>(&'a self, route: &'a Route, runs: bool) -> BoxFuture<'a, Readiness> {
+        Box::pin(wake::readiness(route, runs, &self.surroundings))
+    }
+
+    fn waker(&self) -> &[OsText] {
+        &self.waker
+    }
+
+    fn check_target(&self, target: &Target, notify: &Notify, local: bool) -> Result<(), String> {
         match target {
             Target::Inbox | Target::Exec(_) => Ok(()),
             Target::Webhook(url) => {
                 Endpoint::parse(url, Caller::of(local), &self.policy()).map_err(|error| error.to_string())?;
                 self.keys(notify.secret.as_ref()).map(drop)
             }
-            Target::Wake(_) | Target::Desktop if self.waker.is_none() => Err(format!(
+            Target::Wake(_) | Target::Desktop if self.waker.is_empty() => Err(format!(
                 "nothing here delivers to `{}`: name `inbox`, an address or `exec:`",
                 target.shown()
             )),
@@ -217,9 +244,9 @@ mod tests {
     fn what_can_be_woken_is_taken_where_something_wakes() {
         let home = tempfile::tempdir().unwrap();
         let nowhere = Surroundings { path: home.path().display().to_string(), ..Surroundings::default() };
-        let webhooks =
-            Webhooks::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
+        let transports =
+            Transports::new(home.path(), Webhook::default()).with_waker(vec!["homing".into()], nowhere);
+        let check = |text: &str| transports.check_target(&text.parse().unwrap(), &Notify::usual(), true);
         for target in
             ["wake:claude:s1", "wake:codex:t1", "wake:tmux:%1", "wake:opencode:http://127.0.0.1:4096#s"]
         {
@@ -233,8 +260,8 @@ mod tests {
     #[test]
     fn private_addresses_are_refused_at_submit_unless_they_are_allowed() {
         let home = tempfile::tempdir().unwrap();
-        let webhooks = Webhooks::new(home.path(), Webhook::default());
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), true);
+        let transports = Transports::new(home.path(), Webhook::default());
+        let check = |text: &str| transports.check_target(&text.parse().unwrap(), &Notify::usual(), true);
         assert_eq!(check("inbox"), Ok(()));
         assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
         assert_eq!(check("https://hooks.example/x"), Ok(()));
@@ -243,25 +270,25 @@ mod tests {
         for target in ["wake:claude:s1", "desktop"] {
             assert!(check(target).unwrap_err().contains("nothing here delivers"), "{target}");
         }
-        webhooks.configure(Webhook { allow: vec!["10.0.0.0/8".into()], ..Webhook::default() });
+        transports.configure(Webhook { allow: vec!["10.0.0.0/8".into()], ..Webhook::default() });
         assert_eq!(check("https://10.0.0.1/x"), Ok(()));
     }
 
     #[test]
     fn p11_this_machine_is_closed_to_callers_from_the_network_unless_it_is_allowed() {
         let home = tempfile::tempdir().unwrap();
-        let webhooks = Webhooks::new(home.path(), Webhook::default());
-        let check = |text: &str| webhooks.check(&text.parse().unwrap(), &Notify::usual(), false);
+        let transports = Transports::new(home.path(), Webhook::default());
+        let check = |text: &str| transports.check_target(&text.parse().unwrap(), &Notify::usual(), false);
         for target in ["http://127.0.0.1:9/x", "http://localhost:9/x", "https://[::1]/x"] {
             assert!(check(target).unwrap_err().contains("[webhook]"), "{target}");
         }
         assert_eq!(check("https://hooks.example/x"), Ok(()));
-        webhooks.listening(Some("127.0.0.1:9".parse().unwrap()));
-        let local = webhooks.check(&"http://127.0.0.1:9/x".parse().unwrap(), &Notify::usual(), true);
+        transports.listening(Some("127.0.0.1:9".parse().unwrap()));
+        let local = transports.check_target(&"http://127.0.0.1:9/x".parse().unwrap(), &Notify::usual(), true);
         assert!(local.unwrap_err().contains("own listener"));
-        webhooks.listening(None);
+        transports.listening(None);
         assert_eq!(check("exec:true"), Ok(()), "who has the token is the user");
-        webhooks.configure(Webhook { allow: vec!["127.0.0.1:9".into()], ..Webhook::default() });
+        transports.configure(Webhook { allow: vec!["127.0.0.1:9".into()], ..Webhook::default() });
         assert_eq!(check("http://127.0.0.1:9/x"), Ok(()));
     }
 }
