@@ -1,7 +1,5 @@
 //! The `Retry-After` of an answer: seconds, or a date in any of HTTP's three forms. Anything else is ignored.
 
-use std::time::UNIX_EPOCH;
-
 use homing_model::Timestamp;
 
 /// The time before which the receiver does not want to be asked again; none if the text makes no sense.
@@ -12,8 +10,7 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
         let seconds = text.parse().unwrap_or(i64::MAX);
         return Some(now.plus_millis(seconds.saturating_mul(1_000)));
     }
-    let since_epoch = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;
-    i64::try_from(since_epoch.as_millis()).ok().map(Timestamp::from_millis)
+    httpdate::parse_http_date(text).ok().map(Timestamp::from)
 }
 
 #[cfg(test)]

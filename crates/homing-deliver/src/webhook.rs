@@ -110,7 +110,7 @@ pub async fn deliver(
     let begun = Instant::now();
     let outcome = client.post(to, message.headers(secrets, now), message.body.clone()).await;
     let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let ended = now.plus_millis(i64::try_from(took_ms).unwrap_or(i64::MAX));
+    let ended = now.after_millis(took_ms);
     let (verdict, status, detail) = match outcome {
         Ok(answer) => {
             let detail = told(&answer, to);

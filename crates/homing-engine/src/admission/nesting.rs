@@ -190,7 +190,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn told_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
-        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let until = self.inner.now().after_millis(LEASE_MS);
         self.told(owner, tasks.clone()).await?;
         self.heard_inside(inside, owner, tasks, until);
         Ok(())

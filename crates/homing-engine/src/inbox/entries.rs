@@ -127,7 +127,7 @@ impl Engine {
         if tasks.is_empty() {
             return Ok(());
         }
-        let until = self.inner.now().plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let until = self.inner.now().after_millis(LEASE_MS);
         let hearer = self.hearer(owner).await?;
         self.inner.store.told(owner.to_owned(), tasks, hearer, until).await?;
         self.expect_back(owner, until);
@@ -143,7 +143,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let owner = question.owner.clone();
         let now = self.inner.now();
-        let until = now.plus_millis(i64::try_from(LEASE_MS).unwrap_or(i64::MAX));
+        let until = now.after_millis(LEASE_MS);
         let hearer = self.hearer(&owner).await?;
         self.inner.store.answer(question, told.clone(), hearer, until, now).await?;
         if !told.is_empty() {
@@ -161,7 +161,7 @@ impl Engine {
     /// If the ledger cannot be written.
     pub async fn told_notices(&self, owner: &str, request: ToldRequest) -> Result<ToldAnswer, Error> {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
-        let until = self.inner.now().plus_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+        let until = self.inner.now().after_millis(lease);
         let hearer = self.hearer(owner).await?;
         let proof = if request.in_turn { Proof::TurnEnd } else { Proof::Call };
         let told = self.inner.store.told_notices(owner.to_owned(), request.ids, hearer, proof, until).await?;
@@ -242,7 +242,7 @@ impl Engine {
                 Wish::Take { .. } => store.peek_to_tell(whose, 1, now).await?,
             };
             if let (Wish::Take { lease_ms }, false) = (wish, there.notices.is_empty()) {
-                let until = now.plus_millis(i64::try_from(lease_ms).unwrap_or(i64::MAX));
+                let until = now.after_millis(lease_ms);
                 there.notices = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
                 // What was taken is not there for now.
                 there.more = !store.peek_to_tell(owner.to_owned(), 1, now).await?.notices.is_empty();

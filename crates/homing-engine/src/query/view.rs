@@ -119,8 +119,7 @@ pub(crate) fn task(inner: &Inner, record: Record) -> Task {
         answer_state: record.answer.as_ref().map(|answer| answer.state),
         answer: record.answer.map(|answer| answer.text),
         lease_ms: record.tracking.and_then(Tracking::lease_ms),
-        lease_until: left
-            .map(|left| inner.now().plus_millis(i64::try_from(left.as_millis()).unwrap_or(i64::MAX))),
+        lease_until: left.map(|left| inner.now().after(left)),
         heard_at: record.heard_at,
         progress: record.progress.or_else(|| at.flatten()),
         key: record.spec.key.clone(),

@@ -85,7 +85,7 @@ impl Watcher {
 
     /// Gives a heartbeat if one is due; answers when the next may be.
     async fn heartbeat(&mut self, every: u64, extent: Extent, now: Timestamp) -> Timestamp {
-        let next = now.plus_millis(i64::try_from(every).unwrap_or(i64::MAX));
+        let next = now.after_millis(every);
         if let Some(resumed) = self.stillness.since.map(Timestamp::from_millis) {
             self.beat_at = self.beat_at.max(resumed);
         }

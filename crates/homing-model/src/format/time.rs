@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,10 +36,29 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// The instant so many milliseconds later, saturating.
+    #[must_use]
+    pub const fn after_millis(self, millis: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(millis))
+    }
+
+    /// The instant this much later, saturating.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        self.after_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// Milliseconds since `earlier`; zero if the clock was set back in between.
     #[must_use]
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// A time before the epoch becomes the epoch.
+    fn from(time: SystemTime) -> Self {
+        Self(0).after(time.duration_since(UNIX_EPOCH).unwrap_or_default())
     }
 }
 
@@ -92,6 +112,18 @@ mod tests {
             assert_eq!(time.to_string().parse::<Timestamp>().unwrap(), time);
         }
         assert_eq!(Timestamp::from_millis(1_500).to_string(), "1970-01-01T00:00:01.500Z");
+    }
+
+    #[test]
+    fn later_times_saturate() {
+        let time = Timestamp::from(UNIX_EPOCH + Duration::from_millis(1_500));
+        assert_eq!(
+            (time.after_millis(2), time.after(Duration::from_secs(1))),
+            (Timestamp(1_502), Timestamp(2_500))
+        );
+        assert_eq!(time.after_millis(u64::MAX), Timestamp(i64::MAX));
+        assert_eq!(time.after(Duration::MAX), Timestamp(i64::MAX));
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)), Timestamp(0));
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn jittered(pause: u64, chance: f64) -> u64 {
 }
 
 fn later(now: Timestamp, millis: u64) -> Timestamp {
-    now.plus_millis(i64::try_from(millis).unwrap_or(i64::MAX))
+    now.after_millis(millis)
 }
 
 #[cfg(test)]

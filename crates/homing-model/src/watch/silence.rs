@@ -27,7 +27,7 @@ pub fn quiet(after_ms: u64, last: Timestamp, end: u64, told: Option<u64>, now: T
         return Quiet::Alarm(silent);
     }
     // From now, should the clock have been set back behind the output.
-    Quiet::At(now.plus_millis(i64::try_from(after_ms - silent).unwrap_or(i64::MAX)))
+    Quiet::At(now.after_millis(after_ms - silent))
 }
 
 /// What is to be done for a heartbeat.
@@ -46,7 +46,7 @@ pub enum Beat {
 pub fn beat(every_ms: u64, last: Timestamp, told: u64, end: u64, now: Timestamp) -> Beat {
     let since = now.millis_since(last);
     if since < every_ms {
-        return Beat::At(now.plus_millis(i64::try_from(every_ms - since).unwrap_or(i64::MAX)));
+        return Beat::At(now.after_millis(every_ms - since));
     }
     if end > told { Beat::Tell } else { Beat::Skip }
 }

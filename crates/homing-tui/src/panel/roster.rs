@@ -144,7 +144,7 @@ impl Roster {
         });
         self.shown = order;
         let left = self.rows.iter().filter_map(|row| row.recent_for(now)).min();
-        self.turns_at = left.map(|left| now.plus_millis(i64::try_from(left).unwrap_or(i64::MAX)));
+        self.turns_at = left.map(|left| now.after_millis(left));
         let found = self.chosen.as_ref().filter(|_| self.pinned);
         let found = found.and_then(|id| self.shown.iter().position(|place| self.rows[*place].id == *id));
         let cursor = if self.pinned { found.unwrap_or(self.cursor) } else { 0 };

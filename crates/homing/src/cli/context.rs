@@ -133,11 +133,7 @@ impl Context {
     /// A look at the clock of the wall, for whoever shows ages as they grow.
     #[expect(clippy::disallowed_methods, reason = "the one place where the command line looks at the clock")]
     pub(crate) fn clock(&self) -> fn() -> Timestamp {
-        || {
-            let since =
-                std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-            Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-        }
+        || std::time::SystemTime::now().into()
     }
 
     /// Tells what became of one of several. The first decides the code.

@@ -20,11 +20,8 @@ const LITTLE_MS: u64 = 60_000;
 pub(super) fn clock(home: &Path, now: Timestamp) -> Check {
     let newest = [DATABASE, &format!("{DATABASE}-wal"), LOG]
         .iter()
-        .filter_map(|name| {
-            let written = std::fs::metadata(home.join(name)).ok()?.modified().ok()?;
-            let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
-            i64::try_from(since.as_millis()).ok().map(Timestamp::from_millis)
-        })
+        .filter_map(|name| std::fs::metadata(home.join(name)).ok()?.modified().ok())
+        .map(Timestamp::from)
         .max();
     judge(now, newest)
 }
