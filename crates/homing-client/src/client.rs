@@ -5,8 +5,8 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
@@ -375,8 +376,8 @@ impl Client {
         self.idle().pop()
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Sender>> {
-        self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> parking_lot::MutexGuard<'_, Vec<Sender>> {
+        self.inner.idle.lock()
     }
 }
 
@@ -474,12 +475,12 @@ mod tests {
         let revive: Revive = Arc::new(move |absence| {
             assert_eq!(absence, Absence::NeverThere);
             std::fs::create_dir(&path).unwrap();
-            fakes.lock().unwrap().push(Fake::serve(&path, |_| Reply::json(200, "{}")));
+            fakes.lock().push(Fake::serve(&path, |_| Reply::json(200, "{}")));
             Box::pin(async { Ok(()) })
         });
         let client = Client::with_revive(absent, "u", revive);
         client.send(&Call::post(Target::new("/v1/gc"))).await.unwrap();
-        assert_eq!(started.lock().unwrap().len(), 1);
+        assert_eq!(started.lock().len(), 1);
     }
 
     #[tokio::test]
@@ -550,7 +551,7 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&heard);
         let revive: Revive = Arc::new(move |absence| {
-            told.lock().unwrap().push(absence);
+            told.lock().push(absence);
             Box::pin(async { Err(Problem::new(Code::DaemonUnreachable, "gone")) })
         });
         let client = Client::with_revive(home.path().join("absent"), "u", revive);
@@ -562,7 +563,7 @@ mod tests {
         assert!(client.persist(&call).await.is_err());
         assert!(client.patient().nameless().persist(&call).await.is_err());
         let expected = [Absence::NeverThere, Absence::AwaitedFirst, Absence::WentAway, Absence::Awaited];
-        assert_eq!(*heard.lock().unwrap(), expected);
+        assert_eq!(*heard.lock(), expected);
     }
 
     #[tokio::test]

@@ -3,10 +3,11 @@
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use homing_api::Problem;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
@@ -154,7 +155,7 @@ impl Fake {
                 shared.connections.fetch_add(1, Ordering::Relaxed);
                 let (log, answer) = (Arc::clone(&shared), Arc::clone(&answer));
                 let serving = tokio::spawn(async move { converse(stream, &log, &*answer).await });
-                shared.serving.lock().unwrap_or_else(PoisonError::into_inner).push(serving);
+                shared.serving.lock().push(serving);
             }
         });
         Self { log, accepting }
@@ -169,14 +170,14 @@ impl Fake {
     /// All requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        self.log.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log.requests.lock().clone()
     }
 }
 
 impl Drop for Fake {
     fn drop(&mut self) {
         self.accepting.abort();
-        for serving in self.log.serving.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for serving in self.log.serving.lock().drain(..) {
             serving.abort();
         }
     }
@@ -197,7 +198,7 @@ async fn converse(
 ) {
     let mut buffer = Vec::new();
     while let Some(request) = read_request(&mut stream, &mut buffer).await {
-        log.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        log.requests.lock().push(request.clone());
         let reply = answer(&request);
         match reply.end {
             End::Cut => return,

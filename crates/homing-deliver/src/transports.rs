@@ -37,9 +37,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub struct Transports {
     client: Client,
     home: PathBuf,
-    config: std::sync::RwLock<Webhook>,
+    config: parking_lot::RwLock<Webhook>,
     /// Where our own API listens.
-    own: std::sync::RwLock<Option<SocketAddr>>,
+    own: parking_lot::RwLock<Option<SocketAddr>>,
     waker: Vec<OsText>,
     surroundings: Surroundings,
 }
@@ -86,21 +86,21 @@ impl Transports {
 
     /// Puts another configuration in force.
     pub fn configure(&self, config: Webhook) {
-        *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = config;
+        *self.config.write() = config;
     }
 
     /// Our own API listens there: nobody makes us talk to ourselves.
     pub fn listening(&self, at: Option<SocketAddr>) {
-        *self.own.write().unwrap_or_else(std::sync::PoisonError::into_inner) = at;
+        *self.own.write() = at;
     }
 
     fn config(&self) -> Webhook {
-        self.config.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.config.read().clone()
     }
 
     /// Which addresses are open. A configuration that was put in force was checked before.
     fn policy(&self) -> Policy {
-        let own = *self.own.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let own = *self.own.read();
         Policy { own, ..policy(&self.config()).unwrap_or_default() }
     }
 

@@ -5,11 +5,11 @@
 //! ended as well. Then all of them go out at once. What is kept here is which tasks are asked for; where it is lost, an end costs a turn of its own.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use homing_client::ListQuery;
 use homing_model::{Task, TaskId, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -129,7 +129,7 @@ impl Polls {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 
@@ -179,8 +179,7 @@ async fn newest(access: &Access, owner: &str) -> Result<Vec<Task>, Refusal> {
     reason = "compared with times of the ledger, which the same machine wrote; the rules take it as a parameter"
 )]
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }
 
 #[cfg(test)]

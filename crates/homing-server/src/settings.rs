@@ -5,7 +5,6 @@
 //! copy holds while the file is broken.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use homing_api::{ConfigurationInfo, ConfigurationSource};
@@ -13,6 +12,7 @@ use homing_engine::config::Period;
 use homing_engine::{Config, ConfigError};
 use homing_model::meter::Counter;
 use homing_sys::atomic_file;
+use parking_lot::Mutex;
 
 use crate::reload::BROKEN_CONFIGURATION;
 
@@ -77,7 +77,7 @@ impl Settings {
         let found = load(&self.file).map(|config| self.overridden(config));
         ConfigurationInfo {
             path: self.file.display().to_string(),
-            source: *self.source.lock().unwrap_or_else(PoisonError::into_inner),
+            source: *self.source.lock(),
             changed: found.as_ref().is_ok_and(|found| found != in_force),
             problem: found.err().map(|error| error.to_string()),
             interval_is_set: self.reconcile_interval.is_some(),
@@ -89,8 +89,8 @@ impl Settings {
 
     /// Whether the file is in force, and how often a changed one was taken over.
     pub(crate) fn standing(&self) -> (bool, u64) {
-        let problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        let source = *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let problem = self.problem.lock();
+        let source = *self.source.lock();
         (problem.is_none() && source != ConfigurationSource::LastGood, self.reloads.read())
     }
 
@@ -98,7 +98,7 @@ impl Settings {
     /// the first time.
     pub(crate) fn again(&self, in_force: &Config) -> Result<Option<Config>, (ConfigError, bool)> {
         let read = self.read();
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut problem = self.problem.lock();
         match read {
             Ok(config) => {
                 *problem = None;
@@ -121,12 +121,12 @@ impl Settings {
     }
 
     fn came_from(&self, source: ConfigurationSource) {
-        *self.source.lock().unwrap_or_else(PoisonError::into_inner) = source;
+        *self.source.lock() = source;
     }
 
     /// Whether the file is in force, or was, and is not there: somebody may be about to put another in its place.
     pub(crate) fn is_away(&self) -> bool {
-        let source = *self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = *self.source.lock();
         source != ConfigurationSource::Defaults && matches!(Config::text(&self.file), Ok(None))
     }
 

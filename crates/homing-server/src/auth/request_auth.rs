@@ -432,11 +432,11 @@ mod tests {
     async fn p11_few_processes_are_looked_up_at_once() {
         let (keys, (begun, begins)) = (keys(), std::sync::mpsc::channel());
         let (open, opens) = std::sync::mpsc::channel::<()>();
-        let opens = Arc::new(std::sync::Mutex::new(opens));
+        let opens = Arc::new(parking_lot::Mutex::new(opens));
         let judge: Judge = {
             Arc::new(move |_| {
                 begun.send(()).unwrap();
-                let _ = opens.lock().unwrap().recv();
+                let _ = opens.lock().recv();
                 Ok((Ancestry::default(), Holder::User))
             })
         };

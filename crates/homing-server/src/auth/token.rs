@@ -8,11 +8,11 @@ use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
 
 use homing_api::{Code, Problem};
 use homing_model::digest::hex;
 use homing_sys::atomic_file;
+use parking_lot::RwLock;
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
@@ -147,17 +147,17 @@ impl Token {
 
     /// Puts another one in force.
     pub(crate) fn set(&self, token: String) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = token;
+        *self.0.write() = token;
     }
 
     /// Lends it to what seals something with it.
     pub(crate) fn with<T>(&self, use_it: impl FnOnce(&str) -> T) -> T {
-        use_it(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        use_it(&self.0.read())
     }
 
     /// Whether this is it. How long that takes does not depend on how much of it is right.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let token = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let token = self.0.read();
         !token.is_empty() && token.as_bytes().ct_eq(given).into()
     }
 }

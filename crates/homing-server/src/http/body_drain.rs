@@ -2,7 +2,7 @@
 //! cut off while it still speaks finds a broken pipe, or a reset, where the answer was.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::EXPECT;
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 /// How much is heard in vain.
@@ -43,7 +44,7 @@ impl<B: Body<Data = Bytes> + Unpin> Unread<B> {
 
     /// Hears it to its end, or to the end of our patience.
     pub(crate) async fn hear(self, patience: Patience) {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let left = self.0.lock().take();
         // One that says of itself that it is longer is not even begun.
         let bearable = |body: &B| body.size_hint().lower() <= patience.bytes as u64;
         let Some(mut body) = left.filter(bearable) else { return };
@@ -96,7 +97,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Listened<B> {
 impl<B: Body> Drop for Listened<B> {
     fn drop(&mut self) {
         if let Some(body) = self.body.take().filter(|body| !self.held_back && !body.is_end_stream()) {
-            *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+            *self.left.lock() = Some(body);
         }
     }
 }

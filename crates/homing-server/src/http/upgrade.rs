@@ -5,7 +5,9 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 type Rest = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -22,11 +24,11 @@ impl fmt::Debug for Handover {
 impl Handover {
     /// This is to be done once the answer is out.
     pub(crate) fn give(&self, rest: Rest) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
+        *self.0.lock() = Some(rest);
     }
 
     /// What is to be done, if anything.
     pub(crate) fn take(&self) -> Option<Rest> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock().take()
     }
 }

@@ -8,10 +8,11 @@ mod rotating;
 use std::io;
 use std::panic;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use homing_engine::config;
 use homing_sys::home;
+use parking_lot::Mutex;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
@@ -48,7 +49,7 @@ impl<'a> MakeWriter<'a> for File {
 
 impl io::Write for File {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -132,7 +133,7 @@ impl Log {
     pub(crate) fn configure(&self, config: &config::Log) {
         if let Some(file) = &self.file {
             let limits = Limits { max: config.max.0, keep: config.keep };
-            file.0.lock().unwrap_or_else(PoisonError::into_inner).limit(limits);
+            file.0.lock().limit(limits);
         }
         if let Some(filter) = self.filter.as_ref().filter(|_| !self.is_set) {
             // It fails only where the subscriber is gone.

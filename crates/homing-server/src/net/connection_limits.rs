@@ -22,7 +22,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -30,6 +30,7 @@ use bytes::Bytes;
 use homing_model::TaskId;
 use homing_sys::process::ProcessId;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 /// Connections at once, where descriptors suffice.
@@ -104,7 +105,7 @@ struct State {
 
 impl Activity {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn is_idle(&self) -> bool {
@@ -218,7 +219,7 @@ pub(crate) struct Place {
 
 impl Places {
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A place for one more connection of this holder; none if it is to be turned away.

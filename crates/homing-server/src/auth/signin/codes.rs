@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use homing_model::digest::{hex, sha256};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How long a code may be spent.
@@ -26,7 +26,7 @@ impl Codes {
         let mut bytes = [0; BYTES];
         getrandom::fill(&mut bytes).ok()?;
         let code = hex(&bytes);
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         let now = Instant::now();
         codes.retain(|(_, until)| *until > now);
         codes.truncate(MOST - 1);
@@ -37,14 +37,14 @@ impl Codes {
     /// Whether this is a code that may be spent; it is, by that.
     pub(crate) fn spend(&self, code: &str) -> bool {
         let digest = sha256(code.as_bytes());
-        let mut codes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.0.lock();
         let Some(place) = codes.iter().position(|(known, _)| *known == digest) else { return false };
         codes.remove(place).is_some_and(|(_, until)| until > Instant::now())
     }
 
     /// None of them is worth anything any more.
     pub(crate) fn revoke(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0.lock().clear();
     }
 }
 

@@ -9,12 +9,12 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use homing_model::digest::sha256;
 use homing_sys::atomic_file;
 use homing_sys::process::ProcessId;
+use parking_lot::Mutex;
 
 /// The file's name in the home.
 const NAME: &str = "browsers";
@@ -56,7 +56,7 @@ impl GivenCookies {
     /// The process that this cookie was given to for a code.
     pub(crate) fn receiver(&self, cookie: &str) -> Option<ProcessId> {
         let digest = sha256(cookie.as_bytes());
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = self.given.lock();
         given.iter().find(|(known, _)| *known == digest).map(|(_, process)| *process)
     }
 
@@ -66,7 +66,7 @@ impl GivenCookies {
     }
 
     fn change(&self, change: impl FnOnce(&mut VecDeque<Given>)) {
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock();
         change(&mut given);
         if let Some((home, boot_id)) = &self.kept
             && let Err(error) = write(home, boot_id, &given)

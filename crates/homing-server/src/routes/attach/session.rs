@@ -8,7 +8,6 @@
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +19,7 @@ use homing_engine::{Engine, Error, LARGEST_SIZE, Size};
 use homing_model::{TaskId, TerminalSize};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
@@ -122,7 +122,7 @@ struct Typed {
 
 impl Typed {
     fn add(&self, bytes: &[u8]) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if waiting.0.len() + bytes.len() > TYPED_AHEAD {
             waiting.1 += bytes.len() as u64;
         } else {
@@ -139,7 +139,7 @@ impl Typed {
     /// What waits, and how many bytes could not; none once there is nothing more to come.
     async fn take(&self) -> Option<(Vec<u8>, u64)> {
         loop {
-            let waiting = std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let waiting = std::mem::take(&mut *self.waiting.lock());
             if !waiting.0.is_empty() || waiting.1 > 0 {
                 return Some(waiting);
             }

@@ -10,12 +10,13 @@
 //! part in that.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use homing_api::Code;
 use homing_api::attach::{AttachEvent, AttachScreen};
 use homing_engine::{Engine, Size};
 use homing_model::TaskId;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::feeder;
@@ -59,7 +60,7 @@ pub(super) struct Stage {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The stages of all tasks that somebody looks at.

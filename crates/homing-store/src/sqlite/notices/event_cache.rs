@@ -8,9 +8,9 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::Event;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ impl Recent {
     }
 
     fn end(&self) -> MutexGuard<'_, End> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+        self.end.lock()
     }
 }
 
