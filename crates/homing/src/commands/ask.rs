@@ -20,7 +20,8 @@ use crate::cli::usage_wording;
 use crate::options::common_task_options::Circumstances;
 use crate::options::unknown_session;
 use crate::render::symbol;
-use crate::terminal::foreground::{self, Attended, Foreground, OnInterrupt};
+use crate::terminal::foreground::{Attended, Foreground};
+use crate::terminal::interrupts::{Interrupts, OnInterrupt};
 use crate::terminal::session_wait::{announced, meanwhile};
 
 /// Between two looks at what the agent is at.
@@ -76,7 +77,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let spec = if options.waits_for_end() { announced(spec) } else { spec };
     let client = context.client_for(spec.owner.as_deref().unwrap_or_default());
     context.block_on(async {
-        let interrupts = foreground::interrupts()?;
+        let interrupts = Interrupts::catch()?;
         let submitted = submit(&spec, &client, context).await?;
         if !options.waits_for_end() {
             let code = told(&submitted, context)?;

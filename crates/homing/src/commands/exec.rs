@@ -15,8 +15,9 @@ use crate::cli::failure::Failure;
 use crate::options::submission::Submission;
 use crate::options::unknown_session;
 use crate::render::printer::{Printer, Sink};
-use crate::terminal::foreground::{self, Foreground, OnInterrupt};
+use crate::terminal::foreground::Foreground;
 use crate::terminal::interactive;
+use crate::terminal::interrupts::{Interrupts, OnInterrupt};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::nonblocking_stdio::beside;
 use crate::terminal::session_wait::{announced, meanwhile};
@@ -71,7 +72,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.console.note(&hint);
     }
     context.block_on(beside(context, async {
-        let mut interrupts = foreground::interrupts()?;
+        let mut interrupts = Interrupts::catch()?;
         let submitting = submit(&spec, &client, context);
         let submitted = interrupts.heard_beside(OnInterrupt::Forward, submitting).await?;
         let client = client.patient();

@@ -21,7 +21,8 @@ use crate::options::submission::Submission;
 use crate::options::unknown_session;
 use crate::render::printer::{Printer, Sink};
 use crate::render::symbol;
-use crate::terminal::foreground::{self, Attended, Foreground, INTERRUPTED, MOMENT, OnInterrupt};
+use crate::terminal::foreground::{Attended, Foreground};
+use crate::terminal::interrupts::{ANSWER_TIMEOUT, INTERRUPTED, Interrupts, OnInterrupt};
 use crate::terminal::nonblocking_stdio::{self, beside};
 use crate::terminal::session_wait::{announced, meanwhile};
 use crate::terminal::stdin_pump;
@@ -95,7 +96,7 @@ async fn leave(options: &Options, spec: &Spec, client: &Client, context: &Contex
 
 /// Submits, and passes the input on.
 async fn feed(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
-    let mut interrupts = foreground::interrupts()?;
+    let mut interrupts = Interrupts::catch()?;
     let submitted = tokio::select! {
         submitted = submit(spec, client, context) => submitted?,
         () = interrupts.next() => {
@@ -160,7 +161,7 @@ fn tell_unread(options: &Options, submitted: &Submitted, context: &Context) {
 }
 
 async fn stay(options: &Options, spec: &Spec, client: &Client, context: &Context) -> Result<u8, Failure> {
-    let mut interrupts = foreground::interrupts()?;
+    let mut interrupts = Interrupts::catch()?;
     let submitting = submit(spec, client, context);
     let submitted = interrupts.heard_beside(OnInterrupt::Leave, submitting).await?;
     let client = &client.patient();
@@ -292,7 +293,7 @@ pub(crate) async fn conclude(
         Attended::InBackground(id) => {
             if context.json {
                 // It runs, whether it can be asked about or not: the code must say so.
-                let asked = timeout(MOMENT, client.task(id.as_str())).await;
+                let asked = timeout(ANSWER_TIMEOUT, client.task(id.as_str())).await;
                 match asked.unwrap_or(Err(Error::NoAnswer)) {
                     Ok(task) => unless_closed(context.console.json(&task))?,
                     Err(error) => context.report(&error.into_problem()),

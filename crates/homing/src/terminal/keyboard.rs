@@ -6,7 +6,7 @@
 //! nothing; who kills it with SIGKILL types `stty sane`. A command that is stopped (SIGTSTP) gives it back for as long as it is; one that goes on, also after
 //! SIGSTOP, which nobody is told of, takes it again.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::sync::OnceLock;
 use std::task::{Context as Polling, Poll};
@@ -74,6 +74,16 @@ impl Endings {
     /// Catches only what asks this very process to end: where there is no terminal to undo, a hang-up may be ignored on purpose.
     pub(crate) fn catch_term() -> Option<Self> {
         Self::of(&[SignalKind::terminate()])
+    }
+
+    /// Waits for any signal that ends a process, Ctrl-C too; never ends where none can be caught.
+    pub(crate) async fn any() {
+        let kinds =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        match Self::of(&kinds) {
+            Some(mut endings) => drop(endings.next().await),
+            None => pending().await,
+        }
     }
 
     fn of(kinds: &[SignalKind]) -> Option<Self> {

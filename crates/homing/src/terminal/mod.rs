@@ -2,7 +2,9 @@
 
 pub(crate) mod alternate_screen;
 pub(crate) mod foreground;
+mod foreground_loop;
 pub(crate) mod interactive;
+pub(crate) mod interrupts;
 pub(crate) mod keyboard;
 pub(crate) mod keys;
 pub(crate) mod nonblocking_stdio;
@@ -10,4 +12,5 @@ pub(crate) mod screen;
 pub(crate) mod session_wait;
 pub(crate) mod stdin_pump;
 pub(crate) mod stdout_closed;
+mod task_output;
 pub(crate) mod terminal_size;

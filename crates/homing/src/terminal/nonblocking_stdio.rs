@@ -1,57 +1,57 @@
-//! Stdout and stderr of a command that stays with a task, and must hear signals all the while.
+//! Stdout and stderr of a command that stays with a task and must react to signals all the while.
 //!
-//! For as long as [`beside`] lasts, whatever is printed by way of the console is put in a row and written as it is taken (`homing_tui::live::Outlet`), beside the work that
-//! prints it. Who has much to print waits for [`settled`] before it asks for more: a reader that does not read holds up the output, as it would with a write, and neither signals nor keys. What
-//! is printed on a way out ([`abandon`]) is not waited for. Where both are one terminal, or one pipe, there is one row: nothing comes between the halves of a sequence.
+//! While [`beside`] runs, everything that the console prints is queued and written without blocking
+//! (`homing_tui::live::Outlet`), beside the work that prints it. Work with much to print waits for
+//! [`settled`] before it fetches more: a reader that does not read holds up the output, but neither
+//! signals nor keys. Last words on a way out ([`abandon`], [`part`]) are not waited for. Where stdout and
+//! stderr are one terminal or one pipe they share a queue, so that nothing splits an escape sequence.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
-use std::task::{Context as Polling, Poll, Waker};
+use std::rc::Rc;
+use std::task::{Context as Polling, Poll};
 
 use homing_tui::live::Outlet;
 use rustix::io::Errno;
-use tokio::signal::unix::SignalKind;
+use tokio::sync::Notify;
 
 use crate::cli::context::Context;
 use crate::cli::exit_code::{self, Manner};
 use crate::cli::failure::Failure;
-use crate::terminal::keyboard::Caught;
+use crate::terminal::keyboard::Endings;
 
-/// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
     Out,
     Err,
 }
 
-/// A pipe takes so much whole, or not at all.
-const PIECE: usize = 4096;
+/// A pipe takes a write of at most this size whole, or not at all (PIPE_BUF).
+const ATOMIC_WRITE_BYTES: usize = 4096;
 
-/// A row, or why there is none any more.
+/// A queue, or the error after which nothing can be written any more.
 type Row = Result<Outlet, io::Error>;
 
 #[derive(Debug)]
 struct Outlets {
     out: Row,
-    /// None where it is the same as the other.
+    /// None where stderr leads to the same file as stdout.
     err: Option<Row>,
-    /// Who writes.
-    writer: Option<Waker>,
-    /// Who waits until all is written.
-    waiting: Vec<Waker>,
-    /// Nobody waits for that any more.
+    /// Notified once everything is written.
+    settled: Rc<Notify>,
+    /// Set by [`hurry`].
     hurried: bool,
-    /// Bytes of stdout that were taken for sure, where nothing else is in its row.
+    /// Bytes of stdout that certainly were written, where stdout has a queue of its own.
     taken: u64,
-    /// Whether stderr is a terminal that does not end lines by itself now.
+    /// Whether stderr is a terminal in raw mode, where a newline does not return the cursor.
     raw: bool,
 }
 
 thread_local! {
-    /// There is one stdout. What other threads print is none of this.
+    /// There is one stdout. Other threads print directly.
     static OUTLETS: RefCell<Option<Outlets>> = const { RefCell::new(None) };
 }
 
@@ -59,7 +59,7 @@ fn with<T>(work: impl FnOnce(&mut Outlets) -> T) -> Option<T> {
     OUTLETS.with_borrow_mut(|outlets| outlets.as_mut().map(work))
 }
 
-/// What tells whether two descriptors lead to the same.
+/// Equal for two descriptors of the same terminal, pipe or file.
 fn identity(fd: BorrowedFd<'_>) -> Option<(u64, u64, u64)> {
     let found = rustix::fs::fstat(fd).ok()?;
     // A terminal may have several names.
@@ -74,15 +74,7 @@ impl Outlets {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let same = identity(out).is_some() && identity(out) == identity(err);
         let err = (!same).then(|| Outlet::to(err));
-        Self {
-            out: Outlet::to(out),
-            err,
-            writer: None,
-            waiting: Vec::new(),
-            hurried: false,
-            taken: 0,
-            raw: false,
-        }
+        Self { out: Outlet::to(out), err, settled: Rc::default(), hurried: false, taken: 0, raw: false }
     }
 
     fn row(&mut self, stream: Stream) -> &mut Row {
@@ -105,8 +97,8 @@ impl Outlets {
         let mut at_once = 0;
         let put = match row {
             Ok(outlet) => {
-                // How much of a piece is taken at once is only known where that is all of it, or nothing.
-                let (first, rest) = bytes.split_at(bytes.len().min(PIECE));
+                // Only a write that is taken whole or not at all says how much was taken.
+                let (first, rest) = bytes.split_at(bytes.len().min(ATOMIC_WRITE_BYTES));
                 let put = outlet.put(first);
                 if outlet.is_done() {
                     at_once = first.len() as u64;
@@ -124,20 +116,16 @@ impl Outlets {
         if stream == Stream::Out {
             self.taken += at_once;
         }
-        if let Some(writer) = self.writer.take() {
-            writer.wake();
-        }
         Ok(())
     }
 
     fn poll_flow(&mut self, polling: &mut Polling<'_>) {
-        self.writer = Some(polling.waker().clone());
         self.taken += flow(&mut self.out, polling);
         if let Some(err) = &mut self.err {
             flow(err, polling);
         }
         if self.is_settled() {
-            self.waiting.drain(..).for_each(Waker::wake);
+            self.settled.notify_waiters();
         }
     }
 
@@ -148,7 +136,7 @@ impl Outlets {
     }
 }
 
-/// Has it written what is taken; how much that was.
+/// Writes what is taken at once; returns how many bytes that was.
 fn flow(row: &mut Row, polling: &mut Polling<'_>) -> u64 {
     let mut count = 0;
     while let Ok(outlet) = row {
@@ -165,7 +153,7 @@ fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
-/// Whoever panics leaves nothing behind that would take what is printed and never write it.
+/// Ends the queueing, also at a panic: what is printed afterwards is written directly.
 struct Opened;
 
 impl Drop for Opened {
@@ -174,8 +162,9 @@ impl Drop for Opened {
     }
 }
 
-/// Does this work; what it prints is written meanwhile, and what is wrong is told here, so that a signal is heard while nobody takes that either. Must be
-/// called inside a tokio runtime, by a command that returns a task's code.
+/// Runs `work` and writes beside it what it prints, until all is written. An error is reported here, so that signals
+/// are heard while that message cannot be written either. Must be called inside a tokio runtime, by a command that
+/// returns a task's exit code.
 pub(crate) async fn beside(
     context: &Context,
     work: impl Future<Output = Result<u8, Failure>>,
@@ -194,6 +183,7 @@ pub(crate) async fn beside(
         result
     };
     let mut work = pin!(work);
+    // All that prints here is part of `work`, so a poll of it comes before everything there is to write.
     let result = poll_fn(|polling| {
         let done = work.as_mut().poll(polling);
         with(|outlets| outlets.poll_flow(polling));
@@ -204,7 +194,8 @@ pub(crate) async fn beside(
     result
 }
 
-/// Prints this by the row, if there is one; what is wrong with what is not taken at once shows only later. Whoever says something on stderr need not know whether lines end by themselves there.
+/// Queues bytes; none where nothing is queued now. An error of what is not written at once shows up later only. On a
+/// stderr in raw mode each line gets its carriage return here.
 pub(crate) fn push(stream: Stream, bytes: &[u8]) -> Option<io::Result<()>> {
     with(|outlets| match stream {
         Stream::Err if outlets.raw => outlets.push(stream, &with_returns(bytes)),
@@ -212,17 +203,16 @@ pub(crate) fn push(stream: Stream, bytes: &[u8]) -> Option<io::Result<()>> {
     })
 }
 
-/// Prints this on stderr as it is, if there is a row.
+/// Queues bytes for stderr unchanged; none where nothing is queued now.
 pub(crate) fn push_as_is(bytes: &[u8]) -> Option<io::Result<()>> {
     with(|outlets| outlets.push(Stream::Err, bytes))
 }
 
-/// Says whether this terminal is one now that does not end lines by itself.
+/// Sets whether the terminal is in raw mode now.
 pub(crate) fn is_raw(raw: bool) {
     with(|outlets| outlets.raw = raw && rustix::termios::isatty(rustix::stdio::stderr()));
 }
 
-/// Each line ends with a return too.
 fn with_returns(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len() + 8);
     for byte in bytes {
@@ -234,28 +224,20 @@ fn with_returns(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Whether all that was printed was taken, or never will be.
+/// Whether all that was printed is written, or never will be.
 pub(crate) fn is_settled() -> bool {
     with(Outlets::is_settled).unwrap_or(true)
 }
 
 /// Waits until that is so.
 pub(crate) async fn settled() {
-    poll_fn(|polling| {
-        if is_settled() {
-            return Poll::Ready(());
-        }
-        with(|outlets| {
-            if !outlets.waiting.iter().any(|other| other.will_wake(polling.waker())) {
-                outlets.waiting.push(polling.waker().clone());
-            }
-        });
-        Poll::Pending
-    })
-    .await;
+    while !is_settled() {
+        let Some(settled) = with(|outlets| Rc::clone(&outlets.settled)) else { return };
+        settled.notified().await;
+    }
 }
 
-/// The same, unless a signal says to leave. Whether all of it was taken.
+/// The same, but gives up at a signal that ends a process. Returns whether everything was written.
 pub(crate) async fn taken() -> bool {
     if with(|outlets| outlets.hurried).unwrap_or(false) {
         let settled = is_settled();
@@ -265,22 +247,10 @@ pub(crate) async fn taken() -> bool {
     if is_settled() {
         return is_whole();
     }
-    let told = |kind| {
-        let caught = Caught::new(kind);
-        async move {
-            match caught {
-                Ok(mut caught) => caught.recv().await,
-                Err(_) => std::future::pending().await,
-            }
-        }
-    };
     tokio::select! {
         biased;
         () = settled() => is_whole(),
-        () = told(SignalKind::interrupt()) => parted(),
-        () = told(SignalKind::terminate()) => parted(),
-        () = told(SignalKind::hangup()) => parted(),
-        () = told(SignalKind::quit()) => parted(),
+        () = Endings::any() => parted(),
     }
 }
 
@@ -290,37 +260,37 @@ fn parted() -> bool {
     false
 }
 
-/// How many bytes of stdout were taken so far, at least; none where notes may be among them.
+/// At least so many bytes of stdout were written; none where notes may be among them.
 pub(crate) fn taken_of_stdout() -> Option<u64> {
     with(|outlets| outlets.err.is_some().then_some(outlets.taken)).flatten()
 }
 
-/// Whether nothing that was printed was refused.
+/// Whether no write failed.
 pub(crate) fn is_whole() -> bool {
     with(|outlets| outlets.rows().all(|row| row.is_ok())).unwrap_or(true)
 }
 
-/// Why nothing can be written to stdout any more, if that is so.
+/// The error after which nothing can be written to stdout any more.
 pub(crate) fn broken() -> Option<io::Error> {
     with(|outlets| outlets.out.as_ref().err().map(again)).flatten()
 }
 
-/// Whether that is because the terminal is gone.
+/// Whether the error means that the terminal is gone.
 pub(crate) fn is_hang_up(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
-/// Drops what was printed and not taken: this process leaves.
+/// Drops what is queued: this process leaves, or stops.
 pub(crate) fn abandon() {
     with(|outlets| outlets.rows().flatten().for_each(Outlet::abandon));
 }
 
-/// From here on nobody waits for whoever does not take what is printed.
+/// From here on, [`taken`] does not wait for a reader.
 pub(crate) fn hurry() {
     with(|outlets| outlets.hurried = true);
 }
 
-/// Writes what is in the row now; whoever takes nothing is not waited for.
+/// Writes what is queued, without waiting for a reader that takes nothing.
 pub(crate) fn part() {
     with(Outlets::part);
 }
