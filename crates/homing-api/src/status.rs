@@ -114,6 +114,31 @@ pub struct RecentFailure {
     pub ended_at: Option<Timestamp>,
 }
 
+/// A background loop of the daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BackgroundLoop {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub purpose: String,
+    /// False after it returned or panicked.
+    pub running: bool,
+    /// How often it runs; null if it runs on events only.
+    #[serde(default)]
+    pub period_ms: Option<u64>,
+    /// How often it ran since the daemon started.
+    pub runs: u64,
+    /// When it last ran.
+    #[serde(default)]
+    pub last_run_at: Option<Timestamp>,
+    /// The last error of a run.
+    #[serde(default)]
+    pub last_error: Option<String>,
+    /// When that was.
+    #[serde(default)]
+    pub last_error_at: Option<Timestamp>,
+}
+
 /// Answer of `GET /v1/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StatusAnswer {
@@ -132,6 +157,9 @@ pub struct StatusAnswer {
     pub inbox: u64,
     /// The safety net.
     pub reconcile: ReconcileInfo,
+    /// The daemon's background loops.
+    #[serde(default)]
+    pub background: Vec<BackgroundLoop>,
     /// Deliveries.
     pub deliveries: DeliveryCounts,
     /// The configuration; absent from an engine that was given one by its program.

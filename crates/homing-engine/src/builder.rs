@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admission::ancestry::Oldest;
 use crate::admission::nesting::ToldInside;
+use crate::background::Background;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
 use crate::engine::{Engine, Inner};
@@ -198,7 +199,10 @@ impl Builder {
         }
         let default_env = default_env(&program);
         let options = keeper::Options { home: home.path().to_owned(), program, mode: self.mode };
-        let keeper = keeper::start(options, shutdown.clone()).await?;
+        let background = Background::new(Arc::clone(&self.clock));
+        let report =
+            background.register("keeper", "keeps a connection to the keeper, which forks shims", None);
+        let keeper = keeper::start(options, shutdown.clone(), report).await?;
         let cgroups = cgroup::base(home.path()).filter(|base| std::fs::create_dir_all(base).is_ok());
         let told = store.unconfirmed(self.clock.now()).await?.into_iter().collect();
         let inner = Arc::new(Inner {
@@ -220,6 +224,7 @@ impl Builder {
             breaker: Mutex::default(),
             scans: Semaphore::new(crate::watch::AT_ONCE),
             meters: Meters::default(),
+            background,
             reconcile: Mutex::new(ReconcileInfo::default()),
             degraded: Mutex::new(None),
             shutdown,
@@ -247,14 +252,26 @@ impl Builder {
                 tracing::warn!(%error, "the start could not be noted");
             }
         }
-        tokio::spawn(external::run(Arc::clone(&inner)));
-        tokio::spawn(home_watch::run(Arc::clone(&inner)));
-        if let Some(transport) = &inner.transport {
-            tokio::spawn(dispatcher::run(Arc::clone(&inner), Arc::clone(transport)));
-        }
-        tokio::spawn(reconcile::run(inner));
+        start_loops(inner);
         Ok(engine)
     }
+}
+
+/// Starts the background loops. Each ends when the engine shuts down.
+fn start_loops(inner: Arc<Inner>) {
+    let background = inner.background.clone();
+    let report = background.register("leases", "ends external tasks whose lease ran out", None);
+    tokio::spawn(external::run(Arc::clone(&inner), report));
+    let report = background.register("home", "notices when files of the home are removed", None);
+    tokio::spawn(home_watch::run(Arc::clone(&inner), report));
+    if let Some(transport) = &inner.transport {
+        let report = background.register("outbox", "delivers notices that are due", None);
+        tokio::spawn(dispatcher::run(Arc::clone(&inner), Arc::clone(transport), report));
+    }
+    let period = inner.config().reconcile.interval.0;
+    let purpose = "compares the ledger with live attempts, and applies retention";
+    let report = background.register("reconcile", purpose, Some(period));
+    tokio::spawn(reconcile::run(inner, report));
 }
 
 /// HOME, USER, SHELL, LANG and a default PATH, at whose end homing is found: what a task gets whose submitter gave no environment, and a hook.

@@ -16,6 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::ancestry::Oldest;
 use crate::admission::nesting::ToldInside;
+use crate::background::Background;
 use crate::builder::Builder;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -74,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) scans: Semaphore,
     /// What was done since it was opened.
     pub(crate) meters: Meters,
+    pub(crate) background: Background,
     pub(crate) reconcile: Mutex<ReconcileInfo>,
     /// Why new tasks are refused, while they are.
     pub(crate) degraded: Mutex<Option<String>>,
@@ -189,6 +191,12 @@ impl Engine {
     #[must_use]
     pub fn home(&self) -> &Path {
         self.inner.home.path()
+    }
+
+    /// The background loops, to which the server adds its own.
+    #[must_use]
+    pub fn background(&self) -> &Background {
+        &self.inner.background
     }
 
     /// The configuration in force.

@@ -12,16 +12,18 @@ use homing_sys::presence;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
+use crate::background::Reporter;
 use crate::engine::Inner;
 
 /// Looks whenever names in the home come and go, until the engine ends.
-pub(crate) async fn run(inner: Arc<Inner>) {
+pub(crate) async fn run(inner: Arc<Inner>, report: Reporter) {
     // No socket; the stream type is only how the runtime watches it.
     let watched = presence::changes(inner.home.path())
         .and_then(|changes| UnixStream::from_std(std::os::unix::net::UnixStream::from(changes)));
     let changes = match watched {
         Ok(changes) => changes,
         Err(error) => {
+            report.error(&error);
             tracing::warn!(%error, "changes of the home are only noticed by the reconcile pass");
             return;
         }
@@ -31,6 +33,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             () = inner.shutdown.cancelled() => return,
             changed = next(&changes) => if !changed { return },
         }
+        report.run();
         look(&inner).await;
     }
 }

@@ -28,6 +28,7 @@
 mod admission;
 mod advice;
 mod agent;
+mod background;
 mod builder;
 mod clock;
 pub mod config;
@@ -51,6 +52,7 @@ pub use admission::ancestry::{Ancestry, Unplaced};
 pub use admission::exec::{Exec, ExecOutcome};
 pub use admission::nesting::Standing;
 pub use admission::submit::{Caller, IdempotencyKey, Submission};
+pub use background::{Background, Reporter};
 pub use builder::{Builder, OpenError};
 pub use clock::{Clock, Sleep, SystemClock};
 pub use config::{Config, ConfigError};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use homing_engine::run_blocking;
+use homing_engine::{Reporter, run_blocking};
 use homing_sys::memory;
 use hyper::body::{Body as _, Frame, SizeHint};
 use tokio::sync::Notify;
@@ -80,13 +80,14 @@ impl Bodies {
     }
 
     /// The service.
-    pub(crate) async fn release(self, shutdown: CancellationToken) {
+    pub(crate) async fn release(self, shutdown: CancellationToken, report: Reporter) {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = self.0.notified() => {}
             }
             while timeout(CALM, self.0.notified()).await.is_ok() {}
+            report.run();
             // A panic there is none; without a thread it is done here.
             let _ = run_blocking(memory::release).await;
         }

@@ -114,16 +114,22 @@ impl Reloader {
     /// Reloads whenever the file changes, for ever.
     pub(crate) async fn follow(self: &Arc<Self>) {
         let file = self.settings.file();
+        let report =
+            self.engine.background().register("configuration", "applies changes of config.toml", None);
         loop {
             let changed = match Watch::new(file) {
                 Ok(watch) => {
                     // It may have changed before the watch was set.
-                    let _ = self.reload().await;
+                    report.run();
+                    if let Err(error) = self.reload().await {
+                        report.error(error);
+                    }
                     watch.changed().await
                 }
                 Err(error) => Err(error),
             };
             if let Err(error) = changed {
+                report.error(&error);
                 tracing::warn!(%error, "changes of the configuration are not noticed; `homing config reload` takes them over");
                 return std::future::pending().await;
             }

@@ -8,6 +8,7 @@ use homing_store::Tracking;
 use tokio::time::Instant;
 
 use super::lose;
+use crate::background::Reporter;
 use crate::engine::Inner;
 
 /// A word that came in time may still wait to be read: it is given this long.
@@ -16,7 +17,7 @@ const HEARING: Duration = Duration::from_millis(50);
 const DEAF: Duration = Duration::from_millis(250);
 
 /// Ends what nobody was heard of, until the engine ends. On cancel (shutdown) nothing is lost: the next engine begins every lease anew.
-pub(crate) async fn run(inner: Arc<Inner>) {
+pub(crate) async fn run(inner: Arc<Inner>, report: Reporter) {
     loop {
         let Some(first) = inner.roll.earliest() else {
             tokio::select! {
@@ -29,6 +30,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             () = inner.roll.earlier() => continue,
             () = tokio::time::sleep_until(first + HEARING) => {}
         }
+        report.run();
         let now = Instant::now();
         if now > first + HEARING + DEAF {
             tracing::info!("leases begin anew: the daemon could not hear for a while");

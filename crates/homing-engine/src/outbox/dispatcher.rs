@@ -14,6 +14,7 @@ use homing_store::store::Error;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
+use crate::background::Reporter;
 use crate::engine::Inner;
 use crate::entropy;
 use crate::outbox::endpoint::MAX_ATTEMPTS;
@@ -45,19 +46,19 @@ struct Settings {
 }
 
 /// Delivers until the engine ends.
-pub(crate) async fn run(inner: Arc<Inner>, transport: Arc<dyn Transport>) {
+pub(crate) async fn run(inner: Arc<Inner>, transport: Arc<dyn Transport>, report: Reporter) {
     let shutdown = inner.shutdown.clone();
     let permits = Arc::new(Semaphore::new(MAX_ATTEMPTS));
     let dispatcher = Dispatcher { inner, transport, permits, retry: Arc::default() };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = dispatcher.dispatch() => {}
+        () = dispatcher.dispatch(&report) => {}
     }
 }
 
 impl Dispatcher {
     /// Starts workers for what is due. Returns when the ledger is closed.
-    async fn dispatch(&self) {
+    async fn dispatch(&self, report: &Reporter) {
         let mut outgoing = self.inner.outgoing.subscribe();
         let mut workers = JoinSet::new();
         // Signals a worker that more of its channel is due.
@@ -66,11 +67,13 @@ impl Dispatcher {
         loop {
             // Before the look, so that what is committed after it is seen.
             outgoing.mark_unchanged();
+            report.run();
             self.apply_settings(&mut applied).await;
             let (channels, next) = match self.inner.store.due(self.inner.now()).await {
                 Ok(due) => due,
                 Err(Error::Closed) => return,
                 Err(error) => {
+                    report.error(&error);
                     tracing::error!(%error, "due deliveries cannot be read; trying again");
                     (Vec::new(), Some(after(self.inner.now(), STORE_RETRY)))
                 }

@@ -163,6 +163,7 @@ impl Engine {
             failures,
             inbox: census.inbox,
             reconcile,
+            background: inner.background.loops(),
             deliveries: inner.store.delivery_counts().await?,
             configuration: None,
             listener: None,

@@ -12,6 +12,7 @@ use homing_store::{Record, store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::background::Reporter;
 use crate::config::{Config, Retention};
 use crate::engine::Inner;
 use crate::external;
@@ -25,7 +26,7 @@ const ERRORS: usize = 20;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs passes until the engine ends.
-pub(crate) async fn run(inner: Arc<Inner>) {
+pub(crate) async fn run(inner: Arc<Inner>, report: Reporter) {
     let mut config = inner.config.subscribe();
     let mut applied = config.borrow().retention.clone();
     let mut after: u64 = 0;
@@ -39,7 +40,9 @@ pub(crate) async fn run(inner: Arc<Inner>) {
         }
         // Read before the pass: what changes during it calls for another.
         applied = inner.config().retention.clone();
-        after = pass(&inner, after).await;
+        report.set_period(inner.config().reconcile.interval.0);
+        report.run();
+        after = pass(&inner, after, &report).await;
     }
 }
 
@@ -59,7 +62,7 @@ async fn due(config: &mut watch::Receiver<Arc<Config>>, since: Instant, applied:
 }
 
 /// One pass over at most `max_tasks` live tasks, from where the last one ended; answers where the next begins.
-pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
+pub(crate) async fn pass(inner: &Arc<Inner>, after: u64, report: &Reporter) -> u64 {
     let began = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let config = inner.config();
     let mut next = 0;
@@ -89,7 +92,10 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
             }
             inner.roll.nudge();
         }
-        Err(error) => tracing::error!(%error, "the ledger cannot be read"),
+        Err(error) => {
+            report.error(&error);
+            tracing::error!(%error, "the ledger cannot be read");
+        }
     }
     match unending.await {
         Ok(0) => {}
@@ -98,6 +104,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64) -> u64 {
     }
     inner.ends.prune();
     if let Err(error) = retention::pass(inner).await {
+        report.error(&error);
         tracing::warn!(%error, "retention could not go on");
     }
     let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -19,6 +19,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Reporter;
 use crate::run_blocking;
 use crate::supervisor::is_shortage;
 
@@ -93,18 +94,22 @@ struct Service {
 }
 
 /// Connects to the home's keeper, starting one if need be, and goes on attending it in the background.
-pub(crate) async fn start(options: Options, shutdown: CancellationToken) -> Result<Handle, StartError> {
+pub(crate) async fn start(
+    options: Options,
+    shutdown: CancellationToken,
+    report: Reporter,
+) -> Result<Handle, StartError> {
     let (requests, receiver) = mpsc::channel(QUEUE);
     let failures = Arc::default();
     let (pid, pid_seen) = watch::channel(None);
     let mut service = Service { options, requests: receiver, failures: Arc::clone(&failures), pid };
     let connection = service.connect_patiently().await?;
-    tokio::spawn(service.run(connection, shutdown));
+    tokio::spawn(service.run(connection, shutdown, report));
     Ok(Handle { requests, failures, pid: pid_seen })
 }
 
 impl Service {
-    async fn run(mut self, connection: UnixStream, shutdown: CancellationToken) {
+    async fn run(mut self, connection: UnixStream, shutdown: CancellationToken, report: Reporter) {
         let mut connection = Some(connection);
         let mut unsent = None;
         loop {
@@ -113,8 +118,12 @@ impl Service {
                     biased;
                     () = shutdown.cancelled() => return,
                     made = self.connect() => match made {
-                        Ok(made) => connection = Some(made),
+                        Ok(made) => {
+                            report.run();
+                            connection = Some(made);
+                        }
                         Err(error) => {
+                            report.error(&error);
                             tracing::warn!(%error, "no keeper; trying again");
                             tokio::time::sleep(RETRY).await;
                         }
@@ -281,6 +290,8 @@ pub fn report_start_failure(home: &Path, reason: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::background::Background;
+    use crate::clock::SystemClock;
 
     #[tokio::test]
     async fn p11_a_keeper_that_cannot_be_sent_to_is_not_known_by_its_pid() {
@@ -296,7 +307,8 @@ mod tests {
         // It is there before the service looks, which then sends before it reads.
         assert!(requests.send(Request::Say(ToKeeper::Engine, done)).await.is_ok());
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(service.run(ours, shutdown.clone()));
+        let report = Background::new(Arc::new(SystemClock)).register("keeper", "keeps a connection", None);
+        let running = tokio::spawn(service.run(ours, shutdown.clone(), report));
         let cleared = tokio::time::timeout(Duration::from_secs(30), pid_seen.wait_for(Option::is_none)).await;
         assert!(matches!(cleared, Ok(Ok(_))), "the pid stays");
         shutdown.cancel();

@@ -175,6 +175,11 @@ impl Service {
             self.remember(Remembered { off: None, ..self.remembered.clone() });
         }
         self.open_if_wanted();
+        let report = self.engine.background().register(
+            "listener",
+            "accepts connections on the loopback address",
+            None,
+        );
         let mut looked = self.engine.looked();
         let told = shutdown.clone();
         loop {
@@ -188,9 +193,13 @@ impl Service {
                 Some(_) = self.connections.join_next() => {}
                 Ok(()) = looked.changed() => self.look_again(),
                 accepted = accept(&self.sockets), if !self.sockets.is_empty() => {
+                    report.run();
                     match accepted {
                         Ok(stream) => self.welcome(stream, &router, &told),
-                        Err(error) if is_shortage(&error) => sleep(BREATH).await,
+                        Err(error) if is_shortage(&error) => {
+                            report.error(&error);
+                            sleep(BREATH).await;
+                        }
                         // The client gave up before we came to it.
                         Err(error) => tracing::debug!(%error, "a connection was not accepted"),
                     }

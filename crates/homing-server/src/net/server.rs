@@ -117,7 +117,8 @@ impl Server {
             bodies: Bodies::default(),
         };
         // On cancel and at the end it has nothing left to do; a panic there is none.
-        tokio::spawn(app.bodies.clone().release(shutdown.clone()));
+        let report = self.engine.background().register("memory", "returns freed memory to the system", None);
+        tokio::spawn(app.bodies.clone().release(shutdown.clone(), report));
         let router = TowerToHyperService::new(router(app));
         // On cancel it is dropped with its connections; on a panic the socket serves on without it.
         let listening = tokio::spawn(service.run(router.clone(), shutdown.clone()));

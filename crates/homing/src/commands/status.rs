@@ -15,6 +15,7 @@ use crate::cli::exit_code;
 use crate::cli::failure::Failure;
 use crate::render::columns;
 use crate::render::console::{Console, Tint};
+use crate::render::grid;
 
 /// The columns before a value.
 const INDENT: usize = 12;
@@ -26,12 +27,19 @@ const LONGEST: usize = 60;
   homing status
   homing status --json | jq .reconcile
   homing daemon status               the same question without starting a daemon")]
-pub(crate) struct Options {}
+pub(crate) struct Options {
+    /// List the daemon's background loops: their last run and last error.
+    #[arg(short, long)]
+    verbose: bool,
+}
 
 /// Asks the daemon, starting it if need be.
-pub(crate) fn run(_: &Options, context: &Context) -> Result<u8, Failure> {
+pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let answer = context.block_on(async { Ok(context.client().status().await?) })?;
     print(&answer, context)?;
+    if options.verbose && !context.json {
+        context.console.data(loops(&answer, context.now(), &context.console).as_bytes())?;
+    }
     Ok(exit_code::DONE)
 }
 
@@ -120,6 +128,34 @@ fn render(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
         }
     }
     out
+}
+
+/// A table of the background loops. The last column holds the error of a loop that failed or ended.
+fn loops(answer: &StatusAnswer, now: Timestamp, console: &Console) -> String {
+    let ago = |at: Timestamp| format!("{} ago", show_duration(now.millis_since(at)));
+    let rows = answer.background.iter().map(|entry| {
+        let period = entry.period_ms.map_or_else(|| "event".to_owned(), show_duration);
+        let last = entry.last_run_at.map_or_else(|| "-".to_owned(), ago);
+        let error = entry
+            .last_error
+            .as_deref()
+            .map(|error| format!("{}: {}", entry.last_error_at.map(ago).unwrap_or_default(), line(error)));
+        let (about, tint) = match (error, entry.running) {
+            (Some(error), _) => (error, Some(Tint::Red)),
+            (None, false) => ("ended; restart the daemon".to_owned(), Some(Tint::Red)),
+            (None, true) => (line(&entry.purpose), None),
+        };
+        let plain = |text: String| (text, None);
+        vec![
+            plain(line(&entry.name)),
+            plain(period),
+            plain(entry.runs.to_string()),
+            plain(last),
+            (about, tint),
+        ]
+    });
+    let lines = grid::lines(&["LOOP", "EVERY", "RUNS", "LAST RUN", "PURPOSE"], rows.collect(), console);
+    format!("\n{}\n", lines.join("\n"))
 }
 
 /// Tasks by status, in the order of a life, where that says more than the line above.
@@ -282,6 +318,23 @@ mod tests {
         assert_eq!(listener(&info).unwrap().0, "http://127.0.0.1:8; 3 refused, 2 without the token");
         info.problem = Some("no".into());
         assert_eq!(listener(&info).unwrap().0, "no");
+    }
+
+    #[test]
+    fn verbose_lists_loops_with_their_last_error() {
+        let mut with = answer(None, 0);
+        let entry = |name: &str, error: Option<&str>, running| {
+            serde_json::json!({ "name": name, "purpose": "checks", "running": running, "period_ms": 10_000,
+                "runs": 3, "last_run_at": "2026-01-01T00:00:55.000Z", "last_error": error,
+                "last_error_at": error.map(|_| "2026-01-01T00:00:50.000Z") })
+        };
+        let entries = [entry("a", None, true), entry("b", Some("disk full"), true), entry("c", None, false)];
+        with.background = entries.map(|entry| serde_json::from_value(entry).unwrap()).into();
+        let text = loops(&with, "2026-01-01T00:01:00.000Z".parse().unwrap(), &Console::plain(Some(80)));
+        let lines: Vec<_> = text.lines().skip(1).collect();
+        assert_eq!(lines[1], "a     10.0s  3     5.0s ago  checks");
+        assert_eq!(lines[2], "b     10.0s  3     5.0s ago  10.0s ago: disk full");
+        assert_eq!(lines[3], "c     10.0s  3     5.0s ago  ended; restart the daemon");
     }
 
     #[test]
