@@ -1,5 +1,6 @@
 //! Inboxes and deliveries.
 
+use homing_model::reservation::ConfirmedBy;
 use homing_model::{DeliveryId, Notice, NoticeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,13 @@ pub struct TakeRequest {
     pub lease_ms: Option<u64>,
     /// If there is nothing, wait this long for something.
     pub wait_ms: Option<u64>,
+    /// These notices, which are there for the caller whoever holds them, instead of the oldest that are free.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<NoticeId>,
+    /// They are delivered, and acknowledged by the owner's next call (`call`) or the end of its turn (`turn`), if that comes before the lease
+    /// ends. `call` if `ids` are given; else, if absent, only an acknowledgement removes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<ConfirmedBy>,
 }
 
 /// Body of `POST /v1/inbox/{owner}/ack`.

@@ -43,4 +43,4 @@ pub use input::piece_number;
 pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};
 pub use socket::SOCKET;
 pub use tasks::{ListQuery, Submitted};
-pub use wait::Mode;
+pub use wait::{Mode, Purpose};

@@ -1,8 +1,9 @@
-//! Sessions of agents, and what they were told.
+//! Sessions of agents, and what was delivered to them.
 
-use homing_api::InboxAnswer;
+use homing_api::{InboxAnswer, TakeRequest};
 use homing_model::NoticeId;
-use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
+use homing_model::binding::{BindRequest, SessionInfo};
+use homing_model::reservation::ConfirmedBy;
 use std::time::Duration;
 
 use crate::call::Call;
@@ -51,18 +52,23 @@ impl Client {
     /// If nobody answered.
     pub async fn await_inbox(&self, owner: &str, wait: Duration) -> Result<InboxAnswer, Error> {
         let target = Target::inbox(owner, "").with("wait_ms", wait.as_millis().to_string());
-        self.send(&Call::get(target.with("waiter", "true").with("limit", "1"))).await?.json()
+        self.send(&Call::get(target.with("reserve", "true").with("limit", "1"))).await?.json()
     }
 
-    /// Says that a hook has printed these notices for the owner: the end of a turn acknowledges them. Twice is once, so it is repeated through a
-    /// restart of the daemon.
+    /// Says that a hook has printed these notices for the owner, whose turn's end confirms them; answers with those that were there. Twice is once,
+    /// so it is repeated through a restart of the daemon.
     ///
     /// # Errors
     /// If nobody answered.
-    pub async fn told(&self, owner: &str, ids: Vec<NoticeId>, lease: Duration) -> Result<ToldAnswer, Error> {
+    pub async fn deliver(
+        &self,
+        owner: &str,
+        ids: Vec<NoticeId>,
+        lease: Duration,
+    ) -> Result<InboxAnswer, Error> {
         let lease_ms = u64::try_from(lease.as_millis()).ok();
-        let call =
-            Call::post(Target::inbox(owner, "/told")).json(&ToldRequest { ids, lease_ms, in_turn: true })?;
-        self.persist(&call).await?.json()
+        let request =
+            TakeRequest { ids, lease_ms, confirm: Some(ConfirmedBy::Turn), ..TakeRequest::default() };
+        self.take(owner, &request).await
     }
 }

@@ -40,15 +40,15 @@ impl Mode {
     }
 }
 
-/// What a wait is for.
+/// What happens to the ends that a wait is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// To look.
+pub enum Purpose {
+    /// Nothing: the caller looks.
     Look,
-    /// To be told by the answer.
-    Tell,
-    /// To be told by what is made of the answer.
-    Ask,
+    /// They are held for the caller, and for a moment after the answer. It prints them, and then says so ([`Client::mark_delivered`]).
+    Reserve,
+    /// They are held for the caller and delivered by the answer: the owner's next call confirms them.
+    Deliver,
 }
 
 fn joined(ids: &[TaskId]) -> String {
@@ -69,67 +69,38 @@ impl Client {
         self.wait_for(ids, mode, timeout, Purpose::Look).await
     }
 
-    /// The same for whoever will show the answer and then say so ([`shown`](Self::shown)): until then, for a moment, nobody else tells the owner
-    /// of these ends.
+    /// The same, for more than a look.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
-    pub async fn wait_asking(
-        &self,
-        ids: &[TaskId],
-        mode: Mode,
-        timeout: Option<Duration>,
-    ) -> Result<WaitAnswer, Error> {
-        self.wait_for(ids, mode, timeout, Purpose::Ask).await
-    }
-
-    /// The same. With `told`, the answer counts as telling the owner: its entries in the inbox are held, and gone with the owner's next
-    /// call.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    pub async fn wait_as(
-        &self,
-        ids: &[TaskId],
-        mode: Mode,
-        timeout: Option<Duration>,
-        told: bool,
-    ) -> Result<WaitAnswer, Error> {
-        self.wait_for(ids, mode, timeout, if told { Purpose::Tell } else { Purpose::Look }).await
-    }
-
-    async fn wait_for(
+    pub async fn wait_for(
         &self,
         ids: &[TaskId],
         mode: Mode,
         timeout: Option<Duration>,
         purpose: Purpose,
     ) -> Result<WaitAnswer, Error> {
-        let told = purpose == Purpose::Tell;
         if ids.len() > MOST {
             let detail = format!("{} tasks cannot be waited for at once, at most {MOST} can", ids.len());
             return Err(Problem::new(Code::InvalidRequest, detail).into());
         }
+        let delivers = purpose == Purpose::Deliver;
         let ids = joined(ids);
         // A time too long to be counted is no limit.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        // The first question is a call of the owner's, who has heard what it was told before; those after it come by themselves. A daemon of
-        // before does not know the word.
-        let (mut again, mut known, mut tries) = (false, true, Tries::standing());
+        // The first request is the owner's call, which confirms what was delivered before; those after it repeat it.
+        let (mut repeats, mut tries) = (false, Tries::standing());
         loop {
             // Each time anew: a daemon that comes back while this waits has less time to answer in.
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            // An answer that is not the last one is shown to nobody.
             let last = left.is_some_and(|left| left <= POLL);
             let left = left.unwrap_or(POLL).min(POLL);
             let target = Target::new("/v1/wait")
                 .with("ids", &ids)
                 .with("mode", mode.as_str())
                 .with("timeout_ms", left.as_millis().to_string())
-                .maybe("asks", (purpose == Purpose::Ask).then_some(true))
-                .maybe("told", told.then_some(true))
-                .maybe("partial", (told && last).then_some(true))
-                .maybe("again", (told && again && known).then_some(true));
+                .maybe("reserve", (purpose == Purpose::Reserve || (delivers && repeats)).then_some(true))
+                .maybe("confirm", delivers.then_some("call"));
             let call = Call::get(target);
             let asking = async {
                 let answered = self.send_again(&call, &mut tries).await;
@@ -145,15 +116,23 @@ impl Client {
                 Some(deadline) => self.in_time(deadline, asking).await,
                 None => asking.await,
             };
-            again = true;
+            repeats = true;
             match answered {
                 Ok(answer) => {
                     let answer: WaitAnswer = answer.json()?;
-                    if answer.done || last {
+                    if answer.done {
+                        return Ok(answer);
+                    }
+                    if last {
+                        // Not done, it delivered nothing; what has ended so far is given back all the same.
+                        let ended = answer.items.iter().filter(|task| delivers && task.status.is_terminal());
+                        let ended: Vec<_> = ended.map(|task| task.id.clone()).collect();
+                        if !ended.is_empty() {
+                            let _ = self.mark_delivered(&ended).await;
+                        }
                         return Ok(answer);
                     }
                 }
-                Err(error) if error.is_about("again") && known => known = false,
                 Err(error) if self.worth_another(&error, tries.failures) => {}
                 Err(error) => return Err(error),
             }
@@ -176,35 +155,28 @@ impl Client {
         timeout_at(deadline + LATE, asking).await.map_err(|_| Error::NoAnswer)?
     }
 
-    /// Says that the owner, in whose name this client speaks, was shown the ends of these: they count as told from now on. That it says so is no
-    /// sign that it has heard anything else.
+    /// Says that the owner, in whose name this client speaks, was handed the ends of these, all of which have ended: its next call confirms them.
+    /// This one confirms nothing that was delivered before.
     ///
     /// # Errors
     /// If they are not for the caller, or nobody answered within seconds; then nothing is marked, and nothing is lost.
-    pub async fn shown(&self, ids: &[TaskId]) -> Result<(), Error> {
+    pub async fn mark_delivered(&self, ids: &[TaskId]) -> Result<(), Error> {
         let target = Target::new("/v1/wait").with("ids", joined(ids)).with("timeout_ms", "0");
-        let target = target.with("told", "true").with("partial", "true");
-        let (plain, call) = (Call::get(target.clone()), Call::get(target.with("again", "true")));
-        let saying = async {
-            match self.persist(&call).await {
-                Err(error) if error.is_about("again") => self.persist(&plain).await,
-                said => said,
-            }
-        };
-        tokio::time::timeout(LATE, saying).await.map_err(|_| Error::NoAnswer)?.map(drop)
+        let call = Call::get(target.with("reserve", "true").with("confirm", "call"));
+        tokio::time::timeout(LATE, self.persist(&call)).await.map_err(|_| Error::NoAnswer)?.map(drop)
     }
 
-    /// Stays with a task of the owner's, whose end it will be shown ([`shown`](Self::shown)): for as long as this is not dropped, and for a
-    /// moment after the end, nobody else tells it that.
+    /// Holds the end of a task of the owner's, which will be printed and then marked ([`mark_delivered`](Self::mark_delivered)), for as long as
+    /// this is not dropped, and for a moment after the end.
     ///
     /// # Errors
     /// If there is no such task, it is not for the caller, or the daemon is gone for good.
-    pub async fn stay_with(&self, id: &TaskId) -> Result<(), Error> {
+    pub async fn hold_end(&self, id: &TaskId) -> Result<(), Error> {
         loop {
             let target = Target::new("/v1/wait")
                 .with("ids", id.as_str())
                 .with("timeout_ms", POLL.as_millis().to_string())
-                .with("asks", "true");
+                .with("reserve", "true");
             let answer: WaitAnswer = self.persist(&Call::get(target)).await?.json()?;
             if answer.done {
                 return Ok(());
@@ -253,17 +225,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_an_answer_that_is_given_back_tells() {
+    async fn what_has_ended_is_delivered_though_the_wait_is_not_done() {
         let home = tempfile::tempdir().unwrap();
-        let count = AtomicUsize::new(0);
-        let fake = Fake::serve(home.path(), move |_| answer(count.fetch_add(1, Ordering::Relaxed) == 1));
+        let fake = Fake::serve(home.path(), |_| {
+            let items = [sample_task("succeeded"), sample_task("running")];
+            let body = serde_json::json!({ "done": false, "items": items, "first": null });
+            Reply::json(202, body.to_string())
+        });
         let client = Client::new(home.path(), "u");
         let ids = [TaskId::from_entropy(1), TaskId::from_entropy(2)];
-        assert!(client.wait_as(&ids, Mode::All, None, true).await.unwrap().done);
-        let _ = client.wait_as(&ids, Mode::All, Some(Duration::ZERO), true).await.unwrap();
-        let partial: Vec<_> =
-            fake.requests().iter().map(|request| request.target.contains("partial=true")).collect();
-        assert_eq!(partial, [false, false, true]);
+        let waiting = client.wait_for(&ids, Mode::All, Some(Duration::ZERO), Purpose::Deliver);
+        assert!(!waiting.await.unwrap().done);
+        let asked: Vec<_> = fake.requests().iter().map(|request| request.target.clone()).collect();
+        assert!(asked.len() == 2 && asked[1].contains("timeout_ms=0&reserve=true&confirm=call"), "{asked:?}");
     }
 
     #[tokio::test]
@@ -287,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_first_question_of_a_wait_is_a_call_that_confirms() {
+    async fn only_the_first_request_of_a_wait_confirms() {
         let home = tempfile::tempdir().unwrap();
         let count = AtomicUsize::new(0);
         let fake = Fake::serve(home.path(), move |_| match count.fetch_add(1, Ordering::Relaxed) {
@@ -297,14 +271,20 @@ mod tests {
         });
         let client = Client::new(home.path(), "u");
         let ids = [TaskId::from_entropy(1)];
-        assert!(client.wait_as(&ids, Mode::All, None, true).await.unwrap().done, "by its second question");
+        assert!(
+            client.wait_for(&ids, Mode::All, None, Purpose::Deliver).await.unwrap().done,
+            "by its second request"
+        );
         // On a connection of its own: what breaks while it is idle is repeated at once, as the same call.
         let client = Client::new(home.path(), "u");
-        assert!(client.wait_as(&ids, Mode::All, None, true).await.unwrap().done, "by its second attempt");
-        client.shown(&ids).await.unwrap();
-        let again: Vec<_> =
-            fake.requests().iter().map(|request| request.target.contains("again=true")).collect();
-        assert_eq!(again, [false, true, false, true, true]);
+        assert!(
+            client.wait_for(&ids, Mode::All, None, Purpose::Deliver).await.unwrap().done,
+            "by its second attempt"
+        );
+        client.mark_delivered(&ids).await.unwrap();
+        let repeated: Vec<_> =
+            fake.requests().iter().map(|request| request.target.contains("reserve=true")).collect();
+        assert_eq!(repeated, [false, true, false, true, true]);
     }
 
     #[tokio::test(start_paused = true)]

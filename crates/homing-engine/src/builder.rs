@@ -16,7 +16,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::ancestry::Oldest;
-use crate::admission::nesting::ToldInside;
 use crate::background::Background;
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
@@ -25,7 +24,8 @@ use crate::external;
 use crate::external::Roll;
 use crate::home::{Home, HomeError};
 use crate::home_watch;
-use crate::inbox::takers::Takers;
+use crate::inbox::reservations::Unconfirmed;
+use crate::inbox::waiters::InboxWaiters;
 use crate::outbox::dispatcher;
 use crate::outbox::transport::Transport;
 use crate::query::ends::Ends;
@@ -204,7 +204,8 @@ impl Builder {
             background.register("keeper", "keeps a connection to the keeper, which forks shims", None);
         let keeper = keeper::start(options, shutdown.clone(), report).await?;
         let cgroups = cgroup::base(home.path()).filter(|base| std::fs::create_dir_all(base).is_ok());
-        let told = store.unconfirmed(self.clock.now()).await?.into_iter().collect();
+        let now = self.clock.now();
+        let unconfirmed = Unconfirmed::new(store.unconfirmed(now).await?, now);
         let inner = Arc::new(Inner {
             store,
             keeper,
@@ -213,9 +214,8 @@ impl Builder {
             ends: Ends::default(),
             orphans: Orphans::default(),
             roll: Roll::default(),
-            told: Mutex::new(told),
-            told_inside: ToldInside::default(),
-            takers: Takers::default(),
+            unconfirmed,
+            inbox_waiters: InboxWaiters::default(),
             transport: self.transport,
             outgoing: watch::channel(0).0,
             events: watch::channel(0).0,

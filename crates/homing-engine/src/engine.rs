@@ -1,6 +1,5 @@
 //! The engine's handle, and what its parts share.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,7 +14,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::ancestry::Oldest;
-use crate::admission::nesting::ToldInside;
 use crate::background::Background;
 use crate::builder::Builder;
 use crate::clock::Clock;
@@ -23,7 +21,8 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::external::Roll;
 use crate::home::Home;
-use crate::inbox::takers::Takers;
+use crate::inbox::reservations::Unconfirmed;
+use crate::inbox::waiters::InboxWaiters;
 use crate::outbox::transport::Transport;
 use crate::query::ends::Ends;
 use crate::query::metrics::Meters;
@@ -56,13 +55,10 @@ pub(crate) struct Inner {
     pub(crate) orphans: Orphans,
     /// Tasks that somebody else runs.
     pub(crate) roll: Roll,
-    /// Owners that were told something and did not call since, and until when that counts: what the inbox says, so that not every call
-    /// has to look there.
-    pub(crate) told: Mutex<HashMap<String, Timestamp>>,
-    /// The same for callers inside tasks.
-    pub(crate) told_inside: ToldInside,
-    /// Who waits to take something out of an inbox, by owner.
-    pub(crate) takers: Takers,
+    /// Whose next call confirms a delivery.
+    pub(crate) unconfirmed: Unconfirmed,
+    /// Waits for inboxes that are open.
+    pub(crate) inbox_waiters: InboxWaiters,
     /// Delivers notices to targets other than the inbox.
     pub(crate) transport: Option<Arc<dyn Transport>>,
     /// Counts what was put on its way to a target.
@@ -115,7 +111,7 @@ impl Inner {
         self.events.send_modify(|count| *count += 1);
     }
 
-    /// Something is free to be told again: whoever waits for an inbox, and whatever delivers, looks.
+    /// Inbox entries may be free again: waits for inboxes and the dispatcher look.
     pub(crate) fn set_free(&self) {
         self.bump();
         self.outgoing.send_modify(|count| *count += 1);

@@ -68,8 +68,8 @@ pub(crate) async fn get(access: &Access, id: &str, polls: &Polls) -> Result<GetT
     };
     if payload.status().is_terminal() && task.owner == access.owner {
         // Last: calls in the owner's name confirm what was told before them.
-        let told = access.client.shown(std::slice::from_ref(&task.id)).await;
-        told.map_err(|error| refused(&error.into()))?;
+        let marked = access.client.mark_delivered(std::slice::from_ref(&task.id)).await;
+        marked.map_err(|error| refused(&error.into()))?;
     }
     Ok(GetTaskResult::new(DetailedTask::new(facts(&task, payload.status()), payload)))
 }

@@ -14,8 +14,8 @@ pub mod watch;
 pub use callers::{nesting, unsure};
 pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8};
 pub use notices::{
-    binding, channel, delivery, event, inbox, notice, notify, operator, order, route, schedule, session,
-    turn, wake,
+    binding, channel, delivery, event, inbox, notice, notify, operator, order, reservation, route, schedule,
+    session, turn, wake,
 };
 pub use secrets::{digest, mask, obvious, secret, splice};
 pub use tasks::{

@@ -9,16 +9,16 @@ pub mod census;
 pub mod conformance;
 mod ground;
 pub mod outbox;
-pub mod question;
 pub mod record;
+pub mod reservation;
 pub mod session;
 pub mod sqlite;
 pub mod store;
 
 pub use census::{Census, Work};
 pub use ground::{Ground, Making};
-pub use question::{Hearer, Proof, Question};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
+pub use reservation::{Handed, Take, Waiter};
 pub use session::{Bind, Binding, SessionClaim};
 pub use sqlite::SqliteStore;
 pub use store::{Error, Store};

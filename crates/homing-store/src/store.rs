@@ -9,6 +9,7 @@ use homing_model::counts::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
+use homing_model::reservation::{Access, ConfirmedBy, Confirmer};
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
@@ -23,8 +24,8 @@ use crate::outbox::{
     Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
     Waiting, Wake,
 };
-use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::reservation::{Handed, Take, Waiter};
 use crate::session::{Bind, Binding, SessionClaim};
 
 /// The future of an operation.
@@ -314,62 +315,34 @@ pub trait Store: Send + Sync + 'static {
     /// Owners with something in the inbox, at most `limit`, by name, those after `after`.
     fn waiting(&self, after: String, limit: u32) -> Op<Vec<Waiting>>;
 
-    /// What an owner can take now, oldest first. Looking changes nothing.
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available>;
+    /// What is free in an owner's inbox, oldest first: to look at, or to take. Changes nothing.
+    fn peek(&self, owner: String, limit: u32, access: Access, now: Timestamp) -> Op<Available>;
 
-    /// The same for somebody who will tell the owner: without the ends that it asks for itself ([`ask`](Store::ask)).
-    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available>;
-
-    /// What is to be told, held for the taker until `until`: nobody else gets them before, and everybody may after.
-    fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>>;
+    /// Gives out entries of an owner; answers with those that were there.
+    fn take(&self, owner: String, take: Take, now: Timestamp) -> Op<Vec<Notice>>;
 
     /// Removes entries for good: these, and all of these tasks; answers with those that were there.
     fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>>;
 
-    /// The owner was handed the ends of these tasks: their entries are held until `until`, and gone with the next
-    /// [`confirm`](Store::confirm).
-    fn told(&self, owner: String, tasks: Vec<TaskId>, hearer: Hearer, until: Timestamp) -> Op<()>;
+    /// Reserves the ends of tasks for a waiter: they stay readable, and no hook, waiter or wake gets them until it is released or expires. A second
+    /// time with the same call, it lasts longer. It takes the place of what the task's submit announced.
+    fn reserve(&self, waiter: Waiter, now: Timestamp) -> Op<()>;
 
-    /// An owner waits for ends by a call that tells them: nobody else takes those, and no wake tells them, until the question is answered,
-    /// given up or over. A second time with the same call it lasts longer. It takes the place of what the task's submit announced.
-    fn ask(&self, question: Question, now: Timestamp) -> Op<()>;
+    /// Releases a waiter, whose answer delivered the ends of these tasks to its owner, if any.
+    fn release(&self, waiter: Waiter, delivered: Option<(Vec<TaskId>, Handed)>, now: Timestamp) -> Op<()>;
 
-    /// The question's answer tells these of its tasks, as [`told`](Store::told), and the question is closed.
-    fn answer(
-        &self,
-        question: Question,
-        told: Vec<TaskId>,
-        hearer: Hearer,
-        until: Timestamp,
-        now: Timestamp,
-    ) -> Op<()>;
+    /// Whose call confirms something that was delivered, and until when.
+    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(Confirmer, Timestamp)>>;
 
-    /// The question is given up: what it was for is everybody's to tell.
-    fn withdraw(&self, question: Question, now: Timestamp) -> Op<()>;
-
-    /// The owner was handed these notices: the same for their entries. Answers with those that were there.
-    fn told_notices(
-        &self,
-        owner: String,
-        ids: Vec<NoticeId>,
-        hearer: Hearer,
-        proof: Proof,
-        until: Timestamp,
-    ) -> Op<Vec<NoticeId>>;
-
-    /// Owners that were told something which is still held, and until when.
-    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>>;
-
-    /// The owner came back after being told: what it was told before, is still held and is proved to be read by this is acknowledged. The end of a
-    /// turn proves what a call proves as well.
-    fn confirm(&self, owner: String, proof: Proof, now: Timestamp) -> Op<()>;
+    /// Acknowledges what was delivered, has not expired, and is confirmed by this.
+    fn confirm(&self, confirmer: Confirmer, by: ConfirmedBy, now: Timestamp) -> Op<()>;
 
     /// A session of an agent was seen in a process. Where that is said, its owner's unconfirmed entries are open again.
     fn bind(&self, bind: Bind) -> Op<()>;
 
     /// A session is in this process no more; false where it is in another by now, and stays there. What that process was told, and nothing
     /// confirmed, is open again.
-    fn unbind(&self, binding: Binding) -> Op<bool>;
+    fn unbind(&self, binding: Binding, now: Timestamp) -> Op<bool>;
 
     /// Records the session of the agent inside a task, and returns the one that is recorded then. The claim is refused, and the record stays as
     /// it was, if the task has another session than `replaces`, or if the session belongs to somebody else: it owns tasks that were not

@@ -5,19 +5,15 @@
 //! else: it owns no task from elsewhere, no process outside of the task is in it, and it is not the owner of the task itself. The record
 //! follows the agent into its next conversation (`/clear`) under the same conditions.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
-use homing_model::{Session, TaskId, Timestamp, nesting};
+use homing_model::{Session, TaskId, nesting};
 use homing_store::{Binding, SessionClaim};
 use homing_sys::process::{self, Process};
 
 use crate::admission::ancestry::{self, Ancestry};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
-use crate::inbox::entries::LEASE_MS;
 use crate::inbox::session;
 
 /// Families are as deep as the configuration lets them be; a longer chain is a damaged ledger.
@@ -152,67 +148,6 @@ impl Engine {
             Ok(()) => Ok(true),
             Err(Error::Nested { .. } | Error::Unknown(_) | Error::NoLast(_) | Error::Expired(_)) => Ok(false),
             Err(error) => Err(error),
-        }
-    }
-}
-
-/// What callers inside a task were told of tasks of their own, until their next call. It is not for them to confirm what else their owner was
-/// told. Kept in memory alone: with the daemon's end the entries are back in the inbox.
-#[derive(Debug, Default)]
-pub(crate) struct ToldInside(Mutex<HashMap<TaskId, Vec<Told>>>);
-
-#[derive(Debug)]
-struct Told {
-    owner: String,
-    task: TaskId,
-    until: Timestamp,
-}
-
-impl ToldInside {
-    fn add(&self, inside: &TaskId, told: impl Iterator<Item = Told>, now: Timestamp) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who never came back are not remembered for ever.
-        all.retain(|_, told| {
-            told.retain(|one| one.until > now);
-            !told.is_empty()
-        });
-        all.entry(inside.clone()).or_default().extend(told);
-    }
-
-    fn take(&self, inside: &TaskId) -> Vec<Told> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(inside).unwrap_or_default()
-    }
-}
-
-impl Engine {
-    /// The same as [`told`](Self::told), by an answer to a caller inside a task.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub async fn told_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
-        let until = self.inner.now().after_millis(LEASE_MS);
-        self.told(owner, tasks.clone()).await?;
-        self.heard_inside(inside, owner, tasks, until);
-        Ok(())
-    }
-
-    /// A caller inside a task has heard of these: its next call says so.
-    pub(crate) fn heard_inside(&self, inside: &TaskId, owner: &str, tasks: Vec<TaskId>, until: Timestamp) {
-        let told = tasks.into_iter().map(|task| Told { owner: owner.to_owned(), task, until });
-        self.inner.told_inside.add(inside, told, self.inner.now());
-    }
-
-    /// Somebody inside a task calls again: what was told inside of it is acknowledged. Where the ledger
-    /// cannot be written, that is left to the next call.
-    pub async fn confirm_inside(&self, inside: &TaskId) {
-        let now = self.inner.now();
-        let mut told = self.inner.told_inside.take(inside).into_iter().filter(|told| told.until > now);
-        while let Some(one) = told.next() {
-            let (owner, tasks) = (one.owner.clone(), vec![one.task.clone()]);
-            if let Err(error) = self.inner.store.acknowledge(owner, Vec::new(), tasks).await {
-                tracing::warn!(task = %inside, %error, "an acknowledgement could not be recorded; the next call tries again");
-                return self.inner.told_inside.add(inside, std::iter::once(one).chain(told), now);
-            }
         }
     }
 }

@@ -94,8 +94,7 @@ async fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result
         session: request.session,
         pane: request.pane,
         // Whoever polls for the end of the first one does not know of this one.
-        polled: false,
-        awaited_ms: None,
+        reserve: None,
         ..spec
     })
 }
@@ -139,6 +138,8 @@ async fn values(env: &Values, secrets: &BTreeMap<String, Secret>) -> Result<Valu
 mod tests {
     use homing_model::{Masks, Status};
 
+    use homing_model::reservation::Reserve;
+
     use super::*;
     use crate::admission::submit::kept_variables;
 
@@ -172,14 +173,14 @@ mod tests {
             labels: BTreeMap::from([("k".into(), "v".into())]),
             timeout_ms: Some(5),
             owner: Some("ann".into()),
-            polled: true,
+            reserve: Some(Reserve::Poll),
             ..Spec::default()
         };
         let env = Values::from([("PWD".into(), "/elsewhere".into()), ("A".into(), "1".into())]);
         let request = RerunRequest { owner: Some("bob".into()), env: Some(env), ..RerunRequest::default() };
         let again = again(&ran(&spec, &[]), request, &Values::new()).unwrap();
         assert_eq!((again.argv, again.cwd, again.labels), (spec.argv, spec.cwd, spec.labels));
-        assert_eq!((again.timeout_ms, again.owner.as_deref(), again.polled), (Some(5), Some("bob"), false));
+        assert_eq!((again.timeout_ms, again.owner.as_deref(), again.reserve), (Some(5), Some("bob"), None));
         let env = again.env.unwrap();
         assert_eq!((&env["PWD"], &env["A"]), (&"/src".into(), &"1".into()));
         assert_eq!(again.notify, Some(Notify::default()), "nobody was told, so nobody is");

@@ -3,13 +3,12 @@
 //! An entry is written by the transaction that ends the task and removed by an acknowledgement, by nothing else. A taker that dies, or
 //! a daemon that dies while somebody waits, changes nothing: the lease ends by the clock, and the question can be asked again.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use homing_api::{AckAnswer, InboxAnswer, InboxOwner, Page, TakeRequest};
-use homing_model::binding::{ToldAnswer, ToldRequest};
-use homing_model::{NoticeId, TaskId, Timestamp};
-use homing_store::{Proof, Question};
+use homing_model::reservation::{Access, ConfirmedBy};
+use homing_model::{Notice, NoticeId};
+use homing_store::Take;
 
 use crate::engine::Engine;
 use crate::error::{Error, only};
@@ -19,7 +18,7 @@ const MOST: u32 = 100;
 /// Owners given at once.
 const OWNERS: u32 = 1_000;
 /// How long a taker may think, where it does not say.
-pub(crate) const LEASE_MS: u64 = 60_000;
+const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
 
@@ -70,15 +69,42 @@ impl Engine {
         self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Tell).await
     }
 
-    /// The same, for this taker alone until its lease ends; without waiting if no time is given.
+    /// The same, for this taker alone until its lease ends; without waiting if no time is given. With `ids` or `confirm`, they are delivered.
     ///
     /// # Errors
     /// If the ledger cannot be written.
     pub async fn take(&self, owner: &str, request: TakeRequest) -> Result<InboxAnswer, Error> {
         let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
+        if !request.ids.is_empty() {
+            let by = request.confirm.unwrap_or(ConfirmedBy::Call);
+            let items = self.deliver(owner, request.ids, by, lease).await?;
+            return Ok(InboxAnswer { items, more: false });
+        }
         let limit = request.max.unwrap_or(MOST);
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
-        self.once_there(owner, limit, wait, Wish::Take { lease_ms: lease }).await
+        let mut taken = self.once_there(owner, limit, wait, Wish::Take { lease_ms: lease }).await?;
+        if let Some(by) = request.confirm {
+            let ids = taken.items.iter().map(|notice| notice.id.clone()).collect();
+            taken.items = self.deliver(owner, ids, by, lease).await?;
+        }
+        Ok(taken)
+    }
+
+    /// These notices were delivered to the owner. Answers with those that are there.
+    async fn deliver(
+        &self,
+        owner: &str,
+        ids: Vec<NoticeId>,
+        by: ConfirmedBy,
+        lease_ms: u64,
+    ) -> Result<Vec<Notice>, Error> {
+        let handed = self.handed(owner, by, None, lease_ms).await?;
+        let take = Take::Delivered { ids, handed: handed.clone() };
+        let given = self.inner.store.take(owner.to_owned(), take, self.inner.now()).await?;
+        if !given.is_empty() {
+            self.expect_confirmation(owner, &handed);
+        }
+        Ok(given)
     }
 
     /// Removes entries for good: by the notice's id or a unique start of it, or all of a task's.
@@ -119,103 +145,10 @@ impl Engine {
         only(found, text, "notices")?.ok_or_else(unknown)
     }
 
-    /// The owner was handed the ends of these tasks: their entries are held for a while, and gone when it calls again.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub async fn told(&self, owner: &str, tasks: Vec<TaskId>) -> Result<(), Error> {
-        if tasks.is_empty() {
-            return Ok(());
-        }
-        let until = self.inner.now().after_millis(LEASE_MS);
-        let hearer = self.hearer(owner).await?;
-        self.inner.store.told(owner.to_owned(), tasks, hearer, until).await?;
-        self.expect_back(owner, until);
-        Ok(())
-    }
-
-    /// The same, as the answer to a question, which is closed by it.
-    pub(crate) async fn answer(
-        &self,
-        question: Question,
-        told: Vec<TaskId>,
-        inside: Option<&TaskId>,
-    ) -> Result<(), Error> {
-        let owner = question.owner.clone();
-        let now = self.inner.now();
-        let until = now.after_millis(LEASE_MS);
-        let hearer = self.hearer(&owner).await?;
-        self.inner.store.answer(question, told.clone(), hearer, until, now).await?;
-        if !told.is_empty() {
-            self.expect_back(&owner, until);
-            if let Some(inside) = inside {
-                self.heard_inside(inside, &owner, told, until);
-            }
-        }
-        Ok(())
-    }
-
-    /// The owner was handed these notices: the same for their entries. Answers with those that were there.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub async fn told_notices(&self, owner: &str, request: ToldRequest) -> Result<ToldAnswer, Error> {
-        let lease = request.lease_ms.unwrap_or(LEASE_MS).min(LONGEST_LEASE_MS);
-        let until = self.inner.now().after_millis(lease);
-        let hearer = self.hearer(owner).await?;
-        let proof = if request.in_turn { Proof::TurnEnd } else { Proof::Call };
-        let told = self.inner.store.told_notices(owner.to_owned(), request.ids, hearer, proof, until).await?;
-        if !told.is_empty() && proof == Proof::Call {
-            self.expect_back(owner, until);
-        }
-        Ok(ToldAnswer { told })
-    }
-
-    /// The owner's next call acknowledges what it was told.
-    fn expect_back(&self, owner: &str, until: Timestamp) {
-        let now = self.inner.now();
-        let mut told = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those who never came back are not remembered for ever.
-        told.retain(|_, until| *until > now);
-        let known = told.entry(owner.to_owned()).or_insert(until);
-        *known = until.max(*known);
-    }
-
-    /// The owner calls again: what it was told is acknowledged. Where the ledger cannot be written, that
-    /// is left to the next call: it is no reason to refuse this one.
-    pub async fn confirm(&self, owner: &str) {
-        if !self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).contains_key(owner) {
-            return;
-        }
-        if let Err(error) = self.confirm_by(owner, Proof::Call).await {
-            tracing::warn!(owner, %error, "an acknowledgement could not be recorded; the next call tries again");
-        }
-    }
-
-    /// A turn of the owner, a session, has ended: what was in its context by then is acknowledged.
-    /// A hook does not report the end of a turn that says of itself that it had no answer of its
-    /// model.
-    ///
-    /// # Errors
-    /// If the ledger cannot be written.
-    pub(crate) async fn confirm_turn(&self, owner: &str) -> Result<(), Error> {
-        self.confirm_by(owner, Proof::TurnEnd).await
-    }
-
-    /// The mark that the owner is expected back goes with what it stands for.
-    async fn confirm_by(&self, owner: &str, proof: Proof) -> Result<(), Error> {
-        let expected = self.inner.told.lock().unwrap_or_else(PoisonError::into_inner).remove(owner);
-        let confirmed = self.inner.store.confirm(owner.to_owned(), proof, self.inner.now()).await;
-        if let (Err(_), Some(until)) = (&confirmed, expected) {
-            self.expect_back(owner, until);
-        }
-        Ok(confirmed?)
-    }
-
     /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.
     #[must_use]
     pub fn is_awaited(&self, owner: &str) -> bool {
-        self.inner.takers.any(owner)
+        self.inner.inbox_waiters.any(owner)
     }
 
     /// Looks until there is something or the time is up, and takes it if that is wished. Woken by what is committed and by leases that
@@ -230,22 +163,22 @@ impl Engine {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
         // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
-        let _waiting = (wish != Wish::Read).then(|| self.inner.takers.enter(owner));
+        let _waiting = (wish != Wish::Read).then(|| self.inner.inbox_waiters.enter(owner));
         loop {
             // Marked as seen before the look: whatever is committed after it wakes us again.
             news.mark_unchanged();
             let now = self.inner.now();
             let (store, whose) = (&self.inner.store, owner.to_owned());
             let mut there = match wish {
-                Wish::Read => store.peek(whose, limit, now).await?,
-                Wish::Tell => store.peek_to_tell(whose, limit, now).await?,
-                Wish::Take { .. } => store.peek_to_tell(whose, 1, now).await?,
+                Wish::Read => store.peek(whose, limit, Access::Look, now).await?,
+                Wish::Tell => store.peek(whose, limit, Access::Take, now).await?,
+                Wish::Take { .. } => store.peek(whose, 1, Access::Take, now).await?,
             };
             if let (Wish::Take { lease_ms }, false) = (wish, there.notices.is_empty()) {
                 let until = now.after_millis(lease_ms);
-                there.notices = self.inner.store.take(owner.to_owned(), limit, until, now).await?;
+                there.notices = store.take(owner.to_owned(), Take::Oldest { limit, until }, now).await?;
                 // What was taken is not there for now.
-                there.more = !store.peek_to_tell(owner.to_owned(), 1, now).await?.notices.is_empty();
+                there.more = !store.peek(owner.to_owned(), 1, Access::Take, now).await?.notices.is_empty();
                 if there.notices.is_empty() && tokio::time::Instant::now() < end {
                     // Somebody else was first: when that lease ends is to be seen anew.
                     continue;

@@ -8,8 +8,9 @@
 //! and the old one is gone, what that was told and did not confirm is open again, in the same transaction (P5).
 
 use homing_model::binding::{BindRequest, SessionInfo};
+use homing_model::reservation::{ConfirmedBy, Confirmer};
 use homing_model::{Agent, Session, session};
-use homing_store::{Bind, Binding, Hearer};
+use homing_store::{Bind, Binding};
 use homing_sys::process::{self, Process, ProcessId};
 
 use crate::admission::ancestry;
@@ -60,7 +61,8 @@ impl Engine {
         let agent = agent_process(caller, request.pid)?;
         if request.continued.is_some() {
             // A turn ends: what hooks printed before was in the context of its model.
-            self.confirm_turn(&format!("{}:{}", request.agent, request.session)).await?;
+            let owner = Confirmer::Owner(format!("{}:{}", request.agent, request.session));
+            self.confirm_by(owner, ConfirmedBy::Turn).await?;
         }
         let before = inner.store.binding(request.agent, request.session.clone()).await?;
         let now = inner.now();
@@ -154,21 +156,17 @@ impl Engine {
             return Ok(());
         }
         // The end of a session is no proof that its model read what a hook printed: without the end of a turn in between, it is told again.
-        if self.inner.store.unbind(bound).await? {
+        if self.inner.store.unbind(bound, self.inner.now()).await? {
             self.inner.bump();
         }
         Ok(())
     }
 
-    /// Who hears what this owner is told now. A process that no hook has named yet is not the one that was named last and is gone: what it hears
-    /// is not told again when a hook names it.
-    pub(crate) async fn hearer(&self, owner: &str) -> Result<Hearer, Error> {
-        let Some(named) = Session::of_owner(owner) else { return Ok(Hearer::Known) };
-        let bound = self.inner.store.binding(named.agent, named.id).await?;
-        Ok(match bound {
-            Some(bound) if lives(&self.inner, &bound) => Hearer::Known,
-            Some(_) | None => Hearer::Unknown,
-        })
+    /// Whether what an owner is handed now goes to the process that it, a session, is known to be in. A process that no hook has named yet is not
+    /// the one that was named last and is gone: what it is handed is not delivered again when a hook names it.
+    pub(crate) async fn is_bound(&self, owner: &str) -> Result<bool, Error> {
+        let Some(named) = Session::of_owner(owner) else { return Ok(true) };
+        Ok(live_binding(&self.inner, &named).await?.is_some())
     }
 
     fn info(&self, binding: &Binding) -> SessionInfo {

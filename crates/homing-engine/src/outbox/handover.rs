@@ -118,7 +118,7 @@ impl Dispatcher {
 
     async fn readiness(&self, owner: &str, route: &Route) -> Readiness {
         let settings = self.inner.config().wake;
-        if self.inner.takers.any(owner) {
+        if self.inner.inbox_waiters.any(owner) {
             return Readiness::Busy(AWAITED.to_owned());
         }
         if matches!(route, Route::Pane(_)) && !settings.tmux {

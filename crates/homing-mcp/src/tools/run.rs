@@ -6,9 +6,10 @@
 use std::path::Path;
 
 use homing_api::{Code, Problem};
-use homing_client::Mode;
+use homing_client::{Mode, Purpose};
 use homing_model::nesting::Rule;
 use homing_model::notify::When;
+use homing_model::reservation::Reserve;
 use homing_model::validate::Invalid;
 use homing_model::{Notify, OsText, Spec, Status, Stdin, Target, Task, agent};
 use rmcp::model::{CallToolResponse, CallToolResult, Tool, ToolAnnotations};
@@ -185,7 +186,8 @@ pub(super) async fn carry_out(
     // In one call with the end itself: a wake that is due at the same moment finds that it is known.
     // Patient only here: a submit that is repeated for ever would run what its caller took back.
     let patient = access.client.patient_for_task();
-    let waiting = patient.wait_as(&ids, Mode::All, Some(bounded(plan.wait_ms)), plan.notify || plan.watched);
+    let purpose = if plan.notify || plan.watched { Purpose::Deliver } else { Purpose::Look };
+    let waiting = patient.wait_for(&ids, Mode::All, Some(bounded(plan.wait_ms)), purpose);
     let answer = match patiently(context, "the command runs", waiting).await {
         Ok(answer) => answer,
         // It was accepted, and runs on without a daemon: whoever does not hear its id runs it a second time.
@@ -217,9 +219,11 @@ async fn submit(access: &Access, mut spec: Spec, plan: &Plan, as_task: bool) -> 
         (false, false) => When::Never,
     };
     spec.owner = Some(access.owner.clone());
-    spec.polled = as_task;
-    // The wait that follows is the first to hear of the end, also of one that comes before it.
-    spec.awaited_ms = (told && !plan.background && !as_task).then_some(plan.wait_ms);
+    // The wait that follows gets the end first, also one that comes before it.
+    spec.reserve = match as_task {
+        true => Some(Reserve::Poll),
+        false => (told && !plan.background).then_some(Reserve::Wait),
+    };
     let mut targets = if told { vec![Target::Inbox] } else { Vec::new() };
     // A client that polls an MCP task is told by that, and need not be woken as well.
     if told && spec.session.is_some() && !as_task {

@@ -55,7 +55,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
     let task = answer.task;
     if task.status.is_terminal() && !is_agent_session(&access.owner) {
         // The API tells a session of an agent by itself; whoever else calls tools has read the answer too.
-        access.client.shown(std::slice::from_ref(&task.id)).await?;
+        access.client.mark_delivered(std::slice::from_ref(&task.id)).await?;
     }
     let summary = Summary::new(&task, &access.owner);
     let before = if answer.stopping { "" } else { "It had ended before, and nothing was changed.\n" };

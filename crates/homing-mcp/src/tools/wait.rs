@@ -1,6 +1,6 @@
 //! `wait`: until tasks have ended, or the time is up.
 
-use homing_client::Mode;
+use homing_client::{Mode, Purpose};
 use homing_model::TaskId;
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -94,7 +94,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
         Which::Any => Mode::Any,
     };
     let patient = access.client.patient_for_task();
-    let waiting = patient.wait_as(&ids, mode, Some(bounded(given.wait_ms)), true);
+    let waiting = patient.wait_for(&ids, mode, Some(bounded(given.wait_ms)), Purpose::Deliver);
     let answer = patiently(context, "waiting for the end", waiting).await?;
     let ended = answer.items.iter().filter(|task| task.status.is_terminal()).count();
     let room = (MOST / ended.max(1)).min(TAIL);

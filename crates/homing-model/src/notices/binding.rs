@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::id::NoticeId;
 use crate::session::Agent;
 
 /// Body of `POST /v1/sessions`: an agent's hook says which session its process is in.
@@ -25,15 +24,6 @@ pub struct BindRequest {
     pub polls: bool,
 }
 
-/// How long the end of a task is held for the client that polls for it; one that does not come in this time is not there.
-pub const POLLED_MS: i64 = 30_000;
-
-/// How much longer than the time of a question its end is held for whoever asks: as long as a daemon may take to be back, and be asked again.
-pub const GRACE_MS: i64 = 10_000;
-
-/// No task is awaited longer by the word of its submit alone.
-pub const LONGEST_AWAITED_MS: u64 = 600_000;
-
 /// A session, and where it is. Answer of `GET /v1/session` (or `null`), `POST /v1/sessions` and `GET /v1/sessions/{owner}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
@@ -49,25 +39,4 @@ pub struct SessionInfo {
     pub waiter: bool,
     /// How often in a row the end of its turn was put off.
     pub streak: u32,
-}
-
-/// Body of `POST /v1/inbox/{owner}/told`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ToldRequest {
-    /// Notices that the owner was handed.
-    pub ids: Vec<NoticeId>,
-    /// How long the owner may take to call again, or to end its turn (`in_turn`), which acknowledges them; then they are back. 60 s if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u64>,
-    /// A hook of an agent printed them: no call acknowledges them, only the end of a turn.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub in_turn: bool,
-}
-
-/// Answer of `POST /v1/inbox/{owner}/told`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToldAnswer {
-    /// What was there, and is now held.
-    pub told: Vec<NoticeId>,
 }

@@ -9,6 +9,7 @@ pub mod notice;
 pub mod notify;
 pub mod operator;
 pub mod order;
+pub mod reservation;
 pub mod route;
 pub mod schedule;
 pub mod session;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent;
 use crate::notify::Notify;
+use crate::reservation::Reserve;
 use crate::session::{Pane, Session};
 use crate::task::Kind;
 use crate::terminal_size::TerminalSize;
@@ -226,12 +227,9 @@ pub struct Spec {
     /// What is new in the output is told this often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_ms: Option<u64>,
-    /// Whoever asks polls for the end (an MCP task): its entry in the inbox is held for them for a while, so that nobody is told twice.
-    #[serde(skip_serializing_if = "is_default")]
-    pub polled: bool,
-    /// Whoever asks waits for the end next, for so long, with an answer that tells it (`told`): until then nobody else tells the owner.
+    /// The end is reserved for the caller, which waits or polls for it: no hook, waiter or wake gets it in between.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub awaited_ms: Option<u64>,
+    pub reserve: Option<Reserve>,
     /// The agent's session that asks: `wake` goes there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

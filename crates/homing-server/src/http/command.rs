@@ -8,7 +8,7 @@ pub(crate) fn of(route: &'static str) -> &'static str {
         "wait_one" => "wait",
         "follow" | "output_file" | "output_index" => "output",
         "inbox_owners" | "take" => "inbox",
-        "told" | "session" | "bind_session" | "show_session" | "unbind_session" => "hook",
+        "session" | "bind_session" | "show_session" | "unbind_session" => "hook",
         "listener" => "status",
         "listener_on" => "mcp --http",
         "listener_off" => "mcp --http --off",

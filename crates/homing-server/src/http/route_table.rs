@@ -9,7 +9,7 @@ use homing_api::{
 };
 use homing_api::{Problem, TaskDetail};
 use homing_model::TerminalSize;
-use homing_model::binding::{BindRequest, SessionInfo, ToldAnswer, ToldRequest};
+use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::{Delivery, Event, Spec, Task};
 use serde_json::Value;
 
@@ -365,14 +365,14 @@ pub(crate) static ROUTES: &[Route] = &[
         takes: Some(Taken {
             contents: &[Content::Json(schema::<TakeRequest>)],
             required: false,
-            limit: SMALL,
+            limit: inbox::LIMIT,
         }),
         gives: &[Given::new(200, "Held for the caller until the lease ends.", INBOX)],
         ..route(
             Verb::Post,
             "/v1/inbox/{owner}/take",
             "take",
-            "Take from an owner's inbox under a lease; what is not acknowledged in time is available again",
+            "Take from an owner's inbox under a lease; what is neither acknowledged nor confirmed in time is available again",
             |call| Box::pin(inbox::take(call)),
         )
     },
@@ -390,22 +390,6 @@ pub(crate) static ROUTES: &[Route] = &[
             "ack",
             "Acknowledge: by the ids of notices, or of tasks",
             |call| Box::pin(inbox::acknowledge(call)),
-        )
-    },
-    Route {
-        headers: &[],
-        takes: Some(Taken {
-            contents: &[Content::Json(schema::<ToldRequest>)],
-            required: true,
-            limit: inbox::LIMIT,
-        }),
-        gives: &[Given::new(200, "What was there, and is held.", &[Content::Json(schema::<ToldAnswer>)])],
-        ..route(
-            Verb::Post,
-            "/v1/inbox/{owner}/told",
-            "told",
-            "The owner was handed these notices: its next call acknowledges them, or with `in_turn` the end of its turn; if neither comes in time they are back",
-            |call| Box::pin(inbox::told(call)),
         )
     },
     Route {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use bytes::Bytes;
 use homing_engine::Ancestry;
+use homing_model::reservation::Confirmer;
 use homing_sys::memory;
 
 use crate::app::App;
@@ -67,13 +68,13 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
     let answer: Answer = async {
         let call = read(route, app, peer, path, request).await?;
         body = call.body.clone();
-        // Whoever calls again has heard what it was told: from inside a task, what was told inside of it. A question that stands beside
-        // another call, or asks again by itself, has heard nothing.
-        let stands = ["asks", "again"].iter().any(|flag| call.query.flag(flag) == Some(true));
+        // A call confirms what was delivered to its caller before: from inside a task, what was delivered there. One that reserves goes with
+        // another call, or repeats it by itself, and confirms nothing.
+        let reserves = call.query.flag("reserve") == Some(true);
         match (call.standing.limited_to(), call.header(OWNER.name)?) {
-            _ if stands => {}
-            (Some(task), _) => call.app.engine.confirm_inside(task).await,
-            (None, Some(owner)) => call.app.engine.confirm(owner).await,
+            _ if reserves => {}
+            (Some(task), _) => call.app.engine.confirm(Confirmer::Inside(task.clone())).await,
+            (None, Some(owner)) => call.app.engine.confirm(Confirmer::Owner(owner.to_owned())).await,
             (None, None) => {}
         }
         (route.handler)(call).await

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use homing_api::{AckRequest, TakeRequest};
 use homing_model::NoticeId;
-use homing_model::binding::ToldRequest;
 use homing_model::nesting::Act;
+use homing_model::reservation::Confirmer;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json};
@@ -32,9 +32,9 @@ pub(crate) const OWNERS: &[Parameter] =
 pub(crate) const QUERY: &[Parameter] = &[
     Parameter::new("wait_ms", Kind::ANY_NUMBER, "If there is nothing, wait this long for something."),
     Parameter::new(
-        "waiter",
+        "reserve",
         Kind::Flag,
-        "`true`: a hook waits that will wake the owner, an agent's session, with what comes.",
+        "`true`: the caller will take what comes and hand it to the owner, an agent's session, which is not woken meanwhile.",
     ),
     Parameter::new("limit", Kind::Number { least: 1, most: 1_000 }, "At most so many; 100 if absent."),
 ];
@@ -51,7 +51,7 @@ pub(crate) async fn peek(call: Call) -> Answer {
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
     let owner = owner(&call)?;
-    let answer = match call.query.flag("waiter") {
+    let answer = match call.query.flag("reserve") {
         Some(true) => call.app.engine.await_inbox(owner, limit, wait).await?,
         Some(false) | None => call.app.engine.inbox(owner, limit, wait).await?,
     };
@@ -67,10 +67,14 @@ pub(crate) async fn take(call: Call) -> Answer {
     }
     let longest = u64::try_from(LONGEST_WAIT.as_millis()).unwrap_or(u64::MAX);
     request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
-    let owner = owner(&call)?;
-    call.standing.may_use_inbox(call.name, owner)?;
-    call.app.engine.confirm(owner).await;
-    json(&call.app.engine.take(owner, request).await?)
+    bounded(&request.ids)?;
+    let (owner, engine) = (owner(&call)?.to_owned(), call.app.engine.clone());
+    call.standing.may_use_inbox(call.name, &owner)?;
+    if !request.ids.is_empty() {
+        return json(&to_the_end(async move { engine.take(&owner, request).await }).await?);
+    }
+    engine.confirm(Confirmer::Owner(owner.clone())).await;
+    json(&engine.take(&owner, request).await?)
 }
 
 /// `POST /v1/inbox/{owner}/ack`.
@@ -89,19 +93,9 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
             *id = call.certain(id, Act::Dispose).await?.to_string();
         }
     } else {
-        engine.confirm(&owner).await;
+        engine.confirm(Confirmer::Owner(owner.clone())).await;
     }
     json(&to_the_end(async move { engine.acknowledge(&owner, &request.ids).await }).await?)
-}
-
-/// `POST /v1/inbox/{owner}/told`.
-pub(crate) async fn told(call: Call) -> Answer {
-    let request = call.json::<ToldRequest>()?;
-    bounded(&request.ids)?;
-    let owner = owner(&call)?.to_owned();
-    call.standing.may_use_inbox(call.name, &owner)?;
-    let engine = call.app.engine.clone();
-    json(&to_the_end(async move { engine.told_notices(&owner, request).await }).await?)
 }
 
 fn bounded<T>(ids: &[T]) -> Result<(), Refusal> {

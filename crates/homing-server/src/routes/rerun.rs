@@ -4,6 +4,7 @@ use homing_api::RerunRequest;
 use homing_engine::IdempotencyKey;
 use homing_model::digest::sha256;
 use homing_model::nesting::Act;
+use homing_model::reservation::Confirmer;
 
 use super::tasks;
 use crate::app::to_the_end;
@@ -20,7 +21,7 @@ pub(crate) async fn rerun(call: Call) -> Answer {
     let caller = call.caller()?;
     request.owner = request.owner.or_else(|| caller.owner.clone());
     if let (Some(owner), None) = (&request.owner, call.standing.limited_to()) {
-        call.app.engine.confirm(owner).await;
+        call.app.engine.confirm(Confirmer::Owner(owner.clone())).await;
     }
     let named = call.named()?;
     let id = call.certain(named, Act::Look).await?;

@@ -3,6 +3,7 @@
 use homing_api::StopRequest;
 use homing_model::environment::is_agent_session;
 use homing_model::nesting::Act;
+use homing_model::reservation::ConfirmedBy;
 use homing_sys::process::signal_number;
 
 use crate::app::to_the_end;
@@ -11,15 +12,15 @@ use crate::http::call::Call;
 use crate::http::refusal::Refusal;
 use crate::http::route::{Kind, Parameter};
 
-const ASKS: Parameter = Parameter::new(
-    "asks",
+const RESERVE: Parameter = Parameter::new(
+    "reserve",
     Kind::Flag,
-    "`true`: with `wait`, the answer itself tells the owner (`Homing-Owner`) nothing: it is shown first, and then marked by a call of `/v1/wait` with \
-     `told`. For 10 s after the answer nobody else tells it the end. Without it, the answer to a session of an agent tells it.",
+    "`true`: with `wait`, the end is held for the caller, and for 10 s after the answer: the answer itself delivers nothing. Without it, the answer to \
+     a session of an agent delivers the end, and its next call confirms that.",
 );
 
 /// What may be asked for.
-pub(crate) const QUERY: &[Parameter] = &[ASKS];
+pub(crate) const QUERY: &[Parameter] = &[RESERVE];
 
 /// Serves it. An empty body asks for nothing special.
 pub(crate) async fn stop(call: Call) -> Answer {
@@ -32,19 +33,19 @@ pub(crate) async fn stop(call: Call) -> Answer {
     request.by.get_or_insert_with(|| owner.to_owned());
     let id = call.task(Act::Steer).await?;
     let told = call.permit(Act::Dispose, &id).await.is_ok();
-    let asks = call.query.flag(ASKS.name) == Some(true);
+    let reserves = call.query.flag(RESERVE.name) == Some(true);
     let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
     let stopped = async move {
-        // An agent that waits for the end is told of it by the answer, or by what is made of that; a person may be elsewhere when it comes.
+        // An agent that waits for the end gets it by the answer, or by what its caller prints; a person may be elsewhere when it comes.
         if !(request.wait && told && is_agent_session(&owner)) {
             return engine.stop(&id, request).await;
         }
-        let mut question = engine.ask(&owner, std::slice::from_ref(&id), None).await;
-        let answer = question.during(Box::pin(engine.stop(&id, request))).await?;
-        if asks {
-            question.stands().await;
+        let mut reserved = engine.reserve(&owner, std::slice::from_ref(&id), None).await;
+        let answer = reserved.during(Box::pin(engine.stop(&id, request))).await?;
+        if reserves {
+            reserved.linger().await;
         } else if answer.task.status.is_terminal() && answer.task.owner == owner {
-            question.answered(vec![id], standing.limited_to()).await?;
+            reserved.deliver(vec![id], ConfirmedBy::Call, standing.limited_to()).await?;
         }
         Ok(answer)
     };

@@ -7,6 +7,7 @@ use axum::http::{HeaderName, StatusCode};
 use homing_engine::TaskFilter;
 use homing_engine::{IdempotencyKey, Submission};
 use homing_model::Spec;
+use homing_model::reservation::Confirmer;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json, json_with};
@@ -58,7 +59,7 @@ pub(crate) async fn submit(call: Call) -> Answer {
     // Whichever owner it is, it is checked with the rest of the spec.
     spec.owner = spec.owner.or_else(|| caller.owner.clone());
     if let (Some(owner), None) = (&spec.owner, call.standing.limited_to()) {
-        call.app.engine.confirm(owner).await;
+        call.app.engine.confirm(Confirmer::Owner(owner.clone())).await;
     }
     let idempotency = idempotency_key(&call)?
         .map(|key| IdempotencyKey { key: key.to_owned(), body_hash: sha256(&call.body) });

@@ -2,10 +2,10 @@
 
 use axum::http::StatusCode;
 use homing_api::{Code, WaitAnswer};
-use homing_engine::{Question, WaitMode};
+use homing_engine::{ReservedWait, WaitMode};
 use homing_model::TaskId;
 use homing_model::nesting::Act;
-
+use homing_model::reservation::ConfirmedBy;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::answer::{Answer, json_with};
@@ -19,46 +19,30 @@ const MAX_TASKS: usize = 1_000;
 const TIMEOUT: Parameter =
     Parameter::new("timeout_ms", Kind::ANY_NUMBER, "How long to wait at most; until the end if absent.");
 
-const TOLD: Parameter = Parameter::new(
-    "told",
+const RESERVE: Parameter = Parameter::new(
+    "reserve",
     Kind::Flag,
-    "`true`: the answer tells the owner (`Homing-Owner`), so no wake follows; its entries in the inbox are held, and acknowledged by \
-     the owner's next call. If none comes, they are back.",
+    "`true`: the ends that are the owner's (`Homing-Owner`) are held for this caller while the call is open and for 10 s after its answer: no hook, waiter \
+     or wake gets them. The call confirms nothing that was delivered before, so a caller repeats by it a wait that goes on.",
 );
 
-const PARTIAL: Parameter = Parameter::new(
-    "partial",
-    Kind::Flag,
-    "`true`: with `told`, those that have ended are told even if the time is up for the rest. Only for whoever shows such an answer: one \
-     that is thrown away to ask again has told nobody.",
-);
-
-const ASKS: Parameter = Parameter::new(
-    "asks",
-    Kind::Flag,
-    "`true`: the owner (`Homing-Owner`) stays with these and is told by a call with `told` that follows. For as long as this one is open, \
-     and 10 s after its answer, nobody else tells it their ends; the answer itself tells nothing.",
-);
-
-const AGAIN: Parameter = Parameter::new(
-    "again",
-    Kind::Flag,
-    "`true`: this call goes on with an earlier one, or says what came of it. It is no sign that the owner has heard what it was told since, and \
-     acknowledges nothing.",
+const CONFIRM: Parameter = Parameter::new(
+    "confirm",
+    Kind::OneOf(&["call", "turn"]),
+    "An answer that is done delivers the ends that are the owner's, which are held as by `reserve` until then. The owner's next call (`call`) or the end of its \
+     turn (`turn`) acknowledges them; if none comes within 60 s they are in the inbox again, and no wake follows.",
 );
 
 /// For one.
-pub(crate) const ONE: &[Parameter] = &[TIMEOUT, TOLD];
+pub(crate) const ONE: &[Parameter] = &[TIMEOUT, RESERVE, CONFIRM];
 
 /// For several.
 pub(crate) const SEVERAL: &[Parameter] = &[
     Parameter::new("ids", Kind::Words, "Ids, unique starts of ids, names or `@last`, separated by commas."),
     Parameter::new("mode", Kind::OneOf(&["all", "any"]), "Wait for all of them (the default) or for any."),
     TIMEOUT,
-    TOLD,
-    PARTIAL,
-    ASKS,
-    AGAIN,
+    RESERVE,
+    CONFIRM,
 ];
 
 /// 202 is no error: the task goes on.
@@ -66,25 +50,23 @@ const fn status(done: bool) -> StatusCode {
     if done { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
-fn is(call: &Call, flag: &str) -> bool {
-    call.query.flag(flag) == Some(true)
+fn confirmed_by(call: &Call) -> Option<ConfirmedBy> {
+    call.query.text(CONFIRM.name).and_then(|by| by.parse().ok())
 }
 
-/// Who is told takes it from the inbox, and who asks keeps others from it.
+/// A wait that reserves keeps other readers from the inbox entries.
 fn act(call: &Call) -> Act {
-    if is(call, "told") || is(call, "asks") { Act::Dispose } else { Act::Look }
+    let reserves = call.query.flag(RESERVE.name) == Some(true) || confirmed_by(call).is_some();
+    if reserves { Act::Dispose } else { Act::Look }
 }
 
 /// Waits for one.
 pub(crate) async fn one(call: Call) -> Answer {
     let ids = [call.task(act(&call)).await?];
-    let (answer, question) = wait(&call, &ids, WaitMode::All).await?;
+    let answer = wait(&call, &ids, WaitMode::All).await?;
     let Some(task) = answer.items.first() else {
         return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
     };
-    if let Some(question) = question.filter(|_| answer.done) {
-        tell(&call, &answer, question).await?;
-    }
     json_with(status(answer.done), task)
 }
 
@@ -105,58 +87,50 @@ pub(crate) async fn several(call: Call) -> Answer {
         ids.push(call.resolve(reference, act(&call)).await?);
     }
     let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
-    let (answer, question) = wait(&call, &ids, mode).await?;
-    let shown = is(&call, "told") && (answer.done || is(&call, "partial"));
-    match question {
-        Some(question) if shown => tell(&call, &answer, question).await?,
-        Some(question) => question.stands().await,
-        None => {}
-    }
+    let answer = wait(&call, &ids, mode).await?;
     json_with(status(answer.done), &answer)
 }
 
-/// Waits; with `told` or `asks`, as a question of the owner, which is open before the first look.
-async fn wait(
-    call: &Call,
-    ids: &[TaskId],
-    mode: WaitMode,
-) -> Result<(WaitAnswer, Option<Question>), Refusal> {
+/// Waits; where that reserves, the reservation is there before the first look, and the answer delivers or leaves it for a moment.
+async fn wait(call: &Call, ids: &[TaskId], mode: WaitMode) -> Result<WaitAnswer, Refusal> {
     let (engine, timeout) = (&call.app.engine, call.query.millis("timeout_ms"));
     if act(call) == Act::Look {
-        return Ok((engine.wait(ids, mode, timeout).await?, None));
+        return Ok(engine.wait(ids, mode, timeout).await?);
     }
-    let mut asking = Asking {
-        question: Some(engine.ask(call.owner()?, ids, timeout).await),
+    let owner = call.owner()?;
+    let mut open = Open {
+        reserved: Some(engine.reserve(owner, ids, timeout).await),
         shutdown: call.app.shutdown.clone(),
     };
     let waiting = engine.wait(ids, mode, timeout);
-    let answer = match &mut asking.question {
-        Some(question) => question.during(waiting).await?,
+    let answer = match &mut open.reserved {
+        Some(reserved) => reserved.during(waiting).await?,
         None => waiting.await?,
     };
-    Ok((answer, asking.question.take()))
+    match (open.reserved.take(), confirmed_by(call).filter(|_| answer.done)) {
+        (Some(reserved), Some(by)) => {
+            let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
+            let ended = ended.map(|task| task.id.clone()).collect();
+            reserved.deliver(ended, by, call.standing.limited_to()).await?;
+        }
+        (Some(reserved), None) => reserved.linger().await,
+        (None, _) => {}
+    }
+    Ok(answer)
 }
 
-/// A question while its answer is waited for. Cut off because the daemon leaves, it stands: its client asks the next one.
-struct Asking {
-    question: Option<Question>,
+/// A reservation while its request is open. Cut off because the daemon leaves, it stays: its client calls the next one.
+struct Open {
+    reserved: Option<ReservedWait>,
     shutdown: CancellationToken,
 }
 
-impl Drop for Asking {
+impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(question) = self.question.take()
+        if let Some(reserved) = self.reserved.take()
             && self.shutdown.is_cancelled()
         {
-            question.left_standing();
+            reserved.leave_to_next_engine();
         }
     }
-}
-
-/// Holds what the owner is told by this answer.
-async fn tell(call: &Call, answer: &WaitAnswer, question: Question) -> Result<(), Refusal> {
-    let owner = call.owner()?;
-    let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
-    let ended = ended.map(|task| task.id.clone()).collect();
-    Ok(question.answered(ended, call.standing.limited_to()).await?)
 }

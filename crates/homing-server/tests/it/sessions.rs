@@ -33,7 +33,7 @@ fn p6_a_session_that_was_resumed_elsewhere_does_not_end_with_the_process_that_it
     let bind = json!({ "agent": "claude", "session": "s", "pid": pid });
     hook(format!("POST\t/v1/sessions\t{bind}\n"));
     let notice = served.get("/v1/inbox/claude:s").json()["items"][0]["id"].clone();
-    assert_eq!(served.post("/v1/inbox/claude:s/told", &json!({ "ids": [notice] }).to_string()).status, 200);
+    assert_eq!(served.post("/v1/inbox/claude:s/take", &json!({ "ids": [notice] }).to_string()).status, 200);
     let seen = || {
         let bound = served.get("/v1/sessions/claude:s").json()["pid"].as_u64();
         let notices = served.get(&format!("/v1/tasks/{id}")).json()["notices"].clone();

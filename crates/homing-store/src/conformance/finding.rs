@@ -2,6 +2,7 @@
 
 use homing_model::Reference;
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, named, submit, telling};
 use crate::outbox::DeliveryFilter;
@@ -28,7 +29,7 @@ pub async fn a_start_finds_notices_and_deliveries(store: Ledger) {
         create(&store, telling(n, When::Always, &["https://x.example/"]), 0).await;
         finish(&store, n, 1, 0).await;
     }
-    let waiting = store.peek("ann".into(), 9, at(2)).await.expect("readable").notices;
+    let waiting = store.peek("ann".into(), 9, Access::Look, at(2)).await.expect("readable").notices;
     let ids: Vec<_> = waiting.into_iter().map(|notice| notice.id).collect();
     let all = store.find_notices("n-".into(), "ann".into()).await.expect("found");
     assert!(all.len() == 2 && ids.iter().all(|id| all.contains(id)), "{all:?}");

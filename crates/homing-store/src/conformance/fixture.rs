@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
+use homing_model::reservation::{ConfirmedBy, Recipient};
 use homing_model::watch::State;
 use homing_model::{
-    Attempt, Channel, Ending, Masks, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict,
+    Attempt, Channel, Ending, Masks, NoticeId, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict,
 };
 
 use crate::record::{NewTask, Record, Started};
+use crate::reservation::{Handed, Take, Waiter};
 use crate::store::{Applied, Idempotency, Store, Submit, Submitted};
 
 /// Any store.
@@ -166,4 +168,31 @@ pub fn rejected(applied: Applied) -> Record {
 /// The record that the store would answer with.
 pub async fn get(store: &Ledger, n: u64) -> Record {
     store.get(id(n)).await.expect("it can be read").expect("it exists")
+}
+
+/// A delivery to the owner, whose next call confirms it.
+pub fn to_owner(bound: bool, until: i64) -> Handed {
+    let to = Recipient { confirmed_by: ConfirmedBy::Call, bound, inside: None };
+    Handed { to, until: at(until) }
+}
+
+/// The oldest entries that are free, held for the taker.
+pub fn oldest(limit: u32, until: i64) -> Take {
+    Take::Oldest { limit, until: at(until) }
+}
+
+/// These notices were delivered.
+pub fn handed(ids: Vec<NoticeId>, confirmed_by: ConfirmedBy, until: i64) -> Take {
+    let to = Recipient { confirmed_by, bound: true, inside: None };
+    Take::Delivered { ids, handed: Handed { to, until: at(until) } }
+}
+
+/// The end of the `n`th task was delivered to its owner, if it is this one.
+///
+/// # Panics
+/// If the store refuses it.
+pub async fn deliver(store: &Ledger, owner: &str, n: u64, bound: bool, until: i64) {
+    let waiter = Waiter { owner: owner.into(), tasks: Vec::new(), call: 99, until: at(0) };
+    let delivered = Some((vec![id(n)], to_owner(bound, until)));
+    store.release(waiter, delivered, at(0)).await.expect("taken");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use homing_model::notice::Body;
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 use homing_model::{Masks, OsText, Outcome, Progress, Survivor, Timestamp};
 
 use super::fixture::{Ledger, at, create, done, ending, first, get, id, tell, telling};
@@ -46,7 +47,7 @@ pub async fn p11_no_secret_of_a_task_is_told_or_kept(store: Ledger) {
         assert!(store.settle(claim.id, claim.fence, settled, at(9)).await.expect("taken"));
     }
     let task = (ended.outcome, ended.progress);
-    let told = store.peek("ann".into(), 10, at(9)).await.expect("readable").notices;
+    let told = store.peek("ann".into(), 10, Access::Look, at(9)).await.expect("readable").notices;
     let log = store.events(0, EventFilter::default(), 100).await.expect("readable").events;
     let sent = store
         .deliveries(DeliveryFilter { limit: 10, ..DeliveryFilter::default() })

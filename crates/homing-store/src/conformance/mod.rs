@@ -3,7 +3,8 @@
 //! Each case takes a store that is empty and its own. [`run_all`] runs them one after the other;
 //! [`store_conformance!`](crate::store_conformance) makes one named test of each.
 
-mod asking;
+mod answering;
+mod binding;
 mod deciding;
 mod finding;
 pub mod fixture;
@@ -12,11 +13,10 @@ mod listing;
 mod logging;
 mod masking;
 mod nesting;
+mod notifying;
 mod pausing;
-mod questions;
-mod seating;
+mod reserving;
 mod submitting;
-mod telling;
 mod tracking;
 mod waking;
 mod watching;
@@ -24,7 +24,8 @@ mod watching;
 use std::future::Future;
 use std::sync::Arc;
 
-pub use asking::*;
+pub use answering::*;
+pub use binding::*;
 pub use deciding::*;
 pub use finding::*;
 pub use forgetting::*;
@@ -32,11 +33,10 @@ pub use listing::*;
 pub use logging::*;
 pub use masking::*;
 pub use nesting::*;
+pub use notifying::*;
 pub use pausing::*;
-pub use questions::*;
-pub use seating::*;
+pub use reserving::*;
 pub use submitting::*;
-pub use telling::*;
 pub use tracking::*;
 pub use waking::*;
 pub use watching::*;
@@ -114,21 +114,22 @@ macro_rules! store_conformance_cases {
             p6_looking_changes_nothing_and_taking_one_leaves_the_others
             p5_a_taker_that_dies_gives_its_entries_back
             p5_an_acknowledged_owner_leaves_nothing_behind
-            p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns
-            p6_notices_that_were_told_are_gone_when_the_owner_comes_back_and_else_return
+            p6_a_delivered_end_is_confirmed_or_returns
+            p6_delivered_notices_are_confirmed_or_return
             a_session_is_in_the_process_that_it_was_last_seen_in
             a_process_is_in_one_session_where_its_agent_says_so_and_in_several_else
-            p5_what_a_process_that_is_gone_was_told_is_open_again
-            p6_the_end_of_a_task_that_is_polled_for_is_held_for_who_polls
-            p6_what_an_owner_asks_for_is_told_by_the_answer_and_by_nobody_else
-            p6_a_question_that_is_given_up_leaves_the_end_to_everybody
-            p6_an_end_that_comes_before_the_question_is_kept_for_it
-            p6_no_wake_tells_what_is_asked_for
-            p6_no_wake_is_handed_what_was_asked_for_since_the_claim
-            p6_a_wake_that_is_asked_for_again_takes_nothing_from_others
-            p6_what_a_new_process_heard_before_a_hook_named_it_is_not_told_again
+            p5_a_delivery_to_a_process_that_is_gone_returns
+            p6_a_polled_end_is_held_for_its_client
+            p6_a_reserved_end_goes_to_its_waiter_alone
+            p6_a_released_waiter_frees_the_end
+            p6_an_announced_wait_reserves_an_early_end
+            p6_no_wake_delivers_what_a_waiter_reserved
+            p6_no_wake_is_handed_what_was_reserved_meanwhile
+            p6_a_redelivered_wake_takes_nothing_from_others
+            p6_a_delivery_to_an_unnamed_process_is_kept
+            p6_a_caller_inside_a_task_confirms_its_own_deliveries
             sessions_are_kept_for_a_while_and_so_many
-            what_was_told_of_a_task_is_listed_with_where_it_is
+            notices_of_a_task_are_listed_with_their_inbox_state
             p5_notices_of_a_live_task_come_too_and_none_after_its_end
             p5_a_delivery_is_claimed_once_and_settled_by_who_holds_it
             p5_one_channel_does_not_wait_for_another

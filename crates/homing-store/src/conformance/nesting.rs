@@ -1,11 +1,12 @@
 //! Tasks from inside tasks, and tasks from the network.
 
 use homing_model::notify::{Notify, When};
+use homing_model::reservation::Access;
 use homing_model::{Agent, Session};
 use tokio::task::JoinSet;
 
+use super::binding::seat;
 use super::fixture::{Ledger, at, channel, create, finish, finished, get, id, keyed, submit, telling};
-use super::seating::seat;
 use crate::outbox::DeliveryFilter;
 use crate::session::{Bind, SessionClaim};
 use crate::store::{Filter, Submit, Submitted};
@@ -123,7 +124,8 @@ async fn reported(store: &Ledger, n: u64) -> (Vec<(String, String)>, Vec<String>
     let wakes = store.deliveries(filter).await.expect("readable").items;
     let mut owners = Vec::new();
     for each in store.waiting(String::new(), 99).await.expect("readable") {
-        let entries = store.peek(each.owner.clone(), 99, at(99)).await.expect("readable").notices;
+        let entries =
+            store.peek(each.owner.clone(), 99, Access::Look, at(99)).await.expect("readable").notices;
         if entries.iter().any(|entry| entry.task.id == id(n)) {
             owners.push(each.owner);
         }
@@ -283,7 +285,7 @@ pub async fn p11_a_session_of_another_process_is_not_claimed(store: Ledger) {
     store.bind(there(7)).await.expect("bound");
     assert_eq!(claim(1, "claude:s", None).await, None, "it was bound after the look, or its process is gone");
     assert_eq!(claim(1, "claude:s", Some(there(8))).await, None, "it has moved since the look");
-    assert_eq!(store.unbind(there(7).binding).await, Ok(true));
+    assert_eq!(store.unbind(there(7).binding, at(9)).await, Ok(true));
     assert_eq!(claim(1, "claude:s", None).await, None, "it has ended there, and may be resumed");
     let next = Bind { alone: true, ..seat(Agent::Claude, "next", 7, 2) };
     store.bind(there(7)).await.expect("bound");

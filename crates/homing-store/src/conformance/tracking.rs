@@ -2,6 +2,7 @@
 
 use homing_model::notice::Body;
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 use homing_model::{
     Answer, AnswerState, Ending, EventKind, Kind, Outcome, Progress, Reference, Status, Verdict,
 };
@@ -103,7 +104,7 @@ pub async fn p5_an_external_end_carries_its_answer_or_the_words_for_none(store: 
         let record = done(store.finish(first(n), end, report).await.expect("ended"));
         assert_eq!(record.answer, Some(Answer { text: text.to_owned(), state }));
         assert_eq!(get(&store, n).await, record);
-        let inbox = store.peek("ann".into(), 9, at(1)).await.expect("readable").notices;
+        let inbox = store.peek("ann".into(), 9, Access::Look, at(1)).await.expect("readable").notices;
         let Some(Body::Completed(completed)) = inbox.into_iter().last().map(|notice| notice.body) else {
             panic!("a completion waits")
         };
@@ -130,7 +131,7 @@ pub async fn a_stop_ends_an_external_task_at_once(store: Ledger) {
         rejected(store.stop_requested(id(1), "ann".into(), 1, None, at(4)).await.expect("answered")),
         record
     );
-    assert_eq!(store.peek("ann".into(), 9, at(3)).await.expect("readable").notices.len(), 1);
+    assert_eq!(store.peek("ann".into(), 9, Access::Look, at(3)).await.expect("readable").notices.len(), 1);
 }
 
 /// By id, by name, by the start of an id: as if it were not there.

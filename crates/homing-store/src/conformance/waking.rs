@@ -4,16 +4,18 @@ use homing_model::inbox::InboxState;
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;
+use homing_model::reservation::{Access, ConfirmedBy};
 use homing_model::wake::{self, Budget};
 use homing_model::{
     Agent, Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
 };
 
-use super::fixture::{Ledger, at, channel, create, done, ending, first, id, submit, tell};
+use super::fixture::{
+    Ledger, at, channel, create, deliver, done, ending, first, handed, id, oldest, submit, tell,
+};
 use crate::outbox::{DeliveryFilter, Redeliver, Report, Terms, Wake};
 use crate::record::Tracking;
 use crate::store::EventFilter;
-use crate::{Hearer, Proof};
 
 const OWNER: &str = "claude:1";
 const COMMAND: &str = "exec:poke";
@@ -93,7 +95,7 @@ async fn deliveries(store: &Ledger) -> Vec<Delivery> {
 }
 
 async fn inbox(store: &Ledger, millis: i64) -> Vec<Body> {
-    let notices = store.peek(OWNER.into(), 100, at(millis)).await.expect("readable").notices;
+    let notices = store.peek(OWNER.into(), 100, Access::Look, at(millis)).await.expect("readable").notices;
     notices.into_iter().map(|notice| notice.body).collect()
 }
 
@@ -249,14 +251,14 @@ pub async fn p6_a_dead_wake_of_what_is_known_is_not_sent_again(store: Ledger) {
     assert_eq!(hand_over_to(&store, WAKE, 100, 0, late).await, None, "expired");
     let rows = deliveries(&store).await;
     assert!(rows.iter().all(|row| row.state == DeliveryState::Dead), "{rows:?}");
-    let entries = store.peek(OWNER.into(), 9, at(late)).await.expect("readable").notices;
+    let entries = store.peek(OWNER.into(), 9, Access::Look, at(late)).await.expect("readable").notices;
     let notices: Vec<_> = entries.into_iter().map(|notice| notice.id).collect();
     // The first is acknowledged; the second was told, and waits for its proof; the third came back
     // without one.
     store.acknowledge(OWNER.into(), vec![notices[0].clone()], Vec::new()).await.expect("acknowledged");
     for (n, until) in [(1, late + 10), (2, late)] {
-        let (told, proof) = (vec![notices[n].clone()], Proof::TurnEnd);
-        store.told_notices(OWNER.into(), told, Hearer::Known, proof, at(until)).await.expect("told");
+        let (told, confirmed_by) = (vec![notices[n].clone()], ConfirmedBy::Turn);
+        store.take(OWNER.into(), handed(told, confirmed_by, until), at(0)).await.expect("told");
     }
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
     let dead = Redeliver::State(DeliveryState::Dead);
@@ -298,7 +300,7 @@ pub async fn p6_nobody_is_woken_for_what_they_know_since_the_claim(store: Ledger
 pub async fn p6_what_somebody_has_taken_from_the_inbox_wakes_nobody_meanwhile(store: Ledger) {
     for n in 1..=2 {
         ended_for(&store, n, &["wake", "inbox"], 1).await;
-        let taken = store.take(OWNER.into(), 9, at(100), at(2)).await.expect("taken");
+        let taken = store.take(OWNER.into(), oldest(9, 100), at(2)).await.expect("taken");
         assert_eq!(taken.len(), 1);
         assert_eq!(
             hand_over_to(&store, WAKE, 100 + n, 0, 3).await,
@@ -377,7 +379,7 @@ pub async fn p6_what_a_wake_may_have_told_stays_so_until_it_is_asked_for_again(s
     assert_eq!(hand_over_to(&store, WAKE, 100, 75, 3).await, Some(1));
     let later = 100_000;
     assert_eq!(said(later).await, [(true, 1)]);
-    let taken = store.take(OWNER.into(), 9, at(later + 20), at(later + 10)).await.expect("taken");
+    let taken = store.take(OWNER.into(), oldest(9, later + 20), at(later + 10)).await.expect("taken");
     assert_eq!(taken.len(), 1);
     assert!(store.admit(of(WAKE), TERMS, 9, at(later + 10)).await.expect("judged"));
     assert_eq!(said(later + 10).await, [], "it waits for whoever has the entry");
@@ -446,8 +448,8 @@ pub async fn the_operator_has_the_last_word_on_pauses(store: Ledger) {
 /// The first is acknowledged, the second told, the third told to somebody whose it is not.
 async fn know(store: &Ledger) {
     store.acknowledge(OWNER.into(), Vec::new(), vec![id(1)]).await.expect("taken");
-    store.told(OWNER.into(), vec![id(2)], Hearer::Known, at(100)).await.expect("taken");
-    store.told("ann".into(), vec![id(3)], Hearer::Known, at(100)).await.expect("none of hers");
+    deliver(&store, OWNER, 2, true, 100).await;
+    deliver(&store, "ann", 3, true, 100).await;
 }
 
 /// A command may do more than wake: it gets what its owner knows, and what is older than two days.
@@ -570,7 +572,7 @@ pub async fn the_operator_has_the_last_word_on_stops_and_on_live_tasks(store: Le
         done(tell(&store, n, 1, quiet, Some(most), 1).await);
         let by = owner.as_str().into();
         done(store.stop_requested(id(n), by, 50 + n, Some(most), at(2)).await.expect("taken"));
-        let notices = store.peek(owner, 9, at(3)).await.expect("readable").notices;
+        let notices = store.peek(owner, 9, Access::Look, at(3)).await.expect("readable").notices;
         assert_eq!(notices.len(), told, "{most:?}");
     }
 }
@@ -584,7 +586,8 @@ pub async fn the_operator_has_the_last_word_on_when(store: Ledger) {
         create(&store, task, 0).await;
         let report = Report { at_most: Some(most), entropy: n, ..Report::default() };
         done(store.finish(first(n), ending(1, 0), report).await.expect("taken"));
-        let notices = store.peek(format!("owner {n}"), 9, at(2)).await.expect("readable").notices;
+        let notices =
+            store.peek(format!("owner {n}"), 9, Access::Look, at(2)).await.expect("readable").notices;
         assert_eq!(notices.len(), told, "{most:?}");
     }
 }

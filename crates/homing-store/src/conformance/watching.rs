@@ -2,6 +2,7 @@
 
 use homing_model::notice::Body;
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 use homing_model::watch::{Held, Pace, State};
 use homing_model::{Attempt, EventKind};
 
@@ -23,7 +24,7 @@ fn matched(line: &str) -> Body {
 
 async fn told(store: &Ledger) -> (usize, usize, u64) {
     let log = store.events(0, EventFilter { kinds: vec![EventKind::TaskMatched], owner: None }, 99).await;
-    let inbox = store.peek("ann".into(), 99, at(9)).await.expect("readable").notices;
+    let inbox = store.peek("ann".into(), 99, Access::Look, at(9)).await.expect("readable").notices;
     let pending = store.delivery_counts().await.expect("readable").pending;
     (log.expect("readable").events.len(), inbox.len(), pending)
 }

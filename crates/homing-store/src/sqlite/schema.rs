@@ -245,10 +245,39 @@ CREATE TABLE boot (id TEXT NOT NULL) STRICT;
 ///
 /// And whether a session has ended in the process that it was in. Its row stays: the session still
 /// does not belong to a task.
+///
+/// And reservations of notices in one table (`homing_model::reservation`). `notice` is 0 while the task
+/// has not ended, whose end a waiter reserved; `holder` says which of several readers of a kind it is.
 const V5: &str = "
 ALTER TABLE tasks ADD COLUMN nested_session TEXT;
 CREATE INDEX tasks_nested_session ON tasks (nested_session) WHERE nested_session IS NOT NULL;
 ALTER TABLE sessions ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
+
+DROP TABLE questions;
+ALTER TABLE inbox DROP COLUMN held_until;
+ALTER TABLE inbox DROP COLUMN told;
+ALTER TABLE inbox DROP COLUMN polled;
+ALTER TABLE notices DROP COLUMN told;
+CREATE TABLE reservations (
+  task_id      TEXT NOT NULL,
+  notice       INTEGER NOT NULL,
+  reader       TEXT NOT NULL,
+  holder       TEXT NOT NULL,
+  owner        TEXT NOT NULL,
+  until        INTEGER NOT NULL,
+  confirmed_by TEXT,
+  bound        INTEGER NOT NULL,
+  PRIMARY KEY (task_id, notice, reader, holder)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX reservations_waiters ON reservations (until) WHERE reader = 'waiter';
+CREATE INDEX reservations_owner ON reservations (owner, reader);
+CREATE INDEX reservations_inside ON reservations (holder) WHERE reader = 'owner' AND holder <> '';
+CREATE TRIGGER inbox_free AFTER DELETE ON inbox BEGIN
+  DELETE FROM reservations WHERE task_id = OLD.task_id AND notice = OLD.seq;
+END;
+CREATE TRIGGER notices_free AFTER DELETE ON notices BEGIN
+  DELETE FROM reservations WHERE task_id = OLD.task AND notice = OLD.seq;
+END;
 ";
 
 /// Brings a database up to [`VERSION`], in one transaction.

@@ -9,6 +9,7 @@ use homing_model::counts::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
+use homing_model::reservation::{Access, ConfirmedBy, Confirmer};
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
@@ -23,8 +24,8 @@ use crate::outbox::{
     Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
     Waiting, Wake,
 };
-use crate::question::{Hearer, Proof, Question};
 use crate::record::{NewTask, Record, Started, Stop};
+use crate::reservation::{Handed, Take, Waiter};
 use crate::session::{Bind, Binding, SessionClaim};
 use crate::sqlite::disk::check;
 use crate::sqlite::disk::emergency_space::{self, Reserve};
@@ -37,7 +38,7 @@ use crate::sqlite::notices::events;
 use crate::sqlite::notices::hooks;
 use crate::sqlite::notices::inbox;
 use crate::sqlite::notices::publish;
-use crate::sqlite::notices::questions;
+use crate::sqlite::notices::reservations;
 use crate::sqlite::notices::wakes;
 use crate::sqlite::sessions::bindings;
 use crate::sqlite::sessions::resumable;
@@ -177,67 +178,34 @@ impl Store for SqliteStore {
         self.reader.run(move |conn| inbox::waiting(conn, &after, limit))
     }
 
-    fn peek(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available> {
-        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Reader, now))
+    fn peek(&self, owner: String, limit: u32, access: Access, now: Timestamp) -> Op<Available> {
+        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, access, now))
     }
 
-    fn peek_to_tell(&self, owner: String, limit: u32, now: Timestamp) -> Op<Available> {
-        self.reader.run(move |conn| inbox::peek(conn, &owner, limit, inbox::Looker::Teller, now))
-    }
-
-    fn take(&self, owner: String, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Notice>> {
+    fn take(&self, owner: String, take: Take, now: Timestamp) -> Op<Vec<Notice>> {
         // What a power cut undoes is available again, as after any taker's death.
-        self.writer.run(Relaxed, move |conn| inbox::take(conn, &owner, limit, until, now))
+        self.writer.run(Relaxed, move |conn| inbox::take(conn, &owner, &take, now))
     }
 
     fn acknowledge(&self, owner: String, ids: Vec<NoticeId>, tasks: Vec<TaskId>) -> Op<Vec<NoticeId>> {
         self.writer.run_essential(Full, move |conn| inbox::acknowledge(conn, &owner, &ids, &tasks))
     }
 
-    fn told(&self, owner: String, tasks: Vec<TaskId>, hearer: Hearer, until: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| inbox::told(conn, &owner, &tasks, hearer, until))
-    }
-
-    fn ask(&self, question: Question, now: Timestamp) -> Op<()> {
+    fn reserve(&self, waiter: Waiter, now: Timestamp) -> Op<()> {
         // What a power cut undoes, it undoes with the call.
-        self.writer.run(Relaxed, move |conn| questions::ask(conn, &question, now))
+        self.writer.run(Relaxed, move |conn| reservations::reserve(conn, &waiter, now))
     }
 
-    fn answer(
-        &self,
-        question: Question,
-        told: Vec<TaskId>,
-        hearer: Hearer,
-        until: Timestamp,
-        now: Timestamp,
-    ) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| {
-            inbox::told(conn, &question.owner, &told, hearer, until)?;
-            questions::close(conn, &question, now)
-        })
+    fn release(&self, waiter: Waiter, delivered: Option<(Vec<TaskId>, Handed)>, now: Timestamp) -> Op<()> {
+        self.writer.run(Relaxed, move |conn| reservations::release(conn, &waiter, delivered.as_ref(), now))
     }
 
-    fn withdraw(&self, question: Question, now: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| questions::close(conn, &question, now))
+    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(Confirmer, Timestamp)>> {
+        self.reader.run(move |conn| reservations::unconfirmed(conn, now))
     }
 
-    fn told_notices(
-        &self,
-        owner: String,
-        ids: Vec<NoticeId>,
-        hearer: Hearer,
-        proof: Proof,
-        until: Timestamp,
-    ) -> Op<Vec<NoticeId>> {
-        self.writer.run(Relaxed, move |conn| inbox::told_notices(conn, &owner, ids, hearer, proof, until))
-    }
-
-    fn unconfirmed(&self, now: Timestamp) -> Op<Vec<(String, Timestamp)>> {
-        self.reader.run(move |conn| inbox::unconfirmed(conn, now))
-    }
-
-    fn confirm(&self, owner: String, proof: Proof, now: Timestamp) -> Op<()> {
-        self.writer.run_essential(Relaxed, move |conn| inbox::confirm(conn, &owner, proof, now))
+    fn confirm(&self, confirmer: Confirmer, by: ConfirmedBy, now: Timestamp) -> Op<()> {
+        self.writer.run_essential(Relaxed, move |conn| reservations::confirm(conn, &confirmer, by, now))
     }
 
     fn bind(&self, bind: Bind) -> Op<()> {
@@ -245,8 +213,8 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| bindings::bind(conn, &bind))
     }
 
-    fn unbind(&self, binding: Binding) -> Op<bool> {
-        self.writer.run(Relaxed, move |conn| bindings::unbind(conn, &binding))
+    fn unbind(&self, binding: Binding, now: Timestamp) -> Op<bool> {
+        self.writer.run(Relaxed, move |conn| bindings::unbind(conn, &binding, now))
     }
 
     fn claim_session(&self, claim: SessionClaim) -> Op<Option<String>> {

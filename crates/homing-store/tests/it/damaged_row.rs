@@ -1,8 +1,11 @@
 //! One row that makes no sense costs nobody else anything.
 
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 use homing_model::{DeliveryState, Kind};
-use homing_store::conformance::fixture::{at, create, done, ending, finish, first, get, id, submit, telling};
+use homing_store::conformance::fixture::{
+    at, create, done, ending, finish, first, get, id, oldest, submit, telling,
+};
 use homing_store::outbox::{DeliveryFilter, Report};
 use homing_store::store::{EventFilter, Filter};
 use homing_store::{Error, Store};
@@ -90,7 +93,7 @@ async fn p5_a_damaged_notice_event_or_delivery_stops_no_other() {
     harm("UPDATE events SET type = 'task.danced' WHERE task_id = ?1 AND type = 'task.queued'", 1);
     harm("UPDATE notices SET body = '{' WHERE seq IN (SELECT seq FROM inbox WHERE task_id = ?1)", 2);
 
-    let told = store.peek("ann".into(), 10, at(2)).await.unwrap().notices;
+    let told = store.peek("ann".into(), 10, Access::Look, at(2)).await.unwrap().notices;
     let told: Vec<_> = told.into_iter().map(|notice| notice.task.id).collect();
     assert_eq!(told, [id(0), id(1), id(3), id(4)]);
     let log = store.events(0, EventFilter::default(), 100).await.unwrap();
@@ -131,8 +134,8 @@ async fn p5_entries_behind_a_damaged_one_are_given_however_few_are_asked_for() {
     let conn = Connection::open(home.database()).unwrap();
     conn.execute("UPDATE notices SET body = '{' WHERE task = ?1", [id(0).as_str()]).unwrap();
     conn.execute("UPDATE notices SET body = CAST(x'ff' AS TEXT) WHERE task = ?1", [id(1).as_str()]).unwrap();
-    let seen = store.peek("ann".into(), 1, at(2)).await.unwrap().notices;
-    let taken = store.take("ann".into(), 1, at(9), at(2)).await.unwrap();
+    let seen = store.peek("ann".into(), 1, Access::Look, at(2)).await.unwrap().notices;
+    let taken = store.take("ann".into(), oldest(1, 9), at(2)).await.unwrap();
     for notices in [seen, taken] {
         assert_eq!(notices.into_iter().map(|notice| notice.task.id).collect::<Vec<_>>(), [id(2)]);
     }

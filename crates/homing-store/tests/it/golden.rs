@@ -3,6 +3,7 @@
 //! `tests/golden/v1.db` was made by `make_the_golden_database` below and is not made again: it stands for files that people have. `v4.db` is
 //! the same database after the migrations of version 4.
 
+use homing_model::reservation::Access;
 use homing_model::{Agent, EventKind, OnDuplicate, Status};
 use homing_store::conformance::fixture::{
     at, create, done, finish, finished, get, id, keyed, named, requested, start, submit,
@@ -71,7 +72,10 @@ async fn a_database_of_version_1_is_read_and_carried_on() {
     assert_eq!(finish(&ledger, 3, 100, 0).await.status, Status::Succeeded);
     assert_eq!(get(&ledger, 3).await.spec.notify, None);
     let owner = get(&ledger, 3).await.owner;
-    assert_eq!(store.peek(owner, 10, at(101)).await, Ok(homing_store::outbox::Available::default()));
+    assert_eq!(
+        store.peek(owner, 10, Access::Look, at(101)).await,
+        Ok(homing_store::outbox::Available::default())
+    );
     assert_eq!(store.due(at(101)).await, Ok((Vec::new(), None)));
     create(&ledger, keyed(10, "build", OnDuplicate::Refuse), 101).await;
     assert_eq!(store.check().await, Ok(()));

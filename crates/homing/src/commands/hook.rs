@@ -205,7 +205,8 @@ impl Hook<'_> {
     /// Takes what waits, for a moment, and puts it into words.
     async fn take(&self) -> Option<Telling> {
         let most = u32::try_from(turn::MOST).unwrap_or(u32::MAX);
-        let request = TakeRequest { max: Some(most), lease_ms: Some(millis(TAKEN)), wait_ms: None };
+        let request =
+            TakeRequest { max: Some(most), lease_ms: Some(millis(TAKEN)), ..TakeRequest::default() };
         diary::note(self.context, Step::Asks, &[]);
         let taken = timeout(self.patience, self.client.take(&self.owner, &request)).await.ok()?.ok()?.items;
         if taken.is_empty() {
@@ -247,8 +248,10 @@ impl Hook<'_> {
     async fn told(&self, ids: Vec<NoticeId>) {
         if !ids.is_empty() {
             diary::note(self.context, Step::Said, &ids);
-            if let Ok(Ok(marked)) = timeout(self.patience, self.client.told(&self.owner, ids, TOLD)).await {
-                diary::note(self.context, Step::Marked, &marked.told);
+            if let Ok(Ok(marked)) = timeout(self.patience, self.client.deliver(&self.owner, ids, TOLD)).await
+            {
+                let marked: Vec<_> = marked.items.into_iter().map(|notice| notice.id).collect();
+                diary::note(self.context, Step::Marked, &marked);
             }
         }
     }

@@ -321,7 +321,7 @@ pub(crate) async fn conclude(
 /// The owner, in whose name the client speaks, saw the end: it counts as told.
 pub(crate) async fn told(client: &Client, task: &Task) {
     // Where nobody can be reached any more the entry stays, which loses nothing.
-    let _ = client.shown(std::slice::from_ref(&task.id)).await;
+    let _ = client.mark_delivered(std::slice::from_ref(&task.id)).await;
 }
 
 fn killed(task: &Task) -> bool {

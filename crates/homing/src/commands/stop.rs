@@ -102,18 +102,18 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         let own = |answer: &&StopAnswer| answer.task.status.is_terminal() && answer.task.owner == owner;
         let ended: Vec<_> = stopped.iter().filter(own).map(|answer| answer.task.id.clone()).collect();
         context.block_on(async {
-            shown(&client, &ended).await;
+            mark_delivered(&client, &ended).await;
             Ok(())
         })?;
     }
     Ok(code)
 }
 
-/// They were printed, so they are told. Each for itself: of the task that this runs in, say, it may not be said.
-async fn shown(client: &Client, ended: &[TaskId]) {
+/// They were printed, so they are delivered. Each for itself: the task that this runs in, say, may be refused.
+async fn mark_delivered(client: &Client, ended: &[TaskId]) {
     for id in ended {
         // Where nobody can be reached any more the entries stay, which loses nothing.
-        if client.shown(std::slice::from_ref(id)).await.is_err_and(|error| error.is_disconnect()) {
+        if client.mark_delivered(std::slice::from_ref(id)).await.is_err_and(|error| error.is_disconnect()) {
             return;
         }
     }
@@ -143,14 +143,14 @@ async fn stop(client: &Client, id: &str, request: &StopRequest) -> Stopped {
     let task = match client.task(id).await {
         // Who may not even look is told why it may not stop.
         Err(error) if error.code() == Some(Code::NestedForeign) => {
-            return Ok((client.stop_asking(id, request).await?, 0));
+            return Ok((client.stop_reserving(id, request).await?, 0));
         }
         looked => looked?,
     };
     let left = survivors::count(&task);
     // What is too little to stop a task by is the daemon's to refuse.
     let target = if unsure::is_little(id) { id } else { task.id.as_str() };
-    let answer = client.stop_asking(target, request).await?;
+    let answer = client.stop_reserving(target, request).await?;
     Ok((answer, left))
 }
 
@@ -208,7 +208,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let fake = Fake::serve(home.path(), |request| match request.target.as_str() {
             "/v1/tasks/two" => Reply::problem(&homing_api::Problem::new(Code::UnknownTask, "no task `two`")),
-            "/v1/tasks/t-bcdfghjkmn/stop?asks=true" => Reply::json(
+            "/v1/tasks/t-bcdfghjkmn/stop?reserve=true" => Reply::json(
                 200,
                 serde_json::json!({ "stopping": true, "task": sample_task("stopped") }).to_string(),
             ),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap_complete::ArgValueCompleter;
 use homing_api::WaitAnswer;
-use homing_client::{Client, Error, Mode};
+use homing_client::{Client, Error, Mode, Purpose};
 use homing_model::units::{self, show_duration};
 use homing_model::{TaskId, environment, foreign};
 use tokio::time::{Instant, timeout};
@@ -61,8 +61,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner).patient_for_task();
-    // An agent that waits is told by what is printed; a person at a terminal may be elsewhere when it comes.
-    let told = !options.ack && environment::is_agent_session(&owner);
+    // What is printed delivers the ends to an agent; a person at a terminal may be elsewhere when they come.
+    let delivers = !options.ack && environment::is_agent_session(&owner);
     let answer = context.block_on(async {
         let began = Instant::now();
         let meant = meant(&client, &options.ids);
@@ -73,11 +73,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         };
         let left = options.timeout.map(|limit| limit.saturating_sub(began.elapsed()));
         let mode = if options.any { Mode::Any } else { Mode::All };
-        Ok(if told {
-            client.wait_asking(&ids, mode, left).await?
-        } else {
-            client.wait(&ids, mode, left).await?
-        })
+        let purpose = if delivers { Purpose::Reserve } else { Purpose::Look };
+        Ok(client.wait_for(&ids, mode, left, purpose).await?)
     })?;
     let code = if options.any { exit_code::of_any(&answer) } else { exit_code::of_all(&answer) };
     let mut read = true;
@@ -94,11 +91,11 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
         context.console.note("homing: still running, which is no error; `homing wait` again goes on waiting");
     }
     let ended: Vec<_> = answer.items.iter().filter(|task| task.status.is_terminal()).collect();
-    if told && read && !ended.is_empty() {
+    if delivers && read && !ended.is_empty() {
         let ended: Vec<_> = ended.into_iter().map(|task| task.id.clone()).collect();
         // Where nobody can be reached any more the entries stay, which loses nothing.
         context.block_on(async {
-            let _ = client.shown(&ended).await;
+            let _ = client.mark_delivered(&ended).await;
             Ok(())
         })?;
     }

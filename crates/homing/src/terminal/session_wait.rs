@@ -1,45 +1,46 @@
-//! Staying with a task as the session of an agent: for as long as this process does, nobody else tells the session of the end. A hook that
-//! waits in the background would, and then the last word of this process says the same again (P6).
+//! Staying with a task as the session of an agent: its end is reserved for as long as this process stays (P6). A hook that waits in the
+//! background would deliver it too, and this process prints it again.
 //!
-//! Whoever is no session has no such hook, and asks for nothing besides.
+//! An owner that is no session has no such hook, and reserves nothing.
 
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 
 use homing_client::Client;
 use homing_model::environment::is_agent_session;
+use homing_model::reservation::Reserve;
 use homing_model::{Spec, TaskId};
 
-fn asks(spec: &Spec) -> bool {
+fn reserves(spec: &Spec) -> bool {
     spec.owner.as_deref().is_some_and(is_agent_session)
 }
 
-/// The same task, of which the end is asked for as soon as it is submitted.
+/// The same task, whose end is reserved from the submit on.
 pub(crate) fn announced(spec: Spec) -> Spec {
-    let awaited_ms = asks(&spec).then_some(0);
-    Spec { awaited_ms, ..spec }
+    let reserve = reserves(&spec).then_some(Reserve::Wait);
+    Spec { reserve, ..spec }
 }
 
-/// Does `work`, at the end of which the task's end is told or not; meanwhile that is asked for.
+/// Does `work`, which delivers the task's end or not, and keeps that reserved meanwhile.
 pub(crate) async fn meanwhile<T>(
     client: &Client,
     spec: &Spec,
     task: &TaskId,
     mut work: Pin<Box<dyn Future<Output = T> + '_>>,
 ) -> T {
-    if !asks(spec) {
+    if !reserves(spec) {
         return work.await;
     }
-    let mut asking = pin!(ask(client, task));
+    let mut holding = pin!(hold(client, task));
     tokio::select! {
         biased;
         done = &mut work => done,
-        () = &mut asking => work.await,
+        () = &mut holding => work.await,
     }
 }
 
-/// Asks until it is dropped. Where that cannot be, somebody else may be first, and that is all.
-async fn ask(client: &Client, task: &TaskId) {
-    let _ = client.stay_with(task).await;
+/// Holds the end until it is dropped. Where that cannot be, another reader may be first, and that is all.
+async fn hold(client: &Client, task: &TaskId) {
+    let _ = client.hold_end(task).await;
     pending::<()>().await;
 }

@@ -371,7 +371,7 @@ fn p6_what_a_tool_told_a_process_before_any_hook_of_it_is_not_told_again_by_the_
     assert_eq!(end(agent(&home, "hook SessionStart", &with("s", "source", "startup"))).text(), "");
     // The session goes on in another process, whose first hook found no daemon; a tool of it waits.
     let id = done(&home, "claude:s", "true");
-    let waited = format!("/v1/tasks/{id}/wait?told=true");
+    let waited = format!("/v1/tasks/{id}/wait?confirm=call");
     let waited = home.http("GET", &waited, &[("Homing-Owner", "claude:s")], b"").whole();
     assert_eq!(waited.json()["status"], "succeeded");
     let stop = end(agent(&home, "hook Stop; hook Stop", &session("s")));
@@ -565,12 +565,12 @@ fn p6_a_session_that_a_waiter_tells_is_not_woken_besides() {
 fn p6_an_end_that_the_agents_own_client_polls_for_is_left_to_that() {
     let home = super::home();
     let _ = home.submit(&[], "true");
-    let spec = json!({ "shell": "true", "owner": "claude:s", "polled": true, "notify": { "on": "always", "targets": ["inbox"] } });
+    let spec = json!({ "shell": "true", "owner": "claude:s", "reserve": "poll", "notify": { "on": "always", "targets": ["inbox"] } });
     let id = home.post("/v1/tasks", &spec).json()["id"].as_str().expect("an id").to_owned();
     wait_for("its entry", || (open_entries(&home, "claude:s") == 1).then_some(()));
     silent(&hook(&home, &["claude", "Stop"], &session("s")));
     silent(&hook(&home, &["claude", "UserPromptSubmit"], &session("s")));
-    let poll = format!("/v1/tasks/{id}/wait?told=true");
+    let poll = format!("/v1/tasks/{id}/wait?confirm=call");
     let polled = home.http("GET", &poll, &[("Homing-Owner", "claude:s")], b"").whole();
     assert_eq!(polled.json()["status"], "succeeded");
     silent(&hook(&home, &["claude", "Stop"], &session("s")));

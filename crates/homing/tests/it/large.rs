@@ -43,7 +43,7 @@ fn what_a_submit_carries_has_bounds_that_are_named() {
         assert_eq!((refused.status, refused.json()["code"].as_str()), (422, Some("HM0003")));
         assert!(refused.json()["detail"].as_str().unwrap().contains(field), "{field}");
     }
-    for (route, ids) in [("ack", vec!["t-22"; 1_001]), ("told", vec!["n-2222222222"; 1_001])] {
+    for (route, ids) in [("ack", vec!["t-22"; 1_001]), ("take", vec!["n-2222222222"; 1_001])] {
         let (path, body) = (format!("/v1/inbox/user/{route}"), json!({ "ids": ids }).to_string());
         let refused =
             home.http("POST", &path, &[("content-type", "application/json")], body.as_bytes()).whole();

@@ -13,6 +13,7 @@ use homing_deliver::Transports;
 use homing_engine::{Caller, Clock, Config, DeliveryQuery, Engine, SystemClock};
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
+use homing_model::reservation::ConfirmedBy;
 use homing_model::{Delivery, DeliveryState, Spec, TaskId, Timestamp};
 use homing_testkit::{Home, wait_for};
 use serde_json::Value;
@@ -182,12 +183,13 @@ async fn p5_a_larger_budget_of_wakes_holds_at_once() {
 }
 
 #[tokio::test]
-async fn p5_a_command_of_a_session_is_run_though_its_owner_was_told_at_once() {
+async fn p5_a_command_is_run_though_its_owner_has_the_result() {
     let home = super::home();
     let woken = Woken::new(&home, 30).await;
     for count in 1..=3 {
         let id = woken.run(home.scratch(), "true").await;
-        woken.engine.told(OWNER, vec![id]).await.unwrap();
+        let wait = woken.engine.reserve(OWNER, std::slice::from_ref(&id), None).await;
+        wait.deliver(vec![id], ConfirmedBy::Call, None).await.unwrap();
         let rows = woken.until(DeliveryState::Delivered, count).await;
         assert!(rows.iter().all(|row| row.attempts == 1), "{rows:?}");
     }

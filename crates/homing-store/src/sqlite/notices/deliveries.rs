@@ -11,6 +11,8 @@ use serde_json::json;
 
 use crate::outbox::{Claimed, DeliveryFilter, DeliveryPage, Next, Redeliver, Redelivered, Settled};
 use crate::sqlite::notices::events;
+use crate::sqlite::notices::reservations::OfNotice;
+use crate::sqlite::notices::wakes;
 use crate::sqlite::tasks::row;
 use crate::store::Error;
 
@@ -502,6 +504,15 @@ fn read(row: &Row<'_>) -> Result<Delivery, String> {
     })
 }
 
+/// Whether the owner has a notice. One whose delivery expired, because nothing confirmed it, is back in the inbox and not known.
+fn is_known(conn: &Connection, task: &str, notice: i64, inboxed: i64, now: Timestamp) -> Result<bool, Error> {
+    let reservations = OfNotice::read(conn, task, notice)?;
+    Ok(match wakes::is_in_inbox(conn, notice)? {
+        true => reservations.is_delivered(now),
+        false => inboxed > 0 || reservations.was_delivered(),
+    })
+}
+
 /// Makes deliveries pending and due, and their schedule begin anew. A superseded one, and a wake
 /// whose owner has the notice by now, only if it is named by its id. The attempts and their history
 /// stay. What a command has is due once that has ended.
@@ -516,21 +527,19 @@ pub(in crate::sqlite) fn redeliver(
         Redeliver::Task(id) => ("task_id", id.as_str()),
         Redeliver::State(state) => ("state", state.as_str()),
     };
-    // An entry that was given back, because no turn ended after a hook had printed it, is not
-    // known.
     let mut query = conn.prepare_cached(&format!(
-        "SELECT seq, id, channel, state, state IN ('dead', 'pending') AND held_until IS NOT ?3 \
-         AND EXISTS (SELECT 1 FROM notices WHERE notices.seq = notice_seq AND (told OR inboxed > 0)) \
-         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
-           AND (inbox.told = 0 OR inbox.held_until <= ?2)) \
-         FROM deliveries WHERE {column} = ?1 ORDER BY seq"
+        "SELECT deliveries.seq, deliveries.id, channel, state, state IN ('dead', 'pending') AND held_until IS NOT ?2, \
+         deliveries.task_id, notice_seq, coalesce(inboxed, 0) \
+         FROM deliveries LEFT JOIN notices ON notices.seq = notice_seq WHERE deliveries.{column} = ?1 ORDER BY deliveries.seq"
     ))?;
-    let rows = query
-        .query_map(params![value, now.as_millis(), HANDED_OVER], |row| {
-            let text = |column| row.get::<_, String>(column);
-            Ok((row.get(0)?, text(1)?, text(2)?, text(3)?, row.get(4)?))
-        })?
-        .collect::<rusqlite::Result<Vec<(i64, _, _, _, bool)>>>()?;
+    let mut found = query.query(params![value, HANDED_OVER])?;
+    let mut rows: Vec<(i64, String, String, String, bool)> = Vec::new();
+    while let Some(row) = found.next()? {
+        let (idle, notice): (bool, i64) = (row.get(4)?, row.get(6)?);
+        let known = idle && is_known(conn, &row.get::<_, String>(5)?, notice, row.get(7)?, now)?;
+        rows.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, known));
+    }
+    drop(found);
     // The fence moves on: an attempt that is still under way settles nothing.
     let mut begin = conn.prepare_cached(
         "UPDATE deliveries SET state = 'pending', earlier = attempts, busy = 0, said = 0, next_at = ?2, ended_at = NULL, reason = NULL, \

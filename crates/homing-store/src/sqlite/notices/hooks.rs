@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 use crate::outbox::{Next, Settled, Wake};
 use crate::record::{NewTask, Record};
 use crate::sqlite::notices::deliveries::{HANDED_OVER, settle};
+use crate::sqlite::notices::reservations;
 use crate::sqlite::notices::wakes;
 use crate::sqlite::tasks::row;
 use crate::sqlite::tasks::submit;
@@ -41,7 +42,7 @@ pub(in crate::sqlite) fn hand_over(
         let news = !wakes::end_known(conn, claims, now)?;
         let room = news && wakes::has_room(conn, &wake.owner, wake.budget, now)?;
         let free = match wake.until {
-            Some(until) if room => wakes::take(conn, claims, until, now)?,
+            Some(until) if room => wakes::take(conn, claims, &hook.id, until, now)?,
             Some(_) | None => true,
         };
         if !(room && free) {
@@ -131,10 +132,5 @@ pub(in crate::sqlite) fn end(
         Verdict::Busy => wakes::give_back(conn, &hook.id)?,
         Verdict::Failed { .. } | Verdict::Gone => {}
     }
-    // As it was given to it: see `hand_over`.
-    let limit = hook.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok());
-    match limit {
-        Some(limit) if acknowledges => wakes::put_back(conn, &hook.id, hook.created_at.plus_millis(limit)),
-        Some(_) | None => Ok(()),
-    }
+    reservations::release_wake(conn, &hook.id, now)
 }

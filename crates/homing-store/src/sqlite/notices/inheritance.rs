@@ -9,6 +9,7 @@ use homing_model::{Route, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::record::Record;
+use crate::sqlite::notices::reservations::OfNotice;
 use crate::sqlite::tasks::row;
 use crate::store::Error;
 
@@ -61,12 +62,15 @@ pub(in crate::sqlite) fn inherit(conn: &Connection, ended: &Record, now: Timesta
     }
     let heir = of(conn, ended)?;
     let owner = heir.as_ref().map_or(&ended.owner, |heir| &heir.owner);
-    // What was handed to the agent, or is being handed over, stays where it is.
-    conn.prepare_cached(
-        "UPDATE inbox SET owner = ?2, held_until = NULL, polled = 0 \
-         WHERE owner = ?1 AND told = 0 AND (polled = 1 OR coalesce(held_until, 0) <= ?3)",
-    )?
-    .execute(params![session, owner, now.as_millis()])?;
+    let mut query = conn.prepare_cached("SELECT seq, task_id FROM inbox WHERE owner = ?1")?;
+    let entries = query.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (seq, task) in entries.collect::<rusqlite::Result<Vec<(i64, String)>>>()? {
+        // What was handed to the agent, or is being handed over, stays where it is.
+        if !OfNotice::read(conn, &task, seq)?.is_taken(now) {
+            conn.prepare_cached("UPDATE inbox SET owner = ?3 WHERE owner = ?1 AND seq = ?2")?
+                .execute(params![session, seq, owner])?;
+        }
+    }
     Ok(())
 }
 

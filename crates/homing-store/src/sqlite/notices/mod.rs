@@ -7,5 +7,5 @@ pub(crate) mod hooks;
 pub(crate) mod inbox;
 pub(crate) mod inheritance;
 pub(crate) mod publish;
-pub(crate) mod questions;
+pub(crate) mod reservations;
 pub(crate) mod wakes;

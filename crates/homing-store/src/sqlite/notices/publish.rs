@@ -1,16 +1,17 @@
 //! Telling: the notice itself, the owner's inbox entry and the deliveries, in the transaction of what they tell (P5).
 
 use homing_model::NoticeInfo;
-use homing_model::binding::POLLED_MS;
 use homing_model::inbox::InboxState;
 use homing_model::notice::{About, Body};
 use homing_model::notify::SigningKey;
+use homing_model::reservation::{Access, POLL_MS, Reader, Reserve, State};
 use homing_model::{Channel, DeliveryId, Notice, NoticeId, Notify, OsText, Route, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::record::Record;
 use crate::sqlite::notices::events;
 use crate::sqlite::notices::inheritance;
+use crate::sqlite::notices::reservations::{self, OfNotice};
 use crate::sqlite::schema;
 use crate::sqlite::tasks::row;
 use crate::store::Error;
@@ -37,6 +38,11 @@ pub(in crate::sqlite) fn publish(
         Some(_) => inheritance::of(conn, task)?,
         None => None,
     };
+    // What is left to an heir was reserved by nobody who could still read it.
+    let own_end = heir.is_none() && matches!(notice.body, Body::Completed(_));
+    if own_end {
+        reservations::ended(conn, &task.id, seq)?;
+    }
     let inboxed = notify.is_some_and(|notify| notify.targets.contains(&Target::Inbox));
     conn.prepare_cached("INSERT INTO notices (seq, id, task, inboxed, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![
@@ -48,14 +54,15 @@ pub(in crate::sqlite) fn publish(
         ])?;
     for target in notify.iter().flat_map(|notify| &notify.targets) {
         if *target == Target::Inbox {
-            // Whoever polls for the end gets it first.
-            let polled = task.spec.polled && heir.is_none() && matches!(notice.body, Body::Completed(_));
             let owner = heir.as_ref().map_or(&task.owner, |heir| &heir.owner);
-            let held_until = polled.then(|| at.plus_millis(POLLED_MS).as_millis());
             conn.prepare_cached(
-                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id, held_until, polled) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT OR IGNORE INTO inbox (owner, seq, id, task_id) VALUES (?1, ?2, ?3, ?4)",
             )?
-            .execute(params![owner, seq, notice.id.as_str(), task.id.as_str(), held_until, polled])?;
+            .execute(params![owner, seq, notice.id.as_str(), task.id.as_str()])?;
+            if task.spec.reserve == Some(Reserve::Poll) && own_end {
+                let until = at.plus_millis(POLL_MS);
+                reservations::set(conn, (task.id.as_str(), seq), owner, &State::Held(Reader::Poller), until)?;
+            }
             continue;
         }
         // The session that a wake would reach has ended; the heir is woken instead, if it can be.
@@ -109,9 +116,7 @@ pub(in crate::sqlite) fn of_task(
     now: Timestamp,
 ) -> Result<Vec<NoticeInfo>, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT notices.seq, notices.id, inboxed, inbox.seq IS NOT NULL, \
-         max(coalesce(held_until, 0), coalesce((SELECT max(until) FROM questions WHERE questions.task_id = ?1 \
-           AND questions.owner = inbox.owner AND inbox.seq = (SELECT ended_seq FROM tasks WHERE tasks.id = ?1)), 0)), \
+        "SELECT notices.seq, notices.id, inboxed, inbox.owner, \
          CASE WHEN json_valid(body) THEN json_extract(body, '$.type') END, \
          CASE WHEN json_valid(body) THEN json_extract(body, '$.at') END \
          FROM notices INDEXED BY notices_task LEFT JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notices.seq \
@@ -121,20 +126,20 @@ pub(in crate::sqlite) fn of_task(
     let mut notices = Vec::new();
     while let Some(row) = rows.next()? {
         let Ok(id) = row.get::<_, String>(1)?.parse() else { continue };
-        let (inboxed, there): (i64, bool) = (row.get(2)?, row.get(3)?);
-        let held_until =
-            row.get::<_, Option<i64>>(4)?.map(Timestamp::from_millis).filter(|until| *until > now);
-        let inbox = match (there, held_until, inboxed) {
-            (true, Some(_), _) => InboxState::Held,
-            (true, None, _) => InboxState::Waiting,
-            (false, _, 0) => InboxState::None,
-            (false, _, _) => InboxState::Acknowledged,
+        let (seq, inboxed, owner): (i64, i64, Option<String>) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        let reservations = OfNotice::read(conn, task.as_str(), seq)?;
+        let held_until = owner.as_ref().and_then(|owner| reservations.held_until(owner, Access::Take, now));
+        let inbox = match (owner, held_until, inboxed) {
+            (Some(_), Some(_), _) => InboxState::Held,
+            (Some(_), None, _) => InboxState::Waiting,
+            (None, _, 0) => InboxState::None,
+            (None, _, _) => InboxState::Acknowledged,
         };
         notices.push(NoticeInfo {
             id,
-            seq: row::unsigned(row.get(0)?),
-            kind: row.get(5).unwrap_or_default(),
-            at: row.get::<_, Option<String>>(6).unwrap_or_default().and_then(|at| at.parse().ok()),
+            seq: row::unsigned(seq),
+            kind: row.get(4).unwrap_or_default(),
+            at: row.get::<_, Option<String>>(5).unwrap_or_default().and_then(|at| at.parse().ok()),
             inbox,
             held_until,
         });

@@ -6,6 +6,7 @@
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
+use homing_model::reservation::{Access, Reader, State};
 use homing_model::wake::{self, Budget, Room};
 use homing_model::{Channel, DeliveryId, Notify, Target, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -13,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::outbox::{Next, Terms};
 use crate::sqlite::notices::deliveries;
 use crate::sqlite::notices::publish;
+use crate::sqlite::notices::reservations::{self, OfNotice};
 use crate::sqlite::tasks::row;
 use crate::store::Error;
 
@@ -123,11 +125,7 @@ fn hold(conn: &Connection, seq: i64, until: Timestamp, why: &str) -> Result<(), 
 fn due(conn: &Connection, channel: &Channel, now: Timestamp) -> Result<Vec<Due>, Error> {
     let [kind, owner, to, folder] = channel.columns();
     let mut query = conn.prepare_cached(concat!(
-        "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, \
-         coalesce(told, 0), coalesce(inboxed, 0), EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq), \
-         (SELECT max(until) FROM (SELECT held_until AS until FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq \
-           UNION ALL SELECT until FROM questions WHERE questions.task_id = deliveries.task_id AND questions.owner = deliveries.owner \
-           AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id)) WHERE until > ?5) \
+        "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, coalesce(inboxed, 0) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND ",
         deliveries::of_channel!(),
@@ -135,21 +133,36 @@ fn due(conn: &Connection, channel: &Channel, now: Timestamp) -> Result<Vec<Due>,
         deliveries::ready!(),
         " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?6",
     ))?;
-    let rows = query.query_map(params![kind, owner, to, folder, now.as_millis(), STEP], |row| {
-        let (told, inboxed, there): (bool, i64, bool) = (row.get(6)?, row.get(7)?, row.get(8)?);
-        Ok(Due {
+    let mut rows = query.query(params![kind, owner, to, folder, now.as_millis(), STEP])?;
+    let mut due = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (owner, task, notice): (String, String, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let inboxed: i64 = row.get(6)?;
+        let reservations = OfNotice::read(conn, &task, notice)?;
+        due.push(Due {
             seq: row.get(0)?,
-            owner: row.get(1)?,
-            task: row.get(2)?,
-            notice: row.get(3)?,
             created_at: Timestamp::from_millis(row.get(4)?),
             again: row.get(5)?,
-            known: told || (inboxed > 0 && !there),
+            known: is_known(conn, &reservations, notice, inboxed)?,
             nowhere: inboxed == 0,
-            taken_until: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+            taken_until: reservations.held_until(&owner, Access::Take, now),
+            owner,
+            task,
+            notice,
+        });
+    }
+    Ok(due)
+}
+
+/// Whether the owner has a notice: it was delivered some other way, or its entry was acknowledged.
+fn is_known(conn: &Connection, reservations: &OfNotice, notice: i64, inboxed: i64) -> Result<bool, Error> {
+    Ok(reservations.was_delivered() || (inboxed > 0 && !is_in_inbox(conn, notice)?))
+}
+
+pub(in crate::sqlite) fn is_in_inbox(conn: &Connection, notice: i64) -> Result<bool, Error> {
+    let mut query =
+        conn.prepare_cached("SELECT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = ?1)")?;
+    Ok(query.query_row([notice], |row| row.get(0))?)
 }
 
 /// When the hand-over was made that has to be an hour old before another fits.
@@ -251,60 +264,58 @@ pub(in crate::sqlite) fn end_known(
     now: Timestamp,
 ) -> Result<bool, Error> {
     let mut query = conn.prepare_cached(
-        "SELECT deliveries.seq, channel FROM deliveries JOIN notices ON notices.seq = notice_seq \
-         WHERE deliveries.id = ?1 AND again = 0 AND (told OR (inboxed > 0 \
-         AND NOT EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq)))",
+        "SELECT deliveries.seq, channel, deliveries.task_id, notice_seq, inboxed FROM deliveries JOIN notices ON notices.seq = notice_seq \
+         WHERE deliveries.id = ?1 AND again = 0",
     )?;
     let mut any = false;
     for (id, _) in claims {
-        let known: Option<(i64, String)> =
-            query.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let Some((seq, kind)) = known else { continue };
-        if TargetKind::parse(&kind).is_some_and(TargetKind::only_wakes) {
-            deliveries::end(conn, seq, Next::Superseded(wake::TOLD.to_owned()), now)?;
+        let mut rows = query.query([id.as_str()])?;
+        let Some(row) = rows.next()? else { continue };
+        let (kind, task, notice): (String, String, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let only_wakes = TargetKind::parse(&kind).is_some_and(TargetKind::only_wakes);
+        let reservations = OfNotice::read(conn, &task, notice)?;
+        if only_wakes && is_known(conn, &reservations, notice, row.get(4)?)? {
+            deliveries::end(conn, row.get(0)?, Next::Superseded(wake::TOLD.to_owned()), now)?;
             any = true;
         }
     }
     Ok(any)
 }
 
-/// The entries of what a wake is given, for as long as that may take: nobody else is to tell them meanwhile. False if somebody has one.
+/// Reserves the entries of what a wake is given, for as long as that may take. False if another reader holds one of them.
 pub(in crate::sqlite) fn take(
     conn: &Connection,
     claims: &[(DeliveryId, u64)],
+    hook: &TaskId,
     until: Timestamp,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let mut held = conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1 AND again = 0 AND ( \
-           EXISTS (SELECT 1 FROM inbox INDEXED BY inbox_seq WHERE inbox.seq = notice_seq AND inbox.held_until > ?2) \
-           OR EXISTS (SELECT 1 FROM questions WHERE questions.task_id = deliveries.task_id AND questions.owner = deliveries.owner \
-             AND questions.until > ?2 AND notice_seq = (SELECT ended_seq FROM tasks WHERE tasks.id = deliveries.task_id))))",
+    let mut query = conn.prepare_cached(
+        "SELECT deliveries.task_id, notice_seq, deliveries.owner, again, inbox.owner \
+         FROM deliveries LEFT JOIN inbox INDEXED BY inbox_seq ON inbox.seq = notice_seq WHERE deliveries.id = ?1",
     )?;
+    let mut free = Vec::with_capacity(claims.len());
     for (id, _) in claims {
-        if held.query_row(params![id.as_str(), now.as_millis()], |row| row.get(0))? {
-            return Ok(false);
+        let mut rows = query.query([id.as_str()])?;
+        let Some(row) = rows.next()? else { continue };
+        let (task, notice, owner): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let (again, reader): (bool, Option<String>) = (row.get(3)?, row.get(4)?);
+        let reservations = OfNotice::read(conn, &task, notice)?;
+        let held = |owner: &str| reservations.held_until(owner, Access::Take, now).is_some();
+        if held(reader.as_deref().unwrap_or(&owner)) {
+            // What another reader holds, and is asked for again all the same, stays theirs.
+            if !again {
+                return Ok(false);
+            }
+        } else if let Some(reader) = reader {
+            free.push((task, notice, reader));
         }
     }
-    // What somebody has, and is asked for again all the same, stays theirs.
-    let mut take = conn.prepare_cached(
-        "UPDATE inbox INDEXED BY inbox_seq SET held_until = ?2, told = 0 WHERE seq = (SELECT notice_seq FROM deliveries WHERE id = ?1) \
-         AND (held_until IS NULL OR held_until <= ?3)",
-    )?;
-    for (id, _) in claims {
-        take.execute(params![id.as_str(), until.as_millis(), now.as_millis()])?;
+    let wake = State::Held(Reader::Wake(hook.clone()));
+    for (task, notice, owner) in free {
+        reservations::set(conn, (&task, notice), &owner, &wake, until)?;
     }
     Ok(true)
-}
-
-/// A wake did not come about: the entries that it held, until then, are there for everybody again. What somebody else has stays theirs.
-pub(in crate::sqlite) fn put_back(conn: &Connection, hook: &TaskId, until: Timestamp) -> Result<(), Error> {
-    conn.prepare_cached(
-        "UPDATE inbox SET held_until = NULL WHERE told = 0 AND held_until = ?2 AND seq IN (SELECT notice_seq FROM deliveries INDEXED BY deliveries_hook \
-         WHERE hook = ?1 AND hook IS NOT NULL AND state <> 'delivered')",
-    )?
-    .execute(params![hook.as_str(), until.as_millis()])?;
-    Ok(())
 }
 
 /// The session was woken with what a hook was given. A wake acknowledges it; a command only what was in the inbox for want of it.

@@ -5,11 +5,12 @@
 //! or have its files removed (P11). Rows are bounded in age and number, in the transaction that adds
 //! one.
 
-use homing_model::binding::POLLED_MS;
+use homing_model::reservation::{Event, POLL_MS};
 use homing_model::{Agent, Session, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::session::{Bind, Binding, SessionClaim};
+use crate::sqlite::notices::reservations;
 use crate::sqlite::tasks::row;
 use crate::store::Error;
 
@@ -55,27 +56,19 @@ pub(in crate::sqlite) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Erro
         binding.streak,
         now.as_millis()
     ])?;
+    let owner = format!("{agent}:{}", binding.session);
     if gives_back {
-        // Not what was told to a process that no hook had named: that is not the one which is gone.
-        conn.prepare_cached(
-            "UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told IN (1, 3)",
-        )?
-        .execute([format!("{agent}:{}", binding.session)])?;
+        reservations::recipient(conn, &owner, &Event::RecipientGone, now)?;
         if *polls {
-            conn.prepare_cached("UPDATE inbox SET held_until = ?2 WHERE owner = ?1 AND polled = 1")?
-                .execute(params![
-                    format!("{agent}:{}", binding.session),
-                    now.plus_millis(POLLED_MS).as_millis()
-                ])?;
+            reservations::hold_polled(conn, &owner, now.plus_millis(POLL_MS))?;
         }
     }
     if moves {
-        // That was this process, so far as is known: it is gone when this one is.
-        conn.prepare_cached("UPDATE inbox SET told = told - 1 WHERE owner = ?1 AND told IN (2, 4)")?
-            .execute([format!("{agent}:{}", binding.session)])?;
+        // What a process that no hook had named was handed went to this one, as far as is known.
+        reservations::recipient(conn, &owner, &Event::RecipientNamed, now)?;
     }
     if *outside {
-        revoke_claims(conn, &format!("{agent}:{}", binding.session), None)?;
+        revoke_claims(conn, &owner, None)?;
     }
     trim(conn, now)
 }
@@ -92,7 +85,7 @@ fn trim(conn: &Connection, now: Timestamp) -> Result<(), Error> {
 }
 
 /// A session is nowhere, if it is still where it was seen.
-pub(in crate::sqlite) fn unbind(conn: &Connection, seen: &Binding) -> Result<bool, Error> {
+pub(in crate::sqlite) fn unbind(conn: &Connection, seen: &Binding, now: Timestamp) -> Result<bool, Error> {
     let ended = conn
         .prepare_cached(
             "UPDATE sessions SET ended = 1 WHERE ended = 0 \
@@ -107,10 +100,8 @@ pub(in crate::sqlite) fn unbind(conn: &Connection, seen: &Binding) -> Result<boo
             seen.node
         ])?;
     if ended > 0 {
-        conn.prepare_cached(
-            "UPDATE inbox SET held_until = NULL, told = 0 WHERE owner = ?1 AND told IN (1, 3)",
-        )?
-        .execute([format!("{}:{}", seen.agent, seen.session)])?;
+        let owner = format!("{}:{}", seen.agent, seen.session);
+        reservations::recipient(conn, &owner, &Event::RecipientGone, now)?;
     }
     Ok(ended > 0)
 }

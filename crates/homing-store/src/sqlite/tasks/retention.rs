@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::sqlite::notices::deliveries;
 use crate::sqlite::notices::events;
 use crate::sqlite::notices::publish;
-use crate::sqlite::notices::questions;
+use crate::sqlite::notices::reservations;
 use crate::sqlite::notices::wakes;
 use crate::sqlite::schema;
 use crate::sqlite::tasks::row::{self, unsigned};
@@ -176,7 +176,7 @@ pub(in crate::sqlite) fn trim(
     now: Timestamp,
     limit: u32,
 ) -> Result<Trimmed, Error> {
-    questions::trim(conn, now)?;
+    reservations::trim(conn, now)?;
     let keys = conn
         .prepare_cached(
             "DELETE FROM idempotency WHERE (owner, key) IN \

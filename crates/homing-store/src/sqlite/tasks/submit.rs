@@ -1,6 +1,6 @@
 //! Accepting a task, or finding out that it was accepted before.
 
-use homing_model::binding::{GRACE_MS, LONGEST_AWAITED_MS};
+use homing_model::reservation::{GRACE_MS, Reserve};
 use homing_model::{
     EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, environment, transition,
 };
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::record::{NewTask, Record, Tracking};
 use crate::sqlite::notices::events;
-use crate::sqlite::notices::questions;
+use crate::sqlite::notices::reservations;
 use crate::sqlite::sessions::bindings;
 use crate::sqlite::sessions::resumable;
 use crate::sqlite::tasks::row;
@@ -174,9 +174,8 @@ pub(in crate::sqlite) fn insert(conn: &Connection, task: NewTask, now: Timestamp
         task.agent.as_ref().and_then(|agent| agent.heard.session_id.as_ref()),
         task.network,
     ])?;
-    if let Some(awaited) = task.spec.awaited_ms {
-        let awaited = i64::try_from(awaited.min(LONGEST_AWAITED_MS)).unwrap_or(0);
-        questions::will_ask(conn, &task.owner, &task.id, now.plus_millis(awaited + GRACE_MS))?;
+    if task.spec.reserve == Some(Reserve::Wait) {
+        reservations::announce(conn, &task.owner, &task.id, now.plus_millis(GRACE_MS))?;
     }
     let record = Record {
         seq: row::unsigned(seq),

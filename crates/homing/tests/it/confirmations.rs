@@ -1,4 +1,4 @@
-//! Told once: a result that was handed over waits for nobody who heard it, and for everybody who did not.
+//! A result is delivered once: its confirmation removes it, and without one it returns to the inbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn unread(home: &Home, arguments: &[&str]) {
 }
 
 #[test]
-fn p6_what_nobody_read_is_not_acknowledged() {
+fn p6_output_that_nothing_read_is_not_delivered() {
     let home = super::home();
     unread(&home, &["exec", "--", "echo", "hello"]);
     unread(&home, &["exec", "--json", "--", "true"]);
@@ -44,7 +44,7 @@ fn p6_what_nobody_read_is_not_acknowledged() {
 }
 
 #[test]
-fn p5_a_session_that_could_not_be_shown_an_end_has_not_been_told() {
+fn p5_an_end_that_was_not_printed_is_not_delivered() {
     let home = super::home();
     let owner = "claude:s1";
     let id = home.submit(&["--owner", owner], "true");
@@ -65,7 +65,7 @@ fn p5_a_session_that_could_not_be_shown_an_end_has_not_been_told() {
 }
 
 #[test]
-fn p5_a_session_that_could_not_be_shown_its_stop_has_not_been_told() {
+fn p5_a_stop_that_was_not_printed_is_not_delivered() {
     let home = super::home();
     let owner = "claude:s1";
     let heard = |expected: u64, why: &str| {
@@ -87,7 +87,7 @@ fn p5_a_session_that_could_not_be_shown_its_stop_has_not_been_told() {
     // As a client does that is killed before it prints.
     let (id, body) = (running(), br#"{"wait":true}"#);
     let answer =
-        home.http("POST", &format!("/v1/tasks/{id}/stop?asks=true"), &[("Homing-Owner", owner)], body);
+        home.http("POST", &format!("/v1/tasks/{id}/stop?reserve=true"), &[("Homing-Owner", owner)], body);
     assert_eq!(answer.whole().json()["task"]["status"], "stopped");
     heard(2, "it was not printed");
     // Of one that has ended it is printed again.
@@ -98,22 +98,22 @@ fn p5_a_session_that_could_not_be_shown_its_stop_has_not_been_told() {
 }
 
 #[test]
-fn p6_a_wait_that_asks_again_by_itself_confirms_nothing_that_was_told_meanwhile() {
+fn p6_a_repeated_wait_confirms_nothing() {
     let home = super::home();
     let owner = "claude:s1";
     let (long, short) =
         (home.submit(&["--owner", owner], &gate("never")), home.submit(&["--owner", owner], "true"));
     let _ = home.ended(&short);
     let call = |address: &str| home.http("GET", address, &[("Homing-Owner", owner)], b"").whole();
-    assert_eq!(call(&format!("/v1/wait?ids={short}&told=true")).status, 200);
-    assert_eq!(call(&format!("/v1/wait?ids={long}&told=true&timeout_ms=0&again=true")).status, 202);
+    assert_eq!(call(&format!("/v1/wait?ids={short}&confirm=call")).status, 200);
+    assert_eq!(call(&format!("/v1/wait?ids={long}&confirm=call&timeout_ms=0&reserve=true")).status, 202);
     assert_eq!(open_entries(&home, owner), 1, "held, not gone");
-    assert_eq!(call(&format!("/v1/wait?ids={long}&told=true&timeout_ms=0")).status, 202);
+    assert_eq!(call(&format!("/v1/wait?ids={long}&confirm=call&timeout_ms=0")).status, 202);
     assert_eq!(open_entries(&home, owner), 0);
 }
 
 #[test]
-fn p6_staying_with_a_task_tells_of_its_end_alone_and_the_next_call_says_that_it_was_heard() {
+fn p6_following_a_task_delivers_its_end_alone() {
     let home = super::home();
     let _ = home.cli(["run", "--follow", "--watch", "hello", "-c", "echo hello"]).ok();
     assert_eq!(open_entries(&home, "user"), 2, "held, not gone");
@@ -123,7 +123,7 @@ fn p6_staying_with_a_task_tells_of_its_end_alone_and_the_next_call_says_that_it_
 }
 
 #[test]
-fn p6_a_wait_acknowledges_ones_own_ends_and_nothing_else() {
+fn p6_wait_ack_acknowledges_own_ends_alone() {
     let home = super::home();
     let theirs = home.submit(&["--owner", "ann"], "true");
     let mine = home.submit(&["--watch", "hello"], "echo hello");
@@ -136,7 +136,7 @@ fn p6_a_wait_acknowledges_ones_own_ends_and_nothing_else() {
 }
 
 #[test]
-fn p6_an_agent_that_stopped_a_task_was_told_and_a_person_was_not() {
+fn p6_a_stop_delivers_to_an_agent_and_not_to_a_person() {
     let home = super::home();
     for (owner, stopper, held) in
         [("claude:s1", "claude:s1", true), ("claude:s2", "claude:s3", false), ("ann", "ann", false)]
@@ -155,7 +155,7 @@ fn p6_an_agent_that_stopped_a_task_was_told_and_a_person_was_not() {
 }
 
 #[test]
-fn p6_what_was_told_before_the_daemon_died_is_gone_with_the_next_call_after() {
+fn p6_a_delivery_is_confirmed_after_a_daemon_crash() {
     let home = super::home();
     let owners = ["claude:s1", "claude:s2", "claude:s3", "claude:s4"];
     for owner in owners {
@@ -181,7 +181,7 @@ fn p6_what_was_told_before_the_daemon_died_is_gone_with_the_next_call_after() {
 }
 
 #[tokio::test]
-async fn those_who_wait_for_something_to_take_write_nothing() {
+async fn waits_for_an_inbox_write_nothing() {
     let home = super::home();
     let store = Arc::new(SqliteStore::open(&home.scratch().join("ledger.db")).expect("a ledger"));
     let engine = Engine::builder(home.path()).helper(home.program().to_owned()).store(store.clone());
@@ -214,20 +214,18 @@ async fn those_who_wait_for_something_to_take_write_nothing() {
 }
 
 #[test]
-fn p6_an_answer_that_is_thrown_away_to_ask_again_has_told_nobody() {
+fn p6_an_answer_that_is_not_done_delivers_nothing() {
     let home = super::home();
     let ended = home.submit(&["--owner", "claude:1"], "true");
     let _ = home.ended(&ended);
     let runs = home.submit(&["--owner", "claude:1"], &gate("go"));
-    let wait = |more: &str| {
-        let target = format!("/v1/wait?ids={ended},{runs}&mode=all&timeout_ms=10&told=true{more}");
-        let answer = home.http("GET", &target, &[("homing-owner", "claude:1")], b"").whole().json();
-        assert_eq!(answer["done"], false);
+    let wait = |ids: &str| {
+        let target = format!("/v1/wait?ids={ids}&timeout_ms=10&confirm=call");
+        home.http("GET", &target, &[("homing-owner", "claude:1")], b"").whole().json()["done"].clone()
     };
-    wait("");
+    assert_eq!(wait(&format!("{ended},{runs}")), false);
     assert_eq!(items(&home, "claude:1").len(), 1, "the next call confirms nothing");
-    // Whoever shows what has ended so far says so.
-    wait("&partial=true");
+    assert_eq!(wait(&ended), true);
     assert_eq!(items(&home, "claude:1").len(), 0);
     home.open("go");
 }

@@ -1,9 +1,10 @@
-//! A wait whose answer tells comes before every hook, waiter and wake: nobody is told twice what they asked for.
+//! A wait that reserves comes before every hook, waiter and wake: no owner gets a result twice.
 
 use std::time::Duration;
 
 use homing_api::{CompleteRequest, TakeRequest};
-use homing_engine::{Caller, Engine, Question, WaitMode};
+use homing_engine::{Caller, Engine, ReservedWait, WaitMode};
+use homing_model::reservation::{ConfirmedBy, Confirmer};
 use homing_model::{Kind, Notify, Spec, TaskId};
 use homing_testkit::Home;
 
@@ -38,15 +39,15 @@ async fn take(engine: &Engine, owner: &str, wait_ms: u64) -> Vec<TaskId> {
 }
 
 /// The end of a wait, as the server makes it.
-async fn answer(engine: &Engine, mut question: Question, ids: &[TaskId]) {
+async fn answer(engine: &Engine, mut reserved: ReservedWait, ids: &[TaskId]) {
     let waiting = engine.wait(ids, WaitMode::All, Some(Duration::from_secs(60)));
-    let answer = question.during(waiting).await.expect("it ends");
+    let answer = reserved.during(waiting).await.expect("it ends");
     assert!(answer.done);
-    question.answered(ids.to_vec(), None).await.expect("told");
+    reserved.deliver(ids.to_vec(), ConfirmedBy::Call, None).await.expect("delivered");
 }
 
 #[tokio::test]
-async fn p6_five_hundred_ends_that_are_waited_for_are_told_by_the_wait_alone() {
+async fn p6_five_hundred_reserved_ends_go_to_the_wait_alone() {
     let home = super::home();
     let engine = engine(&home).await;
     let taker = tokio::spawn({
@@ -60,11 +61,11 @@ async fn p6_five_hundred_ends_that_are_waited_for_are_told_by_the_wait_alone() {
     for round in 0..500 {
         let id = begin(&engine, OWNER).await;
         let ids = [id.clone()];
-        let question = engine.ask(OWNER, &ids, None).await;
-        tokio::join!(complete(&engine, OWNER, &id), answer(&engine, question, &ids));
-        assert!(!taker.is_finished() && !waiter.is_finished(), "round {round}: {id} was told twice");
+        let reserved = engine.reserve(OWNER, &ids, None).await;
+        tokio::join!(complete(&engine, OWNER, &id), answer(&engine, reserved, &ids));
+        assert!(!taker.is_finished() && !waiter.is_finished(), "round {round}: {id} was delivered twice");
         // The owner calls again.
-        engine.confirm(OWNER).await;
+        engine.confirm(Confirmer::Owner(OWNER.to_owned())).await;
     }
     // They were there all the time.
     let last = begin(&engine, OWNER).await;
@@ -74,53 +75,57 @@ async fn p6_five_hundred_ends_that_are_waited_for_are_told_by_the_wait_alone() {
 }
 
 #[tokio::test]
-async fn p6_a_wait_that_is_dropped_leaves_the_end_to_whoever_waits_for_the_inbox() {
+async fn p6_a_dropped_wait_frees_the_end_for_other_readers() {
     let home = super::home();
     let engine = engine(&home).await;
     let id = begin(&engine, OWNER).await;
-    let question = engine.ask(OWNER, std::slice::from_ref(&id), None).await;
+    let reserved = engine.reserve(OWNER, std::slice::from_ref(&id), None).await;
     complete(&engine, OWNER, &id).await;
     assert_eq!(take(&engine, OWNER, 0).await, []);
     let looked = engine.inbox(OWNER, None, Duration::ZERO).await.expect("readable");
-    assert_eq!(looked.items.len(), 1, "whoever only looks sees it");
+    assert_eq!(looked.items.len(), 1, "looking is free");
     let taker = take(&engine, OWNER, 600_000);
-    let (taken, ()) = tokio::join!(taker, async { drop(question) });
+    let (taken, ()) = tokio::join!(taker, async { drop(reserved) });
     assert_eq!(taken, [id]);
 }
 
 #[tokio::test]
-async fn p6_a_question_of_one_owner_is_nothing_to_another() {
+async fn p6_a_wait_reserves_nothing_of_another_owner() {
     let home = super::home();
     let engine = engine(&home).await;
     let (mine, theirs) = (begin(&engine, OWNER).await, begin(&engine, "claude:t").await);
     let ids = [mine.clone(), theirs.clone()];
-    let question = engine.ask(OWNER, &ids, None).await;
+    let reserved = engine.reserve(OWNER, &ids, None).await;
     complete(&engine, OWNER, &mine).await;
     complete(&engine, "claude:t", &theirs).await;
     assert_eq!(take(&engine, "claude:t", 0).await, [theirs]);
     assert_eq!(take(&engine, OWNER, 0).await, []);
-    question.answered(vec![mine], None).await.expect("told");
+    reserved.deliver(vec![mine], ConfirmedBy::Call, None).await.expect("delivered");
     assert_eq!(take(&engine, OWNER, 0).await, [], "held for its next call");
 }
 
 #[tokio::test]
-async fn p6_of_several_that_are_waited_for_the_first_is_kept_until_the_last() {
+async fn p6_a_wait_for_several_holds_the_first_until_the_last() {
     let home = super::home();
     let engine = engine(&home).await;
     let ids = [begin(&engine, OWNER).await, begin(&engine, OWNER).await];
-    let question = engine.ask(OWNER, &ids, None).await;
+    let reserved = engine.reserve(OWNER, &ids, None).await;
     let waiting = tokio::spawn({
         let (engine, ids) = (engine.clone(), ids.clone());
-        async move { answer(&engine, question, &ids).await }
+        async move { answer(&engine, reserved, &ids).await }
     });
     complete(&engine, OWNER, &ids[0]).await;
     assert_eq!(take(&engine, OWNER, 0).await, []);
-    // The time of one question is over, and the next is asked: in between it stands.
-    let second = engine.ask(OWNER, &ids, None).await;
-    second.stands().await;
+    // The time of one request is over, and the next follows: in between the reservation lingers.
+    let second = engine.reserve(OWNER, &ids, None).await;
+    second.linger().await;
     complete(&engine, OWNER, &ids[1]).await;
     waiting.await.expect("it is answered");
     assert_eq!(take(&engine, OWNER, 0).await, []);
-    engine.confirm(OWNER).await;
-    assert_eq!(engine.inbox_owners(None).await.expect("readable").items, [], "both were told, and heard");
+    engine.confirm(Confirmer::Owner(OWNER.to_owned())).await;
+    assert_eq!(
+        engine.inbox_owners(None).await.expect("readable").items,
+        [],
+        "both were delivered and confirmed"
+    );
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use homing_model::agent::{Driver, Heard, SubAgent, Tokens};
 use homing_model::notice::Body;
 use homing_model::notify::When;
+use homing_model::reservation::Access;
 use homing_model::{Agent, Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
 
+use super::binding::seat;
 use super::fixture::{Ledger, at, create, done, ending, first, get, id, submit, telling};
-use super::seating::seat;
 use crate::outbox::Report;
 use crate::record::Record;
 use crate::session::{Bind, SessionClaim};
@@ -70,7 +71,7 @@ pub async fn p5_an_agents_end_carries_its_answer_or_the_words_for_none(store: Le
         let report = Report { entropy: n, answer: told.map(str::to_owned), ..Report::default() };
         let record = done(store.finish(first(n), end, report).await.expect("ended"));
         assert_eq!(record.answer.as_ref().map(|answer| answer.text.as_str()), Some(text));
-        let told = store.peek("ann".into(), 9, at(5)).await.expect("readable").notices.pop();
+        let told = store.peek("ann".into(), 9, Access::Look, at(5)).await.expect("readable").notices.pop();
         let Some(Body::Completed(completed)) = told.map(|notice| notice.body) else {
             panic!("a completion waits")
         };
@@ -151,7 +152,7 @@ pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledge
         let there = seat(Agent::Claude, session, 7, 6);
         store.bind(there.clone()).await.expect("bound");
         if n != 1 {
-            assert_eq!(store.unbind(there.binding).await, Ok(true), "it may be resumed");
+            assert_eq!(store.unbind(there.binding, at(9)).await, Ok(true), "it may be resumed");
         }
         done(store.forget(id(n), at(7)).await.expect("forgotten"));
     }

@@ -1,9 +1,10 @@
-//! Who is told of an end, and how often. Keeps P5.
+//! Notices, inbox entries and deliveries of an end. Keeps P5.
 
 use homing_model::inbox::InboxState;
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
 use homing_model::operator::TargetKind;
+use homing_model::reservation::{Access, ConfirmedBy, Confirmer};
 use homing_model::retention::Policy;
 use homing_model::{
     Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Progress, Status, Timestamp, Tried,
@@ -11,16 +12,16 @@ use homing_model::{
 };
 
 use super::fixture::{
-    Ledger, at, channel, create, done, ending, finish, first, get, id, rejected, submit, tell, telling,
+    Ledger, at, channel, create, deliver, done, ending, finish, first, get, id, oldest, rejected, submit,
+    tell, telling,
 };
 use crate::outbox::{DeliveryFilter, Next, Redeliver, Redelivered, Report, Settled};
 use crate::store::{Applied, EventFilter, Filter};
-use crate::{Hearer, Proof};
 
 const HOOK: &str = "https://x.example/hook?token=1";
 
 async fn peek(store: &Ledger, owner: &str, millis: i64) -> Vec<homing_model::Notice> {
-    store.peek(owner.into(), 100, at(millis)).await.expect("readable").notices
+    store.peek(owner.into(), 100, Access::Look, at(millis)).await.expect("readable").notices
 }
 
 async fn settle(store: &Ledger, claim: &crate::outbox::Claimed, next: Next, millis: i64) -> bool {
@@ -102,7 +103,7 @@ pub async fn p6_looking_changes_nothing_and_taking_one_leaves_the_others(store: 
         assert_eq!(peek(&store, "ann", 3).await.len(), 2, "the third still runs");
     }
     assert_eq!(peek(&store, "bob", 3).await, []);
-    let taken = store.take("ann".into(), 1, at(100), at(3)).await.expect("taken");
+    let taken = store.take("ann".into(), oldest(1, 100), at(3)).await.expect("taken");
     assert_eq!(taken.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(1)]);
     let rest = peek(&store, "ann", 3).await;
     assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);
@@ -114,9 +115,9 @@ pub async fn p6_looking_changes_nothing_and_taking_one_leaves_the_others(store: 
 pub async fn p5_a_taker_that_dies_gives_its_entries_back(store: Ledger) {
     create(&store, telling(1, When::Always, &[]), 0).await;
     finish(&store, 1, 1, 0).await;
-    assert_eq!(store.take("ann".into(), 9, at(50), at(1)).await.expect("taken").len(), 1);
-    assert_eq!(store.take("ann".into(), 9, at(90), at(49)).await, Ok(Vec::new()));
-    let again = store.take("ann".into(), 9, at(90), at(50)).await.expect("taken");
+    assert_eq!(store.take("ann".into(), oldest(9, 50), at(1)).await.expect("taken").len(), 1);
+    assert_eq!(store.take("ann".into(), oldest(9, 90), at(49)).await, Ok(Vec::new()));
+    let again = store.take("ann".into(), oldest(9, 90), at(50)).await.expect("taken");
     assert_eq!(again.len(), 1);
     let ids = vec![again.first().expect("one").id.clone()];
     assert_eq!(
@@ -141,29 +142,29 @@ pub async fn p5_an_acknowledged_owner_leaves_nothing_behind(store: Ledger) {
 }
 
 /// A result handed over counts when the owner calls again; if it never does, the entry is back.
-pub async fn p6_what_was_told_is_gone_when_the_owner_comes_back_and_else_returns(store: Ledger) {
+pub async fn p6_a_delivered_end_is_confirmed_or_returns(store: Ledger) {
     for n in 1..=2 {
         create(&store, telling(n, When::Always, &[]), 0).await;
         finish(&store, n, 1, 0).await;
     }
-    store.told("ann".into(), vec![id(1)], Hearer::Known, at(100)).await.expect("taken");
+    deliver(&store, "ann", 1, true, 100).await;
     assert_eq!(peek(&store, "ann", 2).await.len(), 1, "held");
-    assert_eq!(store.unconfirmed(at(99)).await, Ok(vec![("ann".to_owned(), at(100))]));
+    assert_eq!(store.unconfirmed(at(99)).await, Ok(vec![(Confirmer::Owner("ann".into()), at(100))]));
     assert_eq!(store.unconfirmed(at(100)).await, Ok(Vec::new()));
     assert_eq!(peek(&store, "ann", 100).await.len(), 2, "nobody came");
-    store.confirm("ann".into(), Proof::Call, at(101)).await.expect("taken");
+    store.confirm(Confirmer::Owner("ann".into()), ConfirmedBy::Call, at(101)).await.expect("taken");
     assert_eq!(peek(&store, "ann", 101).await.len(), 2, "too late to count");
-    store.told("ann".into(), vec![id(1)], Hearer::Known, at(300)).await.expect("taken");
-    store.take("ann".into(), 9, at(300), at(200)).await.expect("the other is only taken");
-    assert_eq!(store.unconfirmed(at(201)).await, Ok(vec![("ann".to_owned(), at(300))]));
-    store.confirm("ann".into(), Proof::Call, at(201)).await.expect("taken");
+    deliver(&store, "ann", 1, true, 300).await;
+    store.take("ann".into(), oldest(9, 300), at(200)).await.expect("the other is only taken");
+    assert_eq!(store.unconfirmed(at(201)).await, Ok(vec![(Confirmer::Owner("ann".into()), at(300))]));
+    store.confirm(Confirmer::Owner("ann".into()), ConfirmedBy::Call, at(201)).await.expect("taken");
     assert_eq!(store.unconfirmed(at(201)).await, Ok(Vec::new()));
     let rest = peek(&store, "ann", 300).await;
     assert_eq!(rest.iter().map(|notice| notice.task.id.clone()).collect::<Vec<_>>(), [id(2)]);
 }
 
 /// Each notice of a task, and whether its owner has it.
-pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
+pub async fn notices_of_a_task_are_listed_with_their_inbox_state(store: Ledger) {
     create(&store, telling(1, When::Always, &[]), 0).await;
     let state = async |millis: i64| {
         let notices = store.notices(id(1), 10, at(millis)).await.expect("readable");
@@ -178,7 +179,7 @@ pub async fn what_was_told_of_a_task_is_listed_with_where_it_is(store: Ledger) {
         state(2).await,
         [(quiet.clone(), InboxState::Waiting), (completed.clone(), InboxState::Waiting)]
     );
-    store.take("ann".into(), 1, at(100), at(3)).await.expect("taken");
+    store.take("ann".into(), oldest(1, 100), at(3)).await.expect("taken");
     assert_eq!(state(3).await[0].1, InboxState::Held);
     assert_eq!(state(100).await[0].1, InboxState::Waiting);
     store.acknowledge("ann".into(), Vec::new(), vec![id(1)]).await.expect("taken");
@@ -516,7 +517,7 @@ pub async fn a_notice_outlives_the_log_while_somebody_needs_it(store: Ledger) {
     store.trim(policy, late(0), 100).await.expect("trimmed");
     assert_eq!(store.events(0, EventFilter::default(), 10).await.expect("readable").events, []);
     let ids: Vec<_> = store
-        .peek("ann".into(), 9, late(0))
+        .peek("ann".into(), 9, Access::Look, late(0))
         .await
         .expect("readable")
         .notices
