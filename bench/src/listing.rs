@@ -103,7 +103,7 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
         node: "here".into(),
         boot_id: "then".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None, ground: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None }
 }
 
 fn ending(at: Timestamp) -> Ending {

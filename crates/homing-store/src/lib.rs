@@ -7,7 +7,6 @@
 pub mod census;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod ground;
 pub mod outbox;
 pub mod record;
 pub mod reservation;
@@ -16,7 +15,6 @@ pub mod sqlite;
 pub mod store;
 
 pub use census::{Census, Work};
-pub use ground::{Ground, Making};
 pub use record::{NewTask, Record, Started, Stop, Tracking};
 pub use reservation::{Handed, Take, Waiter};
 pub use session::{Bind, Binding, SessionClaim};

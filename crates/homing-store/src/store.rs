@@ -19,7 +19,6 @@ use homing_model::{
 };
 
 use crate::census::{Census, Work};
-use crate::ground::Ground;
 use crate::outbox::{
     Available, Claimed, DeliveryFilter, DeliveryPage, Redeliver, Redelivered, Report, Settled, Terms,
     Waiting, Wake,
@@ -78,9 +77,6 @@ pub enum Error {
     /// Somebody put another file in its place; ours was kept beside it.
     #[error("another file lies in the place of the database; what it held is kept in {0}")]
     Displaced(String),
-    /// What a record stands on could not be made.
-    #[error("what the record stands on could not be made")]
-    Groundless,
     /// The writer is gone; only after a shutdown.
     #[error("the store is closed")]
     Closed,
@@ -97,8 +93,6 @@ pub struct Submit {
     pub children: u32,
     /// The request's own key, if it had one.
     pub idempotency: Option<Idempotency>,
-    /// What has to be there before the task is, if that is made meanwhile.
-    pub ground: Option<Ground>,
 }
 
 /// One body per key, for a day.

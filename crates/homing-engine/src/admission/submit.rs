@@ -15,8 +15,8 @@ use homing_model::route::Address;
 use homing_model::{
     Kind, Masks, NoRoute, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
-use homing_store::store::{self, Answered, Idempotency, Submit, Submitted};
-use homing_store::{Ground, NewTask, Record};
+use homing_store::store::{Answered, Idempotency, Submit, Submitted};
+use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
 use crate::admission::ancestry::Ancestry;
@@ -250,44 +250,34 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
         };
-        let (making, ground) = Ground::new();
         let submit = Submit {
             task,
             on_duplicate: spec.on_duplicate,
             children: nest.children,
             idempotency: idempotency.clone(),
-            ground: Some(ground),
         };
         inner.live.expect(&id);
-        let submitting = inner.store.submit(submit, now);
-        // While the record is written. It is committed only with a folder, and that is made in one go: the store waits for it.
-        let made = make_folder(inner, &id, &values.written, input);
-        match &made {
-            Ok(_) => making.made(),
-            Err(_) => drop(making),
-        }
-        let submitted = submitting.await;
-        if !matches!(submitted, Ok(Submitted::Created(_))) {
-            if made.is_ok() {
-                let _ = inner.home.remove_task(&id);
+        // Before the commit: a task is never accepted without its folder.
+        let folder = match make_folder(inner, &id, &values.written, input) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                inner.live.expect_no_more(&id);
+                continue;
             }
-            inner.live.expect_no_more(&id);
-        }
-        let folder = match (made, &submitted) {
-            (Ok(folder), _) => Some(folder),
-            (Err(error), Err(store::Error::Groundless)) => {
-                if error.kind() == io::ErrorKind::AlreadyExists {
-                    continue;
-                }
+            Err(error) => {
+                inner.live.expect_no_more(&id);
                 let error = folder_error(&error);
                 if matches!(error, Error::Full) {
                     inner.set_degraded(Some(error.to_string()));
                 }
                 return Err(error);
             }
-            // Whoever is joined to another task, or refused, needs none.
-            (Err(_), _) => None,
         };
+        let submitted = inner.store.submit(submit, now).await;
+        if !matches!(submitted, Ok(Submitted::Created(_))) {
+            let _ = inner.home.remove_task(&id);
+            inner.live.expect_no_more(&id);
+        }
         match submitted {
             Ok(Submitted::Created(record)) => {
                 inner.set_degraded(None);
@@ -296,7 +286,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
                 inner.bump();
                 let attendance = inner.live.enter(record.clone());
                 inner.live.expect_no_more(&id);
-                if let (Some(attendance), Some(folder)) = (attendance, folder) {
+                if let Some(attendance) = attendance {
                     let begin = Begin::Launch(folder, values.all);
                     let attending =
                         supervisor::attend(Arc::clone(inner), record.clone(), attendance, begin, None);

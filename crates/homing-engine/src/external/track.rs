@@ -71,7 +71,6 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked<'_>) -> Result<(Recor
             on_duplicate: spec.on_duplicate,
             children: nest.children,
             idempotency: idempotency.clone(),
-            ground: None,
         };
         inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;

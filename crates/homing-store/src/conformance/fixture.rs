@@ -53,7 +53,7 @@ pub fn submit(n: u64) -> Submit {
         node: "here".into(),
         boot_id: "this".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None, ground: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None }
 }
 
 /// The same with a name.

@@ -50,7 +50,6 @@ macro_rules! store_conformance_cases {
     ($each:path, $($context:tt)*) => {
         $each! { ($($context)*)
             a_submit_is_accepted_and_claimed_in_one_step
-            p10_a_task_is_recorded_only_once_its_ground_is_there
             a_live_key_joins_or_refuses_and_a_finished_one_frees_it
             two_submits_with_one_key_at_once_give_one_task
             one_request_key_stands_for_one_body_until_it_expires

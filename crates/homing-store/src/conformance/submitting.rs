@@ -4,9 +4,8 @@ use homing_model::{OnDuplicate, Status};
 use tokio::task::JoinSet;
 
 use super::fixture::{Ledger, at, create, finish, finished, get, id, keyed, requested, submit};
-use crate::ground::Ground;
 use crate::record::Record;
-use crate::store::{Answered, Error, Submit, Submitted};
+use crate::store::{Answered, Submitted};
 
 /// The task is claimed when it is accepted, and reads back as it was given.
 pub async fn a_submit_is_accepted_and_claimed_in_one_step(store: Ledger) {
@@ -23,27 +22,6 @@ pub async fn a_submit_is_accepted_and_claimed_in_one_step(store: Ledger) {
     );
     assert_eq!(get(&store, 1).await, record);
     assert!(create(&store, submit(2), 5).await.seq > record.seq, "the order of acceptance increases");
-}
-
-/// A record waits for what it stands on, and is undone without it, as if it had never been asked for.
-pub async fn p10_a_task_is_recorded_only_once_its_ground_is_there(store: Ledger) {
-    let on = |n: u64, ground: Ground| Submit { ground: Some(ground), ..requested(n, "k", "body") };
-    let (making, ground) = Ground::new();
-    let submitting = store.submit(on(1, ground), at(0));
-    drop(making);
-    assert_eq!(submitting.await, Err(Error::Groundless));
-    assert_eq!(store.get(id(1)).await, Ok(None));
-    let (making, ground) = Ground::new();
-    let submitting = store.submit(on(1, ground), at(1));
-    // Whatever came before it has been answered by then; it has not.
-    assert_eq!(store.get(id(1)).await, Ok(None));
-    making.made();
-    assert!(matches!(submitting.await, Ok(Submitted::Created(record)) if record.id == id(1)));
-    // Who asks again needs none.
-    let (making, ground) = Ground::new();
-    let joining = store.submit(on(2, ground), at(2));
-    drop(making);
-    assert!(matches!(joining.await, Ok(Submitted::Repeated(answered)) if answered.record.id == id(1)));
 }
 
 /// A key is unique per owner among live tasks.

@@ -436,13 +436,7 @@ mod tests {
             node: "here".into(),
             boot_id: "this".into(),
         };
-        Submit {
-            task,
-            on_duplicate: homing_model::OnDuplicate::Join,
-            children: u32::MAX,
-            idempotency: None,
-            ground: None,
-        }
+        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, children: u32::MAX, idempotency: None }
     }
 
     #[tokio::test]

@@ -72,8 +72,7 @@ pub(super) fn plant(home: &Home, n: u64, tracking: Tracking, boot_id: String, th
         node: "here".into(),
         boot_id,
     };
-    let submit =
-        Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None, ground: None };
+    let submit = Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let store = SqliteStore::open(&home.path().join("homing.db")).expect("the ledger opens");

@@ -72,6 +72,7 @@ mod progress;
 mod pty_input;
 mod pty_size;
 mod pump;
+mod queued;
 mod quiet;
 mod readme;
 mod reboot;

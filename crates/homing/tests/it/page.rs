@@ -129,7 +129,7 @@ fn foreign(number: u64) -> Submit {
         node: "here".into(),
         boot_id: "then".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None, ground: None }
+    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None }
 }
 
 #[test]

@@ -403,13 +403,7 @@ mod tests {
         };
         submit(
             &conn,
-            Submit {
-                task,
-                on_duplicate: OnDuplicate::Join,
-                children: u32::MAX,
-                idempotency: None,
-                ground: None,
-            },
+            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
             now,
         )
         .unwrap();

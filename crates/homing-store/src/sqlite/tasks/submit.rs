@@ -21,7 +21,7 @@ pub(in crate::sqlite) fn submit(
     submit: Submit,
     now: Timestamp,
 ) -> Result<Submitted, Error> {
-    let Submit { task, on_duplicate, children, idempotency, ground } = submit;
+    let Submit { task, on_duplicate, children, idempotency } = submit;
     let owner = task.owner.clone();
     if let Some(request) = &idempotency
         && let Some(earlier) = repeated(conn, &owner, request, now)?
@@ -48,10 +48,6 @@ pub(in crate::sqlite) fn submit(
         (Some(request), Submitted::Created(record)) => remember(conn, &owner, request, &record.id, false)?,
         (Some(request), Submitted::Joined(record)) => remember(conn, &owner, request, &record.id, true)?,
         _ => {}
-    }
-    // Last: by now it mostly is.
-    if matches!(submitted, Submitted::Created(_)) && ground.is_some_and(|ground| !ground.is_there()) {
-        return Err(Error::Groundless);
     }
     Ok(submitted)
 }
