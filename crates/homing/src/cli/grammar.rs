@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cli::context::Context;
 use crate::cli::exit_code::{self, Manner};
@@ -161,9 +161,27 @@ enum Command {
 
 /// The whole grammar. A parse builds only the command that was called.
 pub(crate) fn grammar() -> clap::Command {
-    let mut command = Cli::command();
+    grammar_for(None)
+}
+
+/// The same, with help for a terminal of this width: clap does not find out the width of one without a height.
+pub(crate) fn grammar_for(width: Option<usize>) -> clap::Command {
+    let mut command = of_width(width);
     command.build();
     command
+}
+
+fn of_width(width: Option<usize>) -> clap::Command {
+    match width {
+        Some(width) => Cli::command().term_width(width),
+        None => Cli::command(),
+    }
+}
+
+fn parse(arguments: &[OsString], width: Option<usize>) -> Result<Cli, clap::Error> {
+    let mut command = of_width(width);
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Parses the command line, runs the command and reports what went wrong; returns the exit code.
@@ -171,7 +189,7 @@ pub(crate) fn run() -> u8 {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let surroundings = Surroundings::of_this_process();
     let console = Console::of_this_process(&surroundings);
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parse(&arguments, console.width) {
         Ok(cli) => cli,
         Err(error) => return usage::refuse(&error, &arguments, &console),
     };

@@ -46,7 +46,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let text = if options.all {
         overview(context.console.width)
     } else {
-        let mut root = grammar::grammar();
+        let mut root = grammar::grammar_for(context.console.width);
         let mut command = &mut root;
         for (index, name) in options.command.iter().enumerate() {
             let above = index.checked_sub(1).and_then(|above| options.command.get(above));
