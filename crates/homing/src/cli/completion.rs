@@ -112,11 +112,7 @@ pub(crate) fn paused_tasks(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Asks a daemon that runs, and says nothing about one that does not.
-fn candidates(
-    current: &OsStr,
-    statuses: &[Status],
-    wanted: impl Fn(&Task) -> bool,
-) -> Vec<CompletionCandidate> {
+fn candidates(current: &OsStr, statuses: &[Status], wanted: fn(&Task) -> bool) -> Vec<CompletionCandidate> {
     let Some(typed) = current.to_str() else { return Vec::new() };
     let current = unquoted(typed);
     let current = current.as_ref();

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use homing_api::{Code, Problem};
 use homing_client::Client;
@@ -39,6 +39,17 @@ fn running(name: &str) -> Option<String> {
     let found = process::own_ancestors().find(|above| above.name == name)?;
     let program = std::fs::read_link(format!("/proc/{}/exe", found.pid)).ok()?;
     program.to_str().map(str::to_owned)
+}
+
+/// Runs one future to its end. Boxed, so that the event loop is compiled once and not for each command.
+fn drive(work: Pin<Box<dyn Future<Output = ()> + '_>>) -> Result<(), Problem> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        Problem::new(Code::SystemLimit, format!("the event loop cannot be set up: {error}"))
+    })?;
+    runtime.block_on(work);
+    // A thread that still reads a terminal must not hold up the end.
+    runtime.shutdown_background();
+    Ok(())
 }
 
 impl Context {
@@ -96,18 +107,22 @@ impl Context {
         Client::new(&self.home, &self.owner())
     }
 
-    /// Runs the asynchronous part of a command. Where the daemon does not answer, that is said, and waited for.
+    /// Runs the asynchronous part of a command. A daemon that does not answer is reported, and waited for.
     pub(crate) fn block_on<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
         self.block_on_screen(async {
             let mut work = pin!(work);
-            let problem = tokio::select! {
+            tokio::select! {
                 biased;
                 result = &mut work => return result,
-                problem = unresponsive_daemon::noticed(&self.home) => problem,
-            };
-            self.console.note(&format!("homing: {}; it is waited for. {}", problem.detail, problem.advice));
+                () = self.report_silence() => {}
+            }
             work.await
         })
+    }
+
+    async fn report_silence(&self) {
+        let problem = unresponsive_daemon::noticed(&self.home).await;
+        self.console.note(&format!("homing: {}; it is waited for. {}", problem.detail, problem.advice));
     }
 
     /// The same for a command that has the whole screen, where nothing else may be written.
@@ -115,14 +130,9 @@ impl Context {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                Problem::new(Code::SystemLimit, format!("the event loop cannot be set up: {error}"))
-            })?;
-        let result = runtime.block_on(work);
-        // A thread that still reads a terminal must not hold up the end.
-        runtime.shutdown_background();
-        result
+        let mut result = None;
+        drive(Box::pin(async { result = Some(work.await) }))?;
+        result.expect("invariant: the work was driven to its end")
     }
 
     /// The time of the wall, for ages.
