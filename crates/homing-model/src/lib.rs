@@ -12,7 +12,7 @@ mod tasks;
 pub mod watch;
 
 pub use callers::{nesting, unsure};
-pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8};
+pub use format::{foreign, sanitize, shell, slip, text, time, units, unseen, utf8, words};
 pub use notices::{
     binding, channel, delivery, event, inbox, notice, notify, operator, order, reservation, route, schedule,
     session, turn, wake,

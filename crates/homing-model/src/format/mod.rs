@@ -9,3 +9,4 @@ pub mod time;
 pub mod units;
 pub mod unseen;
 pub mod utf8;
+pub mod words;

@@ -1,13 +1,11 @@
 //! A delivery: one notice on its way to one target.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DeliveryId, NoticeId, TaskId};
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// Where a delivery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -23,42 +21,12 @@ pub enum DeliveryState {
     Dead,
 }
 
-impl DeliveryState {
-    /// Every state.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Superseded, Self::Dead];
-
-    /// The word that every surface uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Superseded => "superseded",
-            Self::Dead => "dead",
-        }
-    }
-}
-
-impl fmt::Display for DeliveryState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// Why a text is not a state of a delivery.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a state of a delivery: expected `pending`, `delivered`, `superseded` or `dead`")]
-pub struct UnknownState(String);
-
-impl FromStr for DeliveryState {
-    type Err = UnknownState;
-
-    fn from_str(text: &str) -> Result<Self, UnknownState> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| UnknownState(text.to_owned()))
-    }
+words! {
+    DeliveryState is "a state of a delivery: expected `pending`, `delivered`, `superseded` or `dead`":
+    Pending = "pending",
+    Delivered = "delivered",
+    Superseded = "superseded",
+    Dead = "dead",
 }
 
 /// One attempt that was made.

@@ -1,13 +1,11 @@
 //! The event log: what happened, in the order it was committed.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// What kind of thing happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -65,70 +63,25 @@ pub enum EventKind {
     DaemonStarted,
 }
 
-impl EventKind {
-    /// Every kind.
-    pub const ALL: [Self; 17] = [
-        Self::TaskQueued,
-        Self::TaskStarted,
-        Self::TaskPaused,
-        Self::TaskResumed,
-        Self::TaskStopping,
-        Self::TaskCompleted,
-        Self::TaskMatched,
-        Self::TaskQuiet,
-        Self::TaskHeartbeat,
-        Self::TaskProgress,
-        Self::TaskForgotten,
-        Self::DeliveryDelivered,
-        Self::DeliverySuperseded,
-        Self::DeliveryDead,
-        Self::WakePaused,
-        Self::WatchPaused,
-        Self::DaemonStarted,
-    ];
-
-    /// The word that every surface uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TaskQueued => "task.queued",
-            Self::TaskStarted => "task.started",
-            Self::TaskPaused => "task.paused",
-            Self::TaskResumed => "task.resumed",
-            Self::TaskStopping => "task.stopping",
-            Self::TaskCompleted => "task.completed",
-            Self::TaskMatched => "task.matched",
-            Self::TaskQuiet => "task.quiet",
-            Self::TaskHeartbeat => "task.heartbeat",
-            Self::TaskProgress => "task.progress",
-            Self::TaskForgotten => "task.forgotten",
-            Self::DeliveryDelivered => "delivery.delivered",
-            Self::DeliverySuperseded => "delivery.superseded",
-            Self::DeliveryDead => "delivery.dead",
-            Self::WakePaused => "wake.paused",
-            Self::WatchPaused => "watch.paused",
-            Self::DaemonStarted => "daemon.started",
-        }
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Why a text is not a kind of event.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of event")]
-pub struct Unknown(String);
-
-impl FromStr for EventKind {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| Unknown(text.to_owned()))
-    }
+words! {
+    EventKind is "a kind of event":
+    TaskQueued = "task.queued",
+    TaskStarted = "task.started",
+    TaskPaused = "task.paused",
+    TaskResumed = "task.resumed",
+    TaskStopping = "task.stopping",
+    TaskCompleted = "task.completed",
+    TaskMatched = "task.matched",
+    TaskQuiet = "task.quiet",
+    TaskHeartbeat = "task.heartbeat",
+    TaskProgress = "task.progress",
+    TaskForgotten = "task.forgotten",
+    DeliveryDelivered = "delivery.delivered",
+    DeliverySuperseded = "delivery.superseded",
+    DeliveryDead = "delivery.dead",
+    WakePaused = "wake.paused",
+    WatchPaused = "watch.paused",
+    DaemonStarted = "daemon.started",
 }
 
 /// One line of the log. `seq` increases and is otherwise opaque: there may be holes.

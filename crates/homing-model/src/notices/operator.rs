@@ -1,12 +1,11 @@
 //! What the operator of a home lets notices do, whatever a task asks for: pure policy, `[notify]` of the configuration.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 
 use crate::notify::{Target, When};
+use crate::words::words;
 
 /// A kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -24,26 +23,20 @@ pub enum TargetKind {
     Desktop,
 }
 
+words! {
+    TargetKind is "a kind of target":
+    Inbox = "inbox",
+    Webhook = "webhook",
+    Exec = "exec",
+    Wake = "wake",
+    Desktop = "desktop",
+}
+
 impl TargetKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Inbox, Self::Webhook, Self::Exec, Self::Wake, Self::Desktop];
-
-    /// The word that the configuration uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Inbox => "inbox",
-            Self::Webhook => "webhook",
-            Self::Exec => "exec",
-            Self::Wake => "wake",
-            Self::Desktop => "desktop",
-        }
-    }
-
     /// The kind of this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        name.parse().ok()
     }
 
     /// Whether targets of this kind can do nothing but wake: they get no notice that its owner has
@@ -51,12 +44,6 @@ impl TargetKind {
     #[must_use]
     pub const fn only_wakes(self) -> bool {
         matches!(self, Self::Wake | Self::Desktop)
-    }
-}
-
-impl fmt::Display for TargetKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -1,8 +1,5 @@
 //! The answer of a task that has one: what was told, or words that say why nothing was, so that nobody waits for what cannot come.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +7,7 @@ use crate::agent::head;
 use crate::outcome::Outcome;
 use crate::sanitize;
 use crate::status::Status;
+use crate::words::words;
 
 /// The longest answer that is taken, in bytes.
 pub const LONGEST: usize = 256 * 1024;
@@ -38,38 +36,11 @@ pub enum AnswerState {
     Failed,
 }
 
-impl AnswerState {
-    /// The word that every surface uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::None => "none",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for AnswerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Why a text is not a state of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a state of an answer")]
-pub struct Unknown(String);
-
-impl FromStr for AnswerState {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        [Self::Ok, Self::None, Self::Failed]
-            .into_iter()
-            .find(|state| state.as_str() == text)
-            .ok_or_else(|| Unknown(text.to_owned()))
-    }
+words! {
+    AnswerState is "a state of an answer":
+    Ok = "ok",
+    None = "none",
+    Failed = "failed",
 }
 
 /// An answer.

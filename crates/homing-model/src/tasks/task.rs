@@ -15,6 +15,7 @@ use crate::signal;
 use crate::spec::LONGEST_COMMAND;
 use crate::status::Status;
 use crate::time::Timestamp;
+use crate::words::words;
 
 /// What sort of work a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -31,33 +32,12 @@ pub enum Kind {
     Hook,
 }
 
-impl Kind {
-    /// The word that every surface uses.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Agent => "agent",
-            Self::External => "external",
-            Self::Hook => "hook",
-        }
-    }
-}
-
-/// Why a text is not a kind of task.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of task")]
-pub struct UnknownKind(String);
-
-impl std::str::FromStr for Kind {
-    type Err = UnknownKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownKind> {
-        [Self::Command, Self::Agent, Self::External, Self::Hook]
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| UnknownKind(text.to_owned()))
-    }
+words! {
+    Kind is "a kind of task":
+    Command = "command",
+    Agent = "agent",
+    External = "external",
+    Hook = "hook",
 }
 
 /// Where a task's output is, and how much.
