@@ -22,15 +22,13 @@ const LARGE: u64 = 256 << 10;
 /// Until what was read or written has been freed, and others have been served.
 const CALM: Duration = Duration::from_millis(500);
 
-/// A body of unknown length.
-struct Streamed {
-    body: Body,
-    bodies: Bodies,
-    /// Sent since it last rang.
-    bytes: u64,
+/// A body, and what is called with the length of each part of it that is sent.
+pub(crate) struct Observed<F> {
+    pub(crate) body: Body,
+    pub(crate) sent: F,
 }
 
-impl hyper::body::Body for Streamed {
+impl<F: FnMut(u64) + Unpin> hyper::body::Body for Observed<F> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -40,11 +38,7 @@ impl hyper::body::Body for Streamed {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
-            self.bytes += data.len() as u64;
-        }
-        if self.bytes >= LARGE {
-            self.bodies.passed(self.bytes);
-            self.bytes = 0;
+            (self.sent)(data.len() as u64);
         }
         Poll::Ready(frame)
     }
@@ -76,7 +70,15 @@ impl Bodies {
             self.passed(bytes);
             return response;
         }
-        response.map(|body| Body::new(Streamed { body, bodies: self.clone(), bytes: 0 }))
+        let bodies = self.clone();
+        let mut unrung = 0;
+        let sent = move |bytes| {
+            unrung += bytes;
+            if unrung >= LARGE {
+                bodies.passed(std::mem::take(&mut unrung));
+            }
+        };
+        response.map(|body| Body::new(Observed { body, sent }))
     }
 
     /// The service.

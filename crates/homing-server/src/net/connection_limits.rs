@@ -21,17 +21,15 @@
 //! kept.
 
 use std::collections::{BTreeMap, HashMap};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::Bytes;
 use homing_model::TaskId;
 use homing_sys::process::ProcessId;
-use hyper::body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
+
+use crate::memory::Observed;
 
 /// Connections at once, where descriptors suffice.
 const MAX_PLACES: usize = 4096;
@@ -315,33 +313,10 @@ impl Drop for Place {
 
 /// A body during which a request is under way.
 pub(crate) fn until_sent(body: Body, under_way: UnderWay) -> Body {
-    Body::new(Sent { body, _under_way: under_way })
-}
-
-#[derive(Debug)]
-struct Sent {
-    body: Body,
-    _under_way: UnderWay,
-}
-
-impl hyper::body::Body for Sent {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    let sent = move |_| {
+        let _ = &under_way;
+    };
+    Body::new(Observed { body, sent })
 }
 
 #[cfg(test)]
