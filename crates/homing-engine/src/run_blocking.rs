@@ -2,8 +2,9 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 
 /// Does it on a thread that may block.
@@ -12,7 +13,7 @@ use tokio::task::spawn_blocking;
 /// If it panicked on that thread, or the runtime ends.
 pub async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let work = Arc::new(Mutex::new(Some(work)));
-    let taken = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let taken = |work: &Mutex<Option<_>>| work.lock().take();
     let shared = Arc::clone(&work);
     // The pool panics where it can make no thread. What was asked of it may still be in its queue then, and finds nothing to do.
     let spawned =

@@ -1,11 +1,11 @@
 //! The roll of tracked tasks that have not ended, and when the lease of each runs out.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use homing_model::TaskId;
 use homing_store::{Record, Tracking};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -68,7 +68,7 @@ impl State {
 
 impl Roll {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Puts a task on the roll; its lease, if it has one, begins. False if it is there already.

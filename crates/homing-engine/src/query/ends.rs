@@ -1,10 +1,10 @@
 //! Who waits for the end of which task.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use homing_model::TaskId;
 use homing_store::Record;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Who waits for the end of which task. Woken on every way a task can end, being forgotten included.
@@ -16,13 +16,13 @@ pub(crate) struct Ends {
 impl Ends {
     /// Subscribes before the store is asked, so that no end falls in between.
     pub(crate) fn subscribe(&self, id: &TaskId) -> watch::Receiver<Option<Record>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.entry(id.clone()).or_insert_with(|| watch::channel(None).0).subscribe()
     }
 
     /// A task has ended, durably.
     pub(crate) fn announce(&self, record: &Record) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         if let Some(sender) = waiting.remove(&record.id) {
             sender.send_replace(Some(record.clone()));
         }
@@ -30,7 +30,7 @@ impl Ends {
 
     /// Lets go of entries that nobody waits on.
     pub(crate) fn prune(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         waiting.retain(|_, sender| sender.receiver_count() > 0);
     }
 }

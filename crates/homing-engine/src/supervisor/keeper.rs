@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_shim::keeper::{self, Mode, StartError};
 use homing_shim::wire::{FromKeeper, ToKeeper};
+use parking_lot::Mutex;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -76,7 +77,7 @@ impl Handle {
 
     /// Why the keeper could not fork a shim for this launch, if it said so.
     pub(crate) fn take_failure(&self, nonce: u64) -> Option<io::Error> {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         failures.remove(&nonce).map(io::Error::from_raw_os_error)
     }
 
@@ -160,7 +161,7 @@ impl Service {
     }
 
     fn remember_failure(&self, nonce: u64, code: i32) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         if failures.len() < FAILURES {
             failures.insert(nonce, code);
         }

@@ -2,11 +2,12 @@
 //!
 //! Whoever asks while a look is under way is part of the next one. Keeps P2 and P8.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use homing_model::Survivor;
 use homing_shim::tree::{self, Main, Orphaned};
 use homing_store::Record;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::engine::Inner;
@@ -29,7 +30,7 @@ pub(crate) struct Orphans(Mutex<State>);
 
 impl Orphans {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// All that wait now; none when there is nothing left to do.
