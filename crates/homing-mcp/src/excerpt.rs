@@ -10,6 +10,7 @@ use homing_client::{Client, Error, OutputQuery};
 use homing_model::TaskId;
 use homing_model::foreign::defuse;
 use homing_model::sanitize::{Colour, Sanitizer};
+use homing_model::utf8::unfinished;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -101,16 +102,6 @@ fn back(bytes: &[u8], most: usize) -> (String, usize) {
         }
         from += rest.len().div_ceil(2);
     }
-}
-
-/// How many bytes at the end begin a character that is not whole.
-fn unfinished(bytes: &[u8]) -> usize {
-    let begins = |tail: &[u8]| {
-        std::str::from_utf8(tail).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
-    };
-    (1..=3)
-        .find(|length| bytes.len().checked_sub(*length).and_then(|at| bytes.get(at..)).is_some_and(begins))
-        .unwrap_or(0)
 }
 
 fn as_u64(length: usize) -> u64 {

@@ -8,6 +8,7 @@
 //! that conceal, and end with the stream; they are dropped where the reader cannot.
 
 use crate::unseen::is_unseen;
+use crate::utf8::unfinished;
 
 /// Whether simple colour sequences survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,34 +272,15 @@ impl Sanitizer {
 
     /// Decodes what is pending; an incomplete character waits for more unless `all`.
     fn flush_text(&mut self, out: &mut String, all: bool) {
-        while !self.pending.is_empty() {
-            match std::str::from_utf8(&self.pending) {
-                Ok(text) => {
-                    text.chars().for_each(|c| self.filled += push_char(c, out));
-                    self.pending.clear();
-                }
-                Err(error) => {
-                    let valid = error.valid_up_to();
-                    if let Ok(text) = std::str::from_utf8(&self.pending[..valid]) {
-                        text.chars().for_each(|c| self.filled += push_char(c, out));
-                    }
-                    match error.error_len() {
-                        Some(bad) => {
-                            out.push(char::REPLACEMENT_CHARACTER);
-                            self.pending.drain(..valid + bad);
-                        }
-                        None if all => {
-                            out.push(char::REPLACEMENT_CHARACTER);
-                            self.pending.clear();
-                        }
-                        None => {
-                            self.pending.drain(..valid);
-                            return;
-                        }
-                    }
-                }
+        let held = if all { 0 } else { unfinished(&self.pending) };
+        let whole = self.pending.len() - held;
+        for chunk in self.pending[..whole].utf8_chunks() {
+            self.filled += chunk.valid().chars().map(|c| push_char(c, out)).sum::<usize>();
+            if !chunk.invalid().is_empty() {
+                out.push(char::REPLACEMENT_CHARACTER);
             }
         }
+        self.pending.drain(..whole);
     }
 }
 
