@@ -32,6 +32,7 @@ use crate::sqlite::disk::emergency_space::{self, Reserve};
 use crate::sqlite::disk::file_guard::Place;
 use crate::sqlite::disk::open;
 use crate::sqlite::disk::wal::Log;
+use crate::sqlite::notices::claims;
 use crate::sqlite::notices::deliveries;
 use crate::sqlite::notices::event_cache::Recent;
 use crate::sqlite::notices::events;
@@ -230,11 +231,11 @@ impl Store for SqliteStore {
     }
 
     fn due(&self, now: Timestamp) -> Op<(Vec<Channel>, Option<Timestamp>)> {
-        self.reader.run(move |conn| deliveries::due(conn, now))
+        self.reader.run(move |conn| claims::due(conn, now))
     }
 
     fn claim(&self, channel: Channel, limit: u32, until: Timestamp, now: Timestamp) -> Op<Vec<Claimed>> {
-        self.writer.run(Relaxed, move |conn| deliveries::claim(conn, &channel, limit, until, now))
+        self.writer.run(Relaxed, move |conn| claims::claim(conn, &channel, limit, until, now))
     }
 
     fn admit(&self, channel: Channel, terms: Terms, entropy: u64, now: Timestamp) -> Op<bool> {
@@ -246,11 +247,11 @@ impl Store for SqliteStore {
     }
 
     fn route(&self, channel: Channel, now: Timestamp) -> Op<Option<Route>> {
-        self.reader.run(move |conn| deliveries::route(conn, &channel, now))
+        self.reader.run(move |conn| claims::route(conn, &channel, now))
     }
 
     fn put_off(&self, channel: Channel, why: String, now: Timestamp) -> Op<()> {
-        self.writer.run(Relaxed, move |conn| deliveries::put_off(conn, &channel, &why, now))
+        self.writer.run(Relaxed, move |conn| claims::put_off(conn, &channel, &why, now))
     }
 
     fn give_up(&self, kinds: Vec<TargetKind>, limit: u32, now: Timestamp) -> Op<u64> {
@@ -268,17 +269,17 @@ impl Store for SqliteStore {
     }
 
     fn release_claims(&self) -> Op<()> {
-        self.writer.run_essential(Relaxed, deliveries::release)
+        self.writer.run_essential(Relaxed, claims::release)
     }
 
     fn release_unending(&self) -> Op<u64> {
-        let found = self.reader.run(deliveries::unending);
+        let found = self.reader.run(claims::unending);
         let writer = self.writer.clone();
         Box::pin(async move {
             if found.await?.is_empty() {
                 return Ok(0);
             }
-            writer.run(Relaxed, deliveries::release_unending).await
+            writer.run(Relaxed, claims::release_unending).await
         })
     }
 

@@ -7,7 +7,8 @@ use rusqlite::{Connection, params};
 
 use crate::outbox::{Next, Settled, Wake};
 use crate::record::{NewTask, Record};
-use crate::sqlite::notices::deliveries::{HANDED_OVER, settle};
+use crate::sqlite::notices::claims::HANDED_OVER;
+use crate::sqlite::notices::deliveries::settle;
 use crate::sqlite::notices::reservations;
 use crate::sqlite::notices::wakes;
 use crate::sqlite::tasks::row;

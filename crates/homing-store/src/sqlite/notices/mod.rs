@@ -1,5 +1,6 @@
 //! Notices, inboxes, deliveries and the event log.
 
+pub(crate) mod claims;
 pub(crate) mod deliveries;
 pub(crate) mod event_cache;
 pub(crate) mod events;

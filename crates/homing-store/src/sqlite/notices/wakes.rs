@@ -12,6 +12,7 @@ use homing_model::{Channel, DeliveryId, Notify, Target, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::outbox::{Next, Terms};
+use crate::sqlite::notices::claims;
 use crate::sqlite::notices::deliveries;
 use crate::sqlite::notices::publish;
 use crate::sqlite::notices::reservations::{self, OfNotice};
@@ -109,10 +110,10 @@ fn is_under_way(conn: &Connection, channel: &Channel) -> Result<bool, Error> {
     let [kind, owner, to, folder] = channel.columns();
     let mut query = conn.prepare_cached(concat!(
         "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_pending WHERE state = 'pending' AND ",
-        deliveries::of_channel!(),
+        claims::of_channel!(),
         " AND held_until = ?5)",
     ))?;
-    Ok(query.query_row(params![kind, owner, to, folder, deliveries::HANDED_OVER], |row| row.get(0))?)
+    Ok(query.query_row(params![kind, owner, to, folder, claims::HANDED_OVER], |row| row.get(0))?)
 }
 
 /// Not before this time, and why.
@@ -128,9 +129,9 @@ fn due(conn: &Connection, channel: &Channel, now: Timestamp) -> Result<Vec<Due>,
         "SELECT deliveries.seq, deliveries.owner, deliveries.task_id, notice_seq, created_at, again, coalesce(inboxed, 0) \
          FROM deliveries INDEXED BY deliveries_pending LEFT JOIN notices ON notices.seq = notice_seq \
          WHERE state = 'pending' AND ",
-        deliveries::of_channel!(),
+        claims::of_channel!(),
         " AND ",
-        deliveries::ready!(),
+        claims::ready!(),
         " ORDER BY max(next_at, coalesce(held_until, 0)), deliveries.seq LIMIT ?6",
     ))?;
     let mut rows = query.query(params![kind, owner, to, folder, now.as_millis(), STEP])?;
