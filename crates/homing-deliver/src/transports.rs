@@ -11,12 +11,11 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homing_engine::config::Webhook;
-use homing_engine::{AttemptResult, BoxFuture, Transport, no_transport};
+use homing_engine::{AttemptResult, BoxFuture, Claimed, Transport, no_transport};
 use homing_model::notify::SigningKey;
 use homing_model::route::{Address, NoRoute};
 use homing_model::wake::Readiness;
 use homing_model::{Notify, OsText, Route, Target, Timestamp};
-use homing_store::outbox::Claimed;
 use homing_sys::atomic_file;
 
 use crate::client::Client;

@@ -60,6 +60,7 @@ pub use control::resize::{LARGEST_SIZE, Size};
 pub use engine::Engine;
 pub use error::Error;
 pub use home::{HomeError, prepare as prepare_home};
+pub use homing_store::outbox::Claimed;
 pub use inbox::reservations::ReservedWait;
 pub use outbox::deliveries::DeliveryQuery;
 pub use outbox::transport::{AttemptResult, BoxFuture, Transport, no_transport};

@@ -21,7 +21,7 @@ use crate::outbox::endpoint::MAX_ATTEMPTS;
 use crate::outbox::transport::{AttemptResult, Transport};
 
 /// How long a claim is held for an attempt: four times the default deadline of a webhook.
-pub(super) const LEASE_MS: i64 = 60_000;
+const LEASE: Duration = Duration::from_secs(60);
 /// The pause after the ledger could not be read or written.
 pub(super) const STORE_RETRY: Duration = Duration::from_secs(1);
 /// Deliveries given up in one transaction.
@@ -75,7 +75,7 @@ impl Dispatcher {
                 Err(error) => {
                     report.error(&error);
                     tracing::error!(%error, "due deliveries cannot be read; trying again");
-                    (Vec::new(), Some(after(self.inner.now(), STORE_RETRY)))
+                    (Vec::new(), Some(self.inner.now().after(STORE_RETRY)))
                 }
             };
             for channel in channels {
@@ -105,11 +105,10 @@ impl Dispatcher {
 
     /// Serves one channel while something of it is due, and returns it.
     async fn serve(self, channel: Channel, more: Arc<Notify>) -> Channel {
-        match &channel {
-            Channel::Endpoint { .. } => self.serve_endpoint(&channel, &more).await,
-            Channel::Command { .. } | Channel::Wake { .. } | Channel::Desktop { .. } => {
-                self.hand_over(&channel, &more).await;
-            }
+        if matches!(channel, Channel::Endpoint { .. }) {
+            self.serve_endpoint(&channel, &more).await;
+        } else {
+            self.hand_over(&channel, &more).await;
         }
         channel
     }
@@ -144,7 +143,7 @@ impl Dispatcher {
     /// Claims due deliveries of a channel, and gives up those that the settings forbid.
     pub(super) async fn claim(&self, channel: &Channel, limit: u32) -> Result<Vec<Claimed>, Error> {
         let now = self.inner.now();
-        let claims = self.inner.store.claim(channel.clone(), limit, now.plus_millis(LEASE_MS), now).await?;
+        let claims = self.inner.store.claim(channel.clone(), limit, now.after(LEASE), now).await?;
         let kind = channel.kind();
         if self.inner.config().notify.check(kind).is_ok() {
             return Ok(claims);
@@ -183,9 +182,4 @@ impl Dispatcher {
         self.inner.bump();
         Ok(ours)
     }
-}
-
-/// A time after this one.
-pub(super) fn after(now: Timestamp, pause: Duration) -> Timestamp {
-    now.plus_millis(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX))
 }

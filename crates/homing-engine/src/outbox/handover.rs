@@ -76,7 +76,7 @@ impl Dispatcher {
         if !self.admit(channel).await? {
             return Ok(false);
         }
-        let (Channel::Wake { owner, .. } | Channel::Desktop { owner }) = channel else { return Ok(true) };
+        let Some(owner) = channel.owner().filter(|_| channel.kind().only_wakes()) else { return Ok(true) };
         let (mut looks, mut admitted, mut written) = (0, true, None);
         let mut config = self.inner.config.subscribe();
         loop {
@@ -148,8 +148,8 @@ impl Dispatcher {
 fn max_together(channel: &Channel) -> u32 {
     match channel {
         Channel::Wake { address: Some(address), .. } if matches!(address.parse(), Ok(Address::Tmux(_))) => 1,
-        Channel::Wake { .. } | Channel::Desktop { .. } => turn::MOST as u32,
-        Channel::Command { .. } | Channel::Endpoint { .. } => MAX_TOGETHER,
+        _ if channel.kind().only_wakes() => turn::MOST as u32,
+        _ => MAX_TOGETHER,
     }
 }
 

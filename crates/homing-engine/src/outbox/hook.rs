@@ -99,9 +99,7 @@ fn new_task(
 ) -> NewTask {
     let (shell, argv, limit) = match channel {
         Channel::Command { line, .. } => (Some(line.as_str().into()), Vec::new(), TIME_LIMIT_MS),
-        Channel::Wake { .. } | Channel::Desktop { .. } | Channel::Endpoint { .. } => {
-            (None, waker.to_vec(), TURN_LIMIT_MS)
-        }
+        _ => (None, waker.to_vec(), TURN_LIMIT_MS),
     };
     NewTask {
         id: id.clone(),
@@ -134,9 +132,7 @@ fn new_task(
 fn input(channel: &Channel, claims: &[Claimed], settings: wake::Settings) -> Result<String, Error> {
     let mut input = match channel {
         Channel::Command { .. } => command_input(claims),
-        Channel::Wake { .. } | Channel::Desktop { .. } | Channel::Endpoint { .. } => {
-            serde_json::json!(order(claims, settings)?).to_string()
-        }
+        _ => serde_json::json!(order(claims, settings)?).to_string(),
     };
     input.push('\n');
     Ok(input)

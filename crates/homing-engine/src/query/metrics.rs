@@ -7,6 +7,7 @@ use std::sync::PoisonError;
 
 use homing_api::ReconcileInfo;
 use homing_model::meter::{Counter, Histogram, Reading};
+use homing_model::operator::TargetKind;
 use homing_model::{Kind, Status, Target, Timestamp};
 use homing_store::outbox::{Next, Settled};
 use homing_store::{Census, Record, Work};
@@ -111,11 +112,8 @@ impl Meters {
             Next::At(_) if settled.tried.is_none() => "busy",
             Next::At(_) | Next::Dead(_) => "failed",
         };
-        let carrier = match target {
-            Target::Webhook(_) => "webhook",
-            Target::Exec(_) => "exec",
-            Target::Wake(_) | Target::Desktop | Target::Inbox => "wake",
-        };
+        let kind = TargetKind::from(target);
+        let carrier = if kind.only_wakes() { TargetKind::Wake } else { kind }.as_str();
         self.attempted(carrier, result);
     }
 

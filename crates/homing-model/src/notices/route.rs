@@ -142,10 +142,8 @@ impl Route {
         session: Option<&Session>,
         pane: Option<&Pane>,
     ) -> Result<Option<Self>, NoRoute> {
-        let whom = match target {
-            Target::Inbox | Target::Webhook(_) | Target::Exec(_) => return Ok(None),
-            Target::Desktop => return Ok(Some(Self::Desktop)),
-            Target::Wake(whom) => whom,
+        let Target::Wake(whom) = target else {
+            return Ok((*target == Target::Desktop).then_some(Self::Desktop));
         };
         let Some(whom) = whom else {
             let session = session.ok_or(NoRoute::NoSession)?;
