@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::endpoint::{self, Endpoint};
-use crate::exchange::{Answer, MOST_BODY, Phase, Progress, request, talk};
+use crate::exchange::{Answer, MAX_BODY_BYTES, Phase, Progress, request, talk};
 use crate::guard::{self, Policy};
 use crate::resolver::{self, Resolver};
 use crate::tls::{self, Roots, Tls};
@@ -31,7 +31,7 @@ use crate::tls::{self, Roots, Tls};
 pub const DEADLINE: Duration = Duration::from_secs(15);
 
 /// So many addresses of a name are tried, and each but the last has this share of the deadline to answer.
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 const CONNECT_SHARE: u32 = 4;
 
 /// Why there was no answer.
@@ -61,7 +61,7 @@ pub enum Error {
         #[source]
         reason: guard::Refusal,
     },
-    /// Nobody listens.
+    /// No process listens there.
     #[error("connecting to {to} failed")]
     Connect {
         /// The last address tried.
@@ -126,7 +126,7 @@ impl Client {
             resolver: Arc::new(resolver::System::default()),
             tls: Arc::new(Tls::default()),
             deadline: DEADLINE,
-            most_body: MOST_BODY,
+            most_body: MAX_BODY_BYTES,
             only_own: false,
         }
     }
@@ -243,7 +243,7 @@ impl Client {
                 Err(reason) => closed = closed.or(Some(reason)),
             }
         }
-        open.truncate(MOST_ADDRESSES);
+        open.truncate(MAX_ADDRESSES);
         match closed {
             _ if !open.is_empty() => Ok(open),
             Some(reason) => Err(Error::Guarded { host, reason }),

@@ -17,7 +17,7 @@ use crate::allow::literal;
 use crate::guard::{self, Class, Policy, classify};
 
 /// The longest address that is taken.
-const LONGEST: usize = 4_096;
+const MAX_ADDRESS_BYTES: usize = 4_096;
 
 /// Who asked for the delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Endpoint {
     tls: bool,
     /// Lower case; an IPv6 address in brackets.
     host: String,
-    place: Place,
+    kind: HostKind,
     port: u16,
     /// Path and query, as they go into the request.
     target: PathAndQuery,
@@ -51,9 +51,9 @@ pub struct Endpoint {
 
 /// What a host is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum HostKind {
     Address(IpAddr),
-    /// `localhost` and what is below it: never looked up, so nobody can make it mean something else (RFC 6761).
+    /// `localhost` and what is below it: never looked up, so no name server decides where it leads (RFC 6761).
     Localhost,
     Name,
 }
@@ -66,8 +66,8 @@ pub enum Refusal {
         "the webhook address cannot be read; write https://HOST/PATH, with names in ASCII (xn--…) and spaces as %20"
     )]
     Malformed,
-    /// Longer than anybody needs.
-    #[error("the webhook address is longer than {LONGEST} bytes; shorten it")]
+    /// Too long.
+    #[error("the webhook address is longer than {MAX_ADDRESS_BYTES} bytes; shorten it")]
     TooLong,
     /// Another protocol.
     #[error("webhooks go over https, not {0}; write https://…")]
@@ -85,7 +85,7 @@ pub enum Refusal {
         "`{0}` is no host; write a name, an IPv4 address as four decimal numbers, or an IPv6 address in brackets"
     )]
     Host(String),
-    /// Unencrypted, to somebody else.
+    /// Unencrypted, to another machine.
     #[error(
         "http is only for receivers on this machine; write https://{host}, or add \"{host}:{port}\" to `allow` under [webhook] in config.toml"
     )]
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 
     fn read(text: &str, caller: Caller) -> Result<Self, Refusal> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_ADDRESS_BYTES {
             return Err(Refusal::TooLong);
         }
         if text.contains('#') {
@@ -134,7 +134,7 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(Refusal::Credentials(host));
         }
-        let (host, place) = placed(&host).ok_or_else(|| Refusal::Host(host.clone()))?;
+        let (host, kind) = read_host(&host).ok_or_else(|| Refusal::Host(host.clone()))?;
         let port = match authority.port() {
             Some(port) if port.as_u16() == 0 => return Err(Refusal::Malformed),
             Some(port) => port.as_u16(),
@@ -145,7 +145,7 @@ impl Endpoint {
         let target = uri.path_and_query().map_or("", PathAndQuery::as_str);
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let target = target.parse().map_err(|_| Refusal::Malformed)?;
-        Ok(Self { tls, host, place, port, target, caller })
+        Ok(Self { tls, host, kind, port, target, caller })
     }
 
     /// Checks what can be checked without looking a name up.
@@ -176,19 +176,19 @@ impl Endpoint {
 
     /// The addresses that need no look-up; none for a name.
     pub(crate) fn known(&self) -> Vec<IpAddr> {
-        match self.place {
-            Place::Address(address) => vec![address],
-            Place::Localhost => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
-            Place::Name => Vec::new(),
+        match self.kind {
+            HostKind::Address(address) => vec![address],
+            HostKind::Localhost => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+            HostKind::Name => Vec::new(),
         }
     }
 
     /// Whether it is this machine by its own words, not by what a name server says.
     fn is_here(&self) -> bool {
-        match self.place {
-            Place::Address(address) => classify(address) == Class::Loopback,
-            Place::Localhost => true,
-            Place::Name => false,
+        match self.kind {
+            HostKind::Address(address) => classify(address) == Class::Loopback,
+            HostKind::Localhost => true,
+            HostKind::Name => false,
         }
     }
 
@@ -233,10 +233,10 @@ impl Endpoint {
 }
 
 /// A host in its one spelling, and what it is.
-fn placed(host: &str) -> Option<(String, Place)> {
+fn read_host(host: &str) -> Option<(String, HostKind)> {
     if let Some(address) = literal(host) {
         let shown = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
-        return Some((shown, Place::Address(address)));
+        return Some((shown, HostKind::Address(address)));
     }
     let name = host.strip_suffix('.').unwrap_or(host);
     let letters =
@@ -247,13 +247,13 @@ fn placed(host: &str) -> Option<(String, Place)> {
     // `2130706433`, `0x7f.1` and `127.1` are addresses to some resolvers and names to others.
     let number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
     if let Some(address) = literal(name) {
-        return Some((name.to_owned(), Place::Address(address)));
+        return Some((name.to_owned(), HostKind::Address(address)));
     }
     if !sound || number {
         return None;
     }
-    let place = if last == "localhost" { Place::Localhost } else { Place::Name };
-    Some((name.to_owned(), place))
+    let kind = if last == "localhost" { HostKind::Localhost } else { HostKind::Name };
+    Some((name.to_owned(), kind))
 }
 
 /// What may be shown: no query, and no part of the path that could be a token.

@@ -13,11 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::endpoint::Endpoint;
 
 /// So much of a body is read, and no more, where nobody wants more.
-pub(crate) const MOST_BODY: usize = 16 * 1024;
+pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// So much of a head is taken, in fields and in bytes.
-const MOST_HEADERS: usize = 64;
-const MOST_HEAD: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// Where the work was when time ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(crate) async fn talk(
 ) -> hyper::Result<()> {
     progress.phase = Phase::Head;
     let mut builder = http1::Builder::new();
-    builder.max_headers(MOST_HEADERS).max_buf_size(MOST_HEAD);
+    builder.max_headers(MAX_HEADERS).max_buf_size(MAX_HEAD_BYTES);
     let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let exchange = async {
         let response = sender.send_request(request).await?;

@@ -13,7 +13,7 @@ use crate::range::Range;
 /// What an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Anybody on the internet.
+    /// Any host on the internet.
     Public,
     /// This machine.
     Loopback,
@@ -38,7 +38,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whether no entry of the configuration can open it: nobody receives webhooks there.
+    /// Whether no entry of the configuration can open it: no receiver can be there.
     const fn is_never(self) -> bool {
         matches!(self, Self::Unspecified | Self::Multicast)
     }
@@ -138,7 +138,7 @@ pub fn classify(address: IpAddr) -> Class {
 pub struct Policy {
     /// The entries of `[webhook] allow`.
     pub allow: Vec<Allow>,
-    /// Where our own API listens, if it does: nobody makes us talk to ourselves.
+    /// Where our own API listens, if it does: webhooks to it are refused.
     pub own: Option<SocketAddr>,
 }
 
@@ -148,7 +148,7 @@ pub enum Refusal {
     /// Homing's own listener.
     #[error("{0} is homing's own listener; send the webhook somewhere else")]
     Own(SocketAddr),
-    /// An address where nobody can receive anything.
+    /// An address that no receiver can have.
     #[error("{address} is {class}, which receives no webhooks; name the receiver's own address")]
     Never {
         /// The address.
@@ -156,7 +156,7 @@ pub enum Refusal {
         /// What it is.
         class: Class,
     },
-    /// An address that is not public and that nobody allowed.
+    /// An address that is neither public nor allowed.
     #[error(
         "{address} is {class}; if it is meant, add \"{address}/{}\" or \"{host}:{port}\" to `allow` under [webhook] in config.toml",
         if address.is_ipv4() { 32 } else { 128 }

@@ -18,7 +18,7 @@ pub trait Resolver: Send + Sync {
 }
 
 /// At most so many names are looked up at a time: a name server that does not answer holds a thread for each.
-const AT_ONCE: usize = 8;
+const MAX_LOOKUPS: usize = 8;
 
 /// The system's resolver: hosts file, name servers and whatever else it is set up with.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct System {
 
 impl Default for System {
     fn default() -> Self {
-        Self { threads: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self { threads: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
     }
 }
 

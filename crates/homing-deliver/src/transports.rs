@@ -29,8 +29,8 @@ use crate::webhook::{Message, deliver};
 const OWN_KEY: &str = "webhook.secret";
 
 /// What an attempt may take: longer, and a claim could end before it does.
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(30);
+const MIN_DEADLINE: Duration = Duration::from_millis(100);
+const MAX_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What an engine delivers with.
 pub struct Transports {
@@ -49,7 +49,7 @@ pub struct Transports {
 /// A sentence about the first entry that makes no sense.
 pub fn validate(config: &Webhook) -> Result<(), String> {
     policy(config)?;
-    if !(SHORTEST..=LONGEST).contains(&config.deadline.0) {
+    if !(MIN_DEADLINE..=MAX_DEADLINE).contains(&config.deadline.0) {
         return Err("`webhook.deadline` must be between 100ms and 30s".to_owned());
     }
     for key in &config.secret {
@@ -88,7 +88,7 @@ impl Transports {
         *self.config.write() = config;
     }
 
-    /// Our own API listens there: nobody makes us talk to ourselves.
+    /// Our own API listens there: webhooks to it are refused.
     pub fn listening(&self, at: Option<SocketAddr>) {
         *self.own.write() = at;
     }

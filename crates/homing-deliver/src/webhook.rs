@@ -19,7 +19,7 @@ use crate::retry_after;
 use crate::secret::Secret;
 
 /// So much of an answer is kept for people.
-const EXCERPT: usize = 300;
+const MAX_EXCERPT_CHARS: usize = 300;
 
 /// What is sent: the same at every attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,8 +113,8 @@ pub async fn deliver(
     let ended = now.after_millis(took_ms);
     let (verdict, status, detail) = match outcome {
         Ok(answer) => {
-            let detail = told(&answer, to);
-            (judge(&answer, &detail, ended), Some(answer.status), detail)
+            let detail = describe(&answer, to);
+            (verdict_of(&answer, &detail, ended), Some(answer.status), detail)
         }
         Err(error) => {
             let status = match &error {
@@ -129,7 +129,7 @@ pub async fn deliver(
 }
 
 /// 2xx delivers, 410 ends, everything else is tried again.
-fn judge(answer: &Answer, detail: &str, now: Timestamp) -> Verdict {
+fn verdict_of(answer: &Answer, detail: &str, now: Timestamp) -> Verdict {
     match answer.status {
         status if status.is_success() => Verdict::Delivered,
         StatusCode::GONE => Verdict::Gone,
@@ -141,7 +141,7 @@ fn judge(answer: &Answer, detail: &str, now: Timestamp) -> Verdict {
 }
 
 /// The answer on one line: the status, what it means here, and how the body begins.
-fn told(answer: &Answer, to: &Endpoint) -> String {
+fn describe(answer: &Answer, to: &Endpoint) -> String {
     let mut line = answer.status.to_string();
     if answer.status.is_redirection() {
         line.push_str(" (redirects are not followed; give the address it leads to)");
@@ -150,7 +150,7 @@ fn told(answer: &Answer, to: &Endpoint) -> String {
     let text = String::from_utf8_lossy(&answer.body);
     let text = to.conceal(&text);
     let text = sanitize::line(text.trim_end_matches(char::REPLACEMENT_CHARACTER).trim());
-    let mut excerpt: String = text.chars().take(EXCERPT).collect();
+    let mut excerpt: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     if excerpt.len() < text.len() {
         excerpt.pop();
         excerpt.push('…');

@@ -10,7 +10,7 @@ use homing_model::{
     Delivery, DeliveryId, DeliveryState, Masks, Notice, NoticeId, Route, Target, TaskId, Timestamp, Tried,
 };
 
-/// What is known of an end beyond the ending itself; the notice tells it.
+/// What the notice of an end says beyond the ending itself.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// Random bits, from which the ids of the notice and its deliveries are drawn.
@@ -19,7 +19,7 @@ pub struct Report {
     pub output_tail: String,
     /// Whether there is more.
     pub output_truncated: bool,
-    /// The most that is told, whatever the task asks for; no limit if absent.
+    /// The operator's limit on what is notified; none if absent.
     pub at_most: Option<When>,
     /// The file with the first bytes.
     pub output_path: Option<String>,
@@ -27,11 +27,11 @@ pub struct Report {
     pub answer: Option<String>,
     /// What an agent said of itself.
     pub agent: Option<Heard>,
-    /// Matches of what was watched for that no notice told.
+    /// Matches of a watch that no notice reports.
     pub held_back: Option<u64>,
 }
 
-/// So much of the end of the output is told of an end on a full disk, in characters.
+/// Characters of the end of the output in the notice of an end on a full disk.
 const SHORT_TAIL: usize = 500;
 
 impl Report {
@@ -94,15 +94,15 @@ pub struct Claimed {
     pub route: Option<Route>,
     /// Signs it, instead of the configured keys.
     pub secret: Option<SigningKey>,
-    /// Whether whoever submitted the task came over the network, not by the socket.
+    /// Whether the task was submitted over the network, not by the socket.
     pub network: bool,
-    /// Attempts that were made and count, since it was last asked for.
+    /// Attempts that count, since it was last sent again.
     pub attempts: u32,
     /// Times in a row that the target was busy.
     pub busy: u32,
-    /// Somebody asked for it again, and so gets it though it was told before.
+    /// It was sent again on request, and so is delivered though its owner may have it.
     pub again: bool,
-    /// A command was given it since it was last asked for, and may have told it, whatever came of that.
+    /// A hook task had it since it was last sent again, and may have delivered it, however it ended.
     pub said: bool,
     /// When it was made.
     pub created_at: Timestamp,
@@ -115,19 +115,19 @@ pub struct Claimed {
 pub struct Terms {
     /// How often one owner is woken.
     pub budget: Budget,
-    /// The most that is told.
+    /// The operator's limit on what is notified.
     pub at_most: When,
 }
 
-/// A hand-over that wakes somebody.
+/// A hand-over that spends a wake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake {
     /// Whom.
     pub owner: String,
     /// How often that may be.
     pub budget: Budget,
-    /// It starts a turn, which tells what it is given: until this time that is nobody else's to tell, unless it ends before.
-    /// That is the time limit of the hook that it is handed to.
+    /// For a turn of an agent: how long the inbox entries of its notices are held at most. This is
+    /// the time limit of the hook task.
     pub until: Option<Timestamp>,
 }
 

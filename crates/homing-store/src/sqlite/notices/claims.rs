@@ -38,7 +38,7 @@ macro_rules! of_channel {
 }
 pub(in crate::sqlite) use of_channel;
 
-/// What is given to a command at once: what is due, and what found it busy before, so that all of it is told in one go.
+/// What is given to a command at once: what is due, and what found it busy before.
 macro_rules! ready {
     () => {
         "(max(next_at, coalesce(held_until, 0)) <= ?5 OR (busy > 0 AND coalesce(held_until, 0) <= ?5))"
@@ -246,7 +246,7 @@ fn notice(text: Option<String>) -> Result<String, String> {
     }
 }
 
-/// Nobody holds anything any more.
+/// Releases every claim but those of hook tasks that can still end.
 pub(in crate::sqlite) fn release(conn: &Connection) -> Result<(), Error> {
     conn.prepare_cached(
         "UPDATE deliveries SET held_until = NULL, fence = fence + 1 \
@@ -286,7 +286,7 @@ pub(in crate::sqlite) fn unending(conn: &Connection) -> Result<Vec<String>, Erro
     Ok(stuck)
 }
 
-/// Whether a command's end can still settle what it was given. One whose row is damaged or gone never ends, and nobody is to wait for it.
+/// Whether a command's end can still settle what it was given. One whose row is damaged or gone never ends.
 fn can_end(conn: &Connection, hook: &str) -> Result<bool, Error> {
     let Ok(id) = hook.parse::<TaskId>() else { return Ok(false) };
     match row::by_id(conn, &id) {

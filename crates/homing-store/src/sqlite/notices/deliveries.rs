@@ -36,7 +36,7 @@ pub(in crate::sqlite) fn settle(
     Ok(true)
 }
 
-/// Ends a pending delivery by its place, with no attempt made; whoever still has a claim on it settles nothing.
+/// Ends a pending delivery by its place, without an attempt. A claim on it settles nothing any more.
 pub(in crate::sqlite) fn end(conn: &Connection, seq: i64, next: Next, now: Timestamp) -> Result<(), Error> {
     conn.prepare_cached("UPDATE deliveries SET fence = fence + 1 WHERE seq = ?1")?.execute([seq])?;
     let mut query = conn.prepare_cached(concat!(pending!(), "seq = ?1"))?;

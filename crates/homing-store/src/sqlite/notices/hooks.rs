@@ -15,7 +15,7 @@ use crate::sqlite::tasks::row;
 use crate::sqlite::tasks::submit;
 use crate::store::Error;
 
-/// Gives claimed deliveries to a command: from here on its end decides, whoever is there to see it. `None`, and nothing is changed, if one
+/// Gives claimed deliveries to a command: from here on its end decides. `None`, and nothing is changed, if one
 /// of the claims is no longer the caller's or the id was used before; or if a wake has no room or its owner has some of it by now, and then
 /// what is left of them is due again.
 pub(in crate::sqlite) fn hand_over(
@@ -113,7 +113,7 @@ pub(in crate::sqlite) fn end(
             settled.next = Next::Dead(said.unwrap_or(result).to_owned());
         }
         if asked_again {
-            // What was asked for again meanwhile is not told by this run, and is due.
+            // It was sent again meanwhile: this run does not count, and it is due.
             settled.next = Next::At(hook.created_at);
         }
         settle(conn, &id, row::unsigned(fence), settled, now)?;
@@ -127,7 +127,7 @@ pub(in crate::sqlite) fn end(
     )?
     .execute([hook.id.as_str()])?;
     match verdict {
-        // On a screen one line stands for all of them, and nobody may have been there to read it: no entry goes with it.
+        // On a screen one line stands for all of them and may not have been read: no entry goes with it.
         Verdict::Delivered if shown => return Ok(()),
         Verdict::Delivered => return wakes::woken(conn, &hook.id, acknowledges),
         Verdict::Busy => wakes::give_back(conn, &hook.id)?,
