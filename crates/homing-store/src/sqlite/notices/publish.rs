@@ -67,45 +67,58 @@ pub(in crate::sqlite) fn publish(
         }
         // The session that a wake would reach has ended; the heir is woken instead, if it can be.
         let inherited = heir.as_ref().filter(|_| matches!(target, Target::Wake(_)));
-        let Some(wanted) = inherited.map_or_else(|| Some(target.clone()), Record::wake) else { continue };
-        let (target, told) = (&wanted, inherited.unwrap_or(task));
-        let delivery =
-            draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
-                DeliveryId::from_entropy(bits).to_string()
-            })?;
-        // The way of a wake was found when the task was submitted; who is woken is said outright.
-        let route =
-            Route::of(target, told.spec.session.as_ref(), told.spec.pane.as_ref()).unwrap_or_default();
-        let target = &route.as_ref().map_or_else(|| target.clone(), Route::target);
-        let cwd = told.spec.cwd.as_ref().map(OsText::lossy);
-        let Some(channel) = Channel::new(target, &told.owner, cwd.as_deref()) else { continue };
-        let [kind, owner, to, folder] = channel.columns();
-        let secret = notify.and_then(|notify| notify.secret.as_ref()).map(SigningKey::reveal);
-        // Due whatever time it is: the end was stamped by a clock that may have been set back since.
-        conn.prepare_cached(
-            "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, target, secret, next_at, created_at, shown, route, network, \
-             channel, channel_owner, channel_to, channel_folder) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        )?
-        .execute(params![
-            delivery,
-            seq,
-            notice.id.as_str(),
-            task.id.as_str(),
-            told.owner,
-            target.to_string(),
-            secret.filter(|_| matches!(target, Target::Webhook(_))),
-            at.as_millis(),
-            task.masks.text(&target.shown()),
-            route.map(|route| row::json(&task.id, &route)).transpose()?,
-            task.network,
-            kind,
-            owner,
-            to,
-            folder,
-        ])?;
+        let Some(target) = inherited.map_or_else(|| Some(target.clone()), Record::wake) else { continue };
+        let secret = notify.and_then(|notify| notify.secret.as_ref());
+        enqueue(conn, task, &notice, inherited.unwrap_or(task), &target, secret, &mut draws)?;
     }
     Ok(seq)
+}
+
+/// Writes the delivery of a task's notice to a target of the recipient: the task, or its heir.
+fn enqueue(
+    conn: &Connection,
+    task: &Record,
+    notice: &Notice,
+    recipient: &Record,
+    target: &Target,
+    secret: Option<&SigningKey>,
+    draws: &mut Draws,
+) -> Result<(), Error> {
+    let id = draws.unused(conn, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE id = ?1)", |bits| {
+        DeliveryId::from_entropy(bits).to_string()
+    })?;
+    // Found when the task was submitted. The target names it, so that `wake` alone does not join
+    // the wakes of two sessions.
+    let spec = &recipient.spec;
+    let route = Route::of(target, spec.session.as_ref(), spec.pane.as_ref()).unwrap_or_default();
+    let target = &route.as_ref().map_or_else(|| target.clone(), Route::target);
+    let cwd = spec.cwd.as_ref().map(OsText::lossy);
+    let Some(channel) = Channel::new(target, &recipient.owner, cwd.as_deref()) else { return Ok(()) };
+    let [kind, owner, to, folder] = channel.columns();
+    // Due at any time: the clock that stamped the end may have been set back since.
+    conn.prepare_cached(
+        "INSERT INTO deliveries (id, notice_seq, notice_id, task_id, owner, target, secret, next_at, created_at, shown, route, network, \
+         channel, channel_owner, channel_to, channel_folder) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    )?
+    .execute(params![
+        id,
+        row::signed(notice.seq),
+        notice.id.as_str(),
+        task.id.as_str(),
+        recipient.owner,
+        target.to_string(),
+        secret.filter(|_| matches!(target, Target::Webhook(_))).map(SigningKey::reveal),
+        notice.at.as_millis(),
+        task.masks.text(&target.shown()),
+        route.map(|route| row::json(&task.id, &route)).transpose()?,
+        task.network,
+        kind,
+        owner,
+        to,
+        folder,
+    ])?;
+    Ok(())
 }
 
 /// What was told of a task, the newest `limit` of it, oldest first, and whether its owner has it.
