@@ -10,8 +10,7 @@ use std::time::Duration;
 use homing_model::notice::Notice;
 use homing_model::turn;
 
-use super::program;
-use super::{Surroundings, Verdict};
+use homing_agents::wake::{Surroundings, Verdict, program};
 
 const PROGRAM: &str = "notify-send";
 const LIMIT: Duration = Duration::from_secs(20);

@@ -83,7 +83,7 @@ impl Context {
         let server = session::tmux_server(lookup).unwrap_or_else(usual);
         let pane = Pane { server, id: named, program: None };
         let path = self.surroundings.text("PATH").unwrap_or_default();
-        Some(Pane { program: homing_deliver::wake::foreground(&pane, path), ..pane })
+        Some(Pane { program: homing_agents::wake::tmux::foreground(&pane, path), ..pane })
     }
 
     /// A client that starts the daemon when none runs.

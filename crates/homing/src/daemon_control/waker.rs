@@ -6,7 +6,8 @@
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use homing_deliver::wake::{self, Verdict};
+use homing_agents::wake::{self, Verdict};
+use homing_deliver::wake::{http_client, wake};
 use homing_model::{OsText, WakeOrder};
 
 use crate::cli::exit_code;
@@ -45,7 +46,8 @@ pub(crate) fn surroundings(home: &Path, surroundings: &Surroundings) -> wake::Su
     let usual = surroundings.get("HOMING_HOME").is_none()
         && home::resolve(None, surroundings).is_ok_and(|usual| usual == home);
     let user = user.map(Path::to_owned);
-    wake::Surroundings { home: home.to_owned(), names_home: !usual, user, path, bus: bus(surroundings) }
+    let (bus, http) = (bus(surroundings), Some(http_client()));
+    wake::Surroundings { home: home.to_owned(), names_home: !usual, user, path, bus, http }
 }
 
 /// Does what the order on the input says.
@@ -54,7 +56,7 @@ pub(crate) fn run(home: &Path) -> u8 {
     surroundings.bus = std::env::args_os().nth(3).and_then(|bus| bus.into_string().ok()).or(surroundings.bus);
     let verdict = match read() {
         Ok(order) => match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(wake::wake(&order, &surroundings)),
+            Ok(runtime) => runtime.block_on(wake(&order, &surroundings)),
             Err(error) => Verdict::Failed(format!("the event loop cannot be set up: {error}")),
         },
         Err(why) => Verdict::Failed(why),

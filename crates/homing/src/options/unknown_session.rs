@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
+use homing_agents::registry;
 use homing_client::{Client, ListQuery, Submitted};
-use homing_deliver::wake as agents;
 use homing_model::route::Address;
 use homing_model::{Agent, Session, Spec, Target, Task};
 
@@ -59,7 +59,7 @@ async fn is_known(session: &Session, spec: &Spec, task: &Task, client: &Client, 
     let folder = context.surroundings.text(variable).map(str::to_owned);
     let surroundings = waker::surroundings(&context.home, &context.surroundings);
     let sought = Session { folder, ..session.clone() };
-    if has_traces(move || agents::has_traces(&sought, &surroundings)).await {
+    if has_traces(move || registry::of(sought.agent)?.has_traces(&sought, &surroundings)).await {
         return true;
     }
     let client = client.nameless();

@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use homing_agents::wake::{Survey, survey};
 use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_client::SOCKET;
-use homing_deliver::wake::{Survey, survey};
 use homing_engine::{EMERGENCY_SPACE_BYTES, network_filesystem};
 use homing_model::shell::quote;
 use homing_model::units::show_size;
@@ -180,10 +180,10 @@ pub(super) fn wakes(context: &Context) -> Vec<Check> {
     }
     let line = |survey: Survey| {
         let version = survey.version.unwrap_or_else(|| "of an unknown version".to_owned());
-        let ways: Vec<_> = survey.rungs.iter().filter(|rung| rung.works).map(|rung| rung.name).collect();
+        let ways: Vec<_> = survey.ways.rungs.iter().filter(|rung| rung.works).map(|rung| rung.name).collect();
         let ways = if ways.is_empty() { "no way to wake it".to_owned() } else { ways.join(", ") };
         let detail = format!("{} {version}: {ways}", survey.agent.title());
-        match survey.advice {
+        match survey.ways.advice {
             Some(advice) => Check::warn(NAME, detail, advice),
             None => Check::ok(NAME, detail),
         }

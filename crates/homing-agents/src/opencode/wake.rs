@@ -2,34 +2,23 @@
 //! must be idle, and 204 says that it has the prompt. It takes the same prompt twice: what an attempt before this one may have said, with its
 //! answer coming too late for it, is looked for among the session's messages first.
 
-use std::path::Path;
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use homing_model::{Notice, NoticeId, Session, turn};
 use homing_sys::plain;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Order, Readiness, Surroundings, Verdict};
-use crate::client::Client;
-use crate::endpoint::{Caller, Endpoint};
-use crate::exchange::Answer;
-use crate::guard::Policy;
+use crate::wake::{Readiness, Surroundings, Verdict, WakeRequest};
 
 /// Why a session waits that only the plugin reaches.
 const NO_SERVER: &str = "opencode listens nowhere (`--port`), and homing's plugin is not waiting in the session; it is delivered with its \
                          next prompt";
-/// All of it is on this machine.
-const DEADLINE: Duration = Duration::from_secs(10);
 /// A file of the home with the server's password, if it has one (`OPENCODE_SERVER_PASSWORD`): a line, for its owner alone.
 const PASSWORD: &str = "opencode.password";
 /// No password is longer.
 const LONGEST: u64 = 4 * 1024;
-/// What its server says of all its sessions, or of the last messages of one, is no longer; where it is, nothing can be told from it.
-const MOST: usize = 8 << 20;
 /// So many messages are read for what was said before; the second where the first are too large.
 const RECENT: [u32; 2] = [100, 5];
 
@@ -38,27 +27,23 @@ async fn ask(
     method: Method,
     path: &str,
     body: Option<&Value>,
-    home: &Path,
-) -> Result<Answer, String> {
+    surroundings: &Surroundings,
+) -> Result<http::Response<Vec<u8>>, String> {
     let url = session.url.as_deref().ok_or(NO_SERVER)?;
-    // Judged when the task was submitted, with the configuration; here it may only be a port of this machine or what was let through then.
-    let policy = Policy::default();
-    let endpoint =
-        Endpoint::parse(&format!("{url}{path}"), Caller::Local, &policy).map_err(|why| why.to_string())?;
-    let mut headers = HeaderMap::new();
-    let password = plain::small(&home.join(PASSWORD), LONGEST).ok();
+    let client = surroundings.http.as_ref().ok_or("there is no HTTP client here")?;
+    let mut request = http::Request::builder().method(method).uri(format!("{url}{path}"));
+    let password = plain::small(&surroundings.home.join(PASSWORD), LONGEST).ok();
     if let Some(password) = password.and_then(|text| String::from_utf8(text).ok()) {
         let value = format!("Basic {}", STANDARD.encode(format!("opencode:{}", password.trim_end())));
         let mut value = HeaderValue::try_from(value).map_err(|_| format!("{PASSWORD} holds no password"))?;
         value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
+        request = request.header(header::AUTHORIZATION, value);
     }
     if body.is_some() {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        request = request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     let body = body.map(Value::to_string).unwrap_or_default();
-    let client = Client::new(policy).with_deadline(DEADLINE).with_most_body(MOST).with_only_own();
-    client.send(method, &endpoint, headers, Bytes::from(body)).await.map_err(|error| error.line())
+    client.send(request.body(Bytes::from(body)).map_err(|error| error.to_string())?).await
 }
 
 pub(super) async fn readiness(session: &Session, surroundings: &Surroundings) -> Readiness {
@@ -70,27 +55,26 @@ pub(super) async fn readiness(session: &Session, surroundings: &Surroundings) ->
 
 /// Whether the server has the session, and the session time.
 async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readiness, String> {
-    let home = &surroundings.home;
-    let found = ask(session, Method::GET, &format!("/session/{}", session.id), None, home).await?;
-    match found.status {
+    let found = ask(session, Method::GET, &format!("/session/{}", session.id), None, surroundings).await?;
+    match found.status() {
         StatusCode::OK => {}
         StatusCode::UNAUTHORIZED => {
             return Err(format!(
                 "opencode wants a password: put it into {}, mode 0600",
-                home.join(PASSWORD).display()
+                surroundings.home.join(PASSWORD).display()
             ));
         }
         StatusCode::NOT_FOUND => return Err("opencode does not know the session".to_owned()),
         status => return Err(format!("opencode answers {status}")),
     }
-    if !String::from_utf8_lossy(&found.body).contains(&format!("\"{}\"", session.id)) {
+    if !String::from_utf8_lossy(&found.body()).contains(&format!("\"{}\"", session.id)) {
         return Err("what answers is not opencode, or answers for another session".to_owned());
     }
-    let status = ask(session, Method::GET, "/session/status", None, home).await?;
-    let all = match serde_json::from_slice::<Value>(&status.body) {
-        Ok(all) if status.status == StatusCode::OK && all.is_object() => all,
+    let status = ask(session, Method::GET, "/session/status", None, surroundings).await?;
+    let all = match serde_json::from_slice::<Value>(status.body()) {
+        Ok(all) if status.status() == StatusCode::OK && all.is_object() => all,
         // Who is not known to have time is not spoken to.
-        _ => return Err(format!("opencode does not say which sessions are at work ({})", status.status)),
+        _ => return Err(format!("opencode does not say which sessions are at work ({})", status.status())),
     };
     // Idle sessions need not be in the list.
     Ok(match all[&session.id]["type"].as_str() {
@@ -100,14 +84,14 @@ async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readine
 }
 
 /// The session's last messages, oldest first: fewer of them where many are too large for an answer.
-async fn messages(session: &Session, home: &Path) -> Result<Vec<Value>, String> {
+async fn messages(session: &Session, surroundings: &Surroundings) -> Result<Vec<Value>, String> {
     let mut why = String::new();
     for limit in RECENT {
         let path = format!("/session/{}/message?limit={limit}", session.id);
-        match ask(session, Method::GET, &path, None, home).await {
-            Ok(answer) => match serde_json::from_slice(&answer.body) {
-                Ok(messages) if answer.status == StatusCode::OK => return Ok(messages),
-                _ => why = format!("opencode does not show the session's messages ({})", answer.status),
+        match ask(session, Method::GET, &path, None, surroundings).await {
+            Ok(answer) => match serde_json::from_slice(answer.body()) {
+                Ok(messages) if answer.status() == StatusCode::OK => return Ok(messages),
+                _ => why = format!("opencode does not show the session's messages ({})", answer.status()),
             },
             Err(error) => why = error,
         }
@@ -116,7 +100,7 @@ async fn messages(session: &Session, home: &Path) -> Result<Vec<Value>, String> 
 }
 
 /// What is not among these messages of the session.
-fn untold(messages: &[Value], order: &Order) -> Vec<Notice> {
+fn untold(messages: &[Value], request: WakeRequest<'_>) -> Vec<Notice> {
     let texts: Vec<&str> = prompts(messages)
         .filter_map(|message| message["parts"].as_array())
         .flatten()
@@ -124,8 +108,8 @@ fn untold(messages: &[Value], order: &Order) -> Vec<Notice> {
         .collect();
     let ours =
         |id: &NoticeId| texts.iter().any(|text| text.contains(turn::MARK) && text.contains(id.as_str()));
-    let knows = |notice: &&Notice| order.tried.contains(&notice.id) && ours(&notice.id);
-    order.notices.iter().filter(|notice| !knows(notice)).cloned().collect()
+    let knows = |notice: &&Notice| request.tried.contains(&notice.id) && ours(&notice.id);
+    request.notices.iter().filter(|notice| !knows(notice)).cloned().collect()
 }
 
 /// Those of the messages that came as prompts.
@@ -155,16 +139,20 @@ fn prompt(messages: &[Value], text: &str) -> Value {
     prompt
 }
 
-pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
+pub(super) async fn wake(
+    session: &Session,
+    request: WakeRequest<'_>,
+    surroundings: &Surroundings,
+) -> Verdict {
     match readiness(session, surroundings).await {
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
     }
-    let messages = match messages(session, &surroundings.home).await {
+    let messages = match messages(session, surroundings).await {
         Ok(messages) => messages,
         Err(why) => return Verdict::NotNow(why),
     };
-    let news = untold(&messages, order);
+    let news = untold(&messages, request);
     if news.is_empty() {
         return Verdict::Delivered(
             "it is among the session's messages since an attempt before this one".to_owned(),
@@ -172,11 +160,11 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
     }
     let prompt = prompt(&messages, &turn::compose(&news, 0).text);
     let path = format!("/session/{}/prompt_async", session.id);
-    match ask(session, Method::POST, &path, Some(&prompt), &surroundings.home).await {
-        Ok(answer) if answer.status.is_success() => {
-            Verdict::Delivered(format!("prompt_async of opencode answered {}", answer.status.as_u16()))
+    match ask(session, Method::POST, &path, Some(&prompt), surroundings).await {
+        Ok(answer) if answer.status().is_success() => {
+            Verdict::Delivered(format!("prompt_async of opencode answered {}", answer.status().as_u16()))
         }
-        Ok(answer) => Verdict::Failed(format!("prompt_async of opencode answered {}", answer.status)),
+        Ok(answer) => Verdict::Failed(format!("prompt_async of opencode answered {}", answer.status())),
         Err(why) => Verdict::Failed(why),
     }
 }

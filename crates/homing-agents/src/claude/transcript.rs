@@ -18,8 +18,7 @@ use rustix::fs::inotify;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::told;
-use super::told::{Line, Told};
+use crate::wake::told::{self, Line, Told};
 
 /// Looked at again after this long at the latest, where nobody says that the file has changed.
 const LOOK: Duration = Duration::from_millis(500);

@@ -14,7 +14,7 @@ const RECENT: u64 = 16 << 20;
 
 /// What became of a notice that is in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(crate) enum Told {
     /// Nothing yet.
     Unanswered,
     /// A turn was begun with it, and came to nothing.
@@ -25,7 +25,7 @@ pub(super) enum Told {
 
 /// A line that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// What we told.
     Ours,
     /// What the session's model said.
@@ -35,7 +35,7 @@ pub(super) enum Line {
 }
 
 /// The last of what a file has before this place, as much as is looked through. The file's own place is then anywhere.
-pub(super) fn recent(mut file: &File, end: u64) -> io::Result<String> {
+pub(crate) fn recent(mut file: &File, end: u64) -> io::Result<String> {
     let start = file.seek(SeekFrom::Start(end.saturating_sub(RECENT)))?;
     let mut recent = Vec::new();
     file.take(end - start).read_to_end(&mut recent)?;
@@ -43,7 +43,7 @@ pub(super) fn recent(mut file: &File, end: u64) -> io::Result<String> {
 }
 
 /// Which of these notices the lines tell of, and what became of them.
-pub(super) fn what_became_of(
+pub(crate) fn what_became_of(
     ids: &[NoticeId],
     lines: &str,
     judge: impl Fn(&str) -> Option<Line>,
@@ -70,7 +70,7 @@ pub(super) fn what_became_of(
 }
 
 /// The notices that the session was not told yet, where that `counts`.
-pub(super) fn untold(
+pub(crate) fn untold(
     notices: &[Notice],
     told: &[(NoticeId, Told)],
     counts: impl Fn(Told) -> bool,

@@ -17,21 +17,25 @@ const MOST: u64 = 4 << 20;
 
 /// What became of a program that was run.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub struct Ran {
     /// How it ended; nothing if it was ended for taking too long.
-    pub(super) status: Option<ExitStatus>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+    pub status: Option<ExitStatus>,
+    /// What it printed, the end of it.
+    pub stdout: String,
+    /// The same of its stderr.
+    pub stderr: String,
 }
 
 impl Ran {
-    pub(super) fn succeeded(&self) -> bool {
+    /// Whether it ended with exit code 0.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 
     /// The last line that says something, for people: of what it answers, or of why it failed. A
     /// warning says neither.
-    pub(super) fn last_line(&self) -> String {
+    pub fn last_line(&self) -> String {
         let lines = |text: &str| -> Vec<String> {
             let lines = text.lines().rev().map(homing_model::sanitize::line);
             lines.filter(|line| !line.trim().is_empty()).collect()
@@ -50,13 +54,13 @@ impl Ran {
 }
 
 /// Finds a program as a shell would.
-pub(super) fn find(name: &str, path: &str) -> Option<PathBuf> {
+pub fn find(name: &str, path: &str) -> Option<PathBuf> {
     let folders = path.split(':').filter(|folder| folder.starts_with('/'));
     folders.map(|folder| Path::new(folder).join(name)).find(|file| can_run(file))
 }
 
 /// The program of a session's agent: the one that it runs, else the one on its path.
-pub(super) fn of(session: &Session, path: &str) -> Option<PathBuf> {
+pub(crate) fn of(session: &Session, path: &str) -> Option<PathBuf> {
     let own = session.program.as_ref().map(PathBuf::from).filter(|program| can_run(program));
     own.or_else(|| find(session.agent.as_str(), path))
 }
@@ -66,7 +70,7 @@ fn can_run(file: &Path) -> bool {
 }
 
 /// The version that a program says it is: the first word of its answer that looks like one.
-pub(super) fn version(program: &Path, path: &str) -> Option<Version> {
+pub(crate) fn version(program: &Path, path: &str) -> Option<Version> {
     let mut command = Command::new(program);
     command.arg("--version").env("PATH", path);
     let ran = run(command, b"", Duration::from_secs(20)).ok()?;
@@ -75,10 +79,10 @@ pub(super) fn version(program: &Path, path: &str) -> Option<Version> {
 
 /// Three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(pub(super) u64, pub(super) u64, pub(super) u64);
+pub struct Version(pub u64, pub u64, pub u64);
 
 impl Version {
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('v');
         let text = text.split(['-', '+']).next()?;
         let mut numbers = text.split('.').map(str::parse::<u64>);
@@ -94,14 +98,14 @@ impl std::fmt::Display for Version {
 }
 
 /// A program under way. What it prints goes to memory and not through a pipe: what it leaves behind cannot hold us up.
-pub(super) struct Running {
+pub(crate) struct Running {
     child: Child,
     stdout: File,
     stderr: File,
 }
 
 /// Starts a program with this input.
-pub(super) fn start(mut command: Command, input: &[u8]) -> io::Result<Running> {
+pub(crate) fn start(mut command: Command, input: &[u8]) -> io::Result<Running> {
     let memory = || memfd_create("homing-wake", MemfdFlags::CLOEXEC).map(File::from);
     let (mut stdin, stdout, stderr) = (memory()?, memory()?, memory()?);
     stdin.write_all(input)?;
@@ -112,7 +116,7 @@ pub(super) fn start(mut command: Command, input: &[u8]) -> io::Result<Running> {
 
 impl Running {
     /// Waits until it ends, or for this long.
-    pub(super) fn ends_within(&self, limit: Duration) -> io::Result<bool> {
+    pub(crate) fn ends_within(&self, limit: Duration) -> io::Result<bool> {
         let pid =
             i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
@@ -128,13 +132,13 @@ impl Running {
     }
 
     /// Ends it, if it has not ended.
-    pub(super) fn end(&mut self) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         self.child.kill()?;
         self.child.wait().map(drop)
     }
 
     /// How it ended, if it has, and what it has printed so far.
-    pub(super) fn seen(&mut self) -> io::Result<Ran> {
+    pub(crate) fn seen(&mut self) -> io::Result<Ran> {
         let status = self.child.try_wait()?;
         Ok(Ran { status, stdout: text(&self.stdout)?, stderr: text(&self.stderr)? })
     }
@@ -151,7 +155,7 @@ fn text(file: &File) -> io::Result<String> {
 }
 
 /// Runs a program to its end, or ends it when it takes too long.
-pub(super) fn run(command: Command, input: &[u8], limit: Duration) -> io::Result<Ran> {
+pub fn run(command: Command, input: &[u8], limit: Duration) -> io::Result<Ran> {
     let mut running = start(command, input)?;
     if !running.ends_within(limit)? {
         running.end()?;

@@ -9,8 +9,8 @@ use homing_model::turn::MARK;
 use homing_sys::{plain, process};
 use serde_json::Value;
 
-use super::told::{self, Line, Told};
-use super::trace;
+use super::threads;
+use crate::wake::told::{self, Line, Told};
 
 /// A file by what it is, and the name that whoever has it open has it by.
 struct Rollout {
@@ -21,7 +21,7 @@ struct Rollout {
 
 /// The files of a thread. The folder, one below it and the file may be links.
 fn rollouts(folder: &Path, thread: &str) -> Vec<Rollout> {
-    let found = trace::of_thread(&folder.join("sessions"), thread);
+    let found = threads::of_thread(&folder.join("sessions"), thread);
     let identified = found.iter().filter_map(|path| {
         let real = path.canonicalize().ok()?;
         let file = real.metadata().ok()?;
@@ -62,7 +62,7 @@ pub(super) fn told(folder: &Path, thread: &str, ids: &[NoticeId]) -> Vec<(Notice
         let end = file.metadata().ok()?.len();
         told::recent(&file, end).ok()
     };
-    let files = trace::of_thread(&folder.join("sessions"), thread);
+    let files = threads::of_thread(&folder.join("sessions"), thread);
     let read = files.iter().filter_map(|path| recent(path));
     read.flat_map(|lines| told::what_became_of(ids, &lines, judge)).collect()
 }
@@ -78,7 +78,7 @@ pub(super) enum Turn {
 
 /// How it is with the turns of a thread, by the end of its file. `None` if it has none, or none that can be read.
 pub(super) fn turn(folder: &Path, thread: &str) -> Option<Turn> {
-    let files = trace::of_thread(&folder.join("sessions"), thread);
+    let files = threads::of_thread(&folder.join("sessions"), thread);
     let newest = files.iter().max_by_key(|path| path.metadata().and_then(|file| file.modified()).ok())?;
     let file = plain::open(newest).ok()?;
     let lines = told::recent(&file, file.metadata().ok()?.len()).ok()?;

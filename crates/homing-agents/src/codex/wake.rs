@@ -16,15 +16,11 @@ use homing_model::{Session, turn};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::program::{self, Version};
-use super::rollout::Turn;
-use super::told::{self, Told};
-use super::{Order, Readiness, Surroundings, Verdict, rollout, socket};
+use super::rollout::{self, Turn};
+use super::{FOLDER, QUEUES};
+use crate::wake::told::{self, Told};
+use crate::wake::{Readiness, Surroundings, Verdict, WakeRequest, program, socket};
 
-/// The folder in the user's own.
-pub(super) const FOLDER: &str = ".codex";
-/// The first version with a queue.
-pub(super) const QUEUES: Version = Version(0, 166, 0);
 /// The queue answers at once; its daemon may have to be started.
 const QUEUE: Duration = Duration::from_secs(60);
 /// Why a thread waits that no process has open.
@@ -53,8 +49,12 @@ pub(super) fn readiness(session: &Session, runs: bool, surroundings: &Surroundin
     }
 }
 
-pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surroundings) -> Verdict {
-    match readiness(session, order.runs, surroundings) {
+pub(super) async fn wake(
+    session: &Session,
+    request: WakeRequest<'_>,
+    surroundings: &Surroundings,
+) -> Verdict {
+    match readiness(session, request.runs, surroundings) {
         Readiness::Ready => {}
         Readiness::Busy(why) | Readiness::Closed(why) => return Verdict::NotNow(why),
     }
@@ -74,21 +74,21 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
     let served = || folder.as_ref().is_some_and(|folder| is_served(folder));
     let queues = version.is_some_and(|version| version >= QUEUES);
     let told =
-        folder.as_ref().map(|folder| rollout::told(folder, &session.id, &order.tried)).unwrap_or_default();
+        folder.as_ref().map(|folder| rollout::told(folder, &session.id, request.tried)).unwrap_or_default();
     let text = |counts: fn(Told) -> bool| {
-        let news = told::untold(&order.notices, &told, counts);
+        let news = told::untold(request.notices, &told, counts);
         (!news.is_empty()).then(|| turn::compose(&news, 0).text)
     };
-    if queues && (!order.runs || served() || open()) {
+    if queues && (!request.runs || served() || open()) {
         let Some(text) = text(|told| told != Told::Failed) else { return told_before() };
         command.args(["queue", "--thread", &session.id, "--message", &text]);
-        if order.runs {
+        if request.runs {
             command.arg("--resume");
         }
         return match program::run(command, b"", QUEUE) {
             Ok(ran) if ran.succeeded() => {
                 if let Some(folder) = &folder {
-                    taken_up(folder, &session.id, order).await;
+                    taken_up(folder, &session.id, request).await;
                 }
                 Verdict::Delivered(format!("codex queue: {}", ran.last_line()))
             }
@@ -96,7 +96,7 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
             Err(error) => Verdict::Failed(format!("codex queue could not be run: {error}")),
         };
     }
-    if !order.runs {
+    if !request.runs {
         let version =
             version.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string());
         return Verdict::Failed(format!(
@@ -114,8 +114,8 @@ pub(super) async fn wake(session: &Session, order: &Order, surroundings: &Surrou
 
 /// Waits until the thread has taken a message up, which it does when it is idle: until then it looks idle, and another message would be a turn of its
 /// own. The queue keeps what is not taken up.
-async fn taken_up(folder: &Path, thread: &str, order: &Order) {
-    let ids: Vec<_> = order.notices.iter().map(|notice| notice.id.clone()).collect();
+async fn taken_up(folder: &Path, thread: &str, request: WakeRequest<'_>) {
+    let ids: Vec<_> = request.notices.iter().map(|notice| notice.id.clone()).collect();
     let end = Instant::now() + TAKEN_UP;
     while rollout::is_open(folder, thread) && rollout::told(folder, thread, &ids).is_empty() {
         if Instant::now() >= end {

@@ -5,8 +5,6 @@
 //! placeholder, and the cursor at its beginning. The layouts are those of Claude Code 2.1, Codex 0.166 and Gemini CLI 0.61. A screen that
 //! looks different is [`PromptState::Unknown`].
 
-use homing_model::session::Agent;
-
 /// The visible part of a pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Screen {
@@ -36,27 +34,41 @@ struct Prompt {
     column: usize,
 }
 
-/// What the empty prompt of an agent shows.
-const fn placeholder(agent: Agent) -> &'static str {
-    match agent {
-        Agent::Codex => "Ask Codex to do anything",
-        Agent::Gemini => "Type your message or @path/to/file",
-        Agent::Claude | Agent::Opencode => "",
-    }
+/// How an agent draws its prompt.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptLayout {
+    /// What the empty prompt shows.
+    pub placeholder: &'static str,
+    /// The mark of the selected row of a numbered choice.
+    pub choice: char,
+    /// Where the prompt is.
+    pub frame: Frame,
 }
 
-/// Whether the prompt of this agent is known, so that its state can be read at all.
-pub(super) const fn is_known(agent: Agent) -> bool {
-    matches!(agent, Agent::Claude | Agent::Codex | Agent::Gemini)
+/// Where a prompt is on the screen.
+#[derive(Debug, Clone, Copy)]
+pub enum Frame {
+    /// The rows between the last two rules, of which the first begins with the mark.
+    Rules {
+        /// The mark.
+        mark: char,
+    },
+    /// The last row that begins with one of the marks, and the rows below it that are indented as its text is.
+    Mark {
+        /// The marks.
+        marks: &'static [&'static str],
+        /// The indent.
+        indent: &'static str,
+    },
 }
 
-pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
+pub(super) fn prompt_state(screen: &Screen, layout: &PromptLayout) -> PromptState {
     let rows: Vec<&str> = screen.text.lines().collect();
-    if rows.iter().any(|row| is_choice(row, agent)) {
+    if rows.iter().any(|row| is_choice(row, layout)) {
         return PromptState::Dialog;
     }
     let has_cursor = |prompt: &Prompt| (prompt.first..prompt.end).contains(&screen.cursor.1);
-    let Some(prompt) = find_prompt(&rows, agent).filter(has_cursor) else {
+    let Some(prompt) = find_prompt(&rows, layout).filter(has_cursor) else {
         return if works(&rows) { PromptState::Busy } else { PromptState::Unknown };
     };
     // Enter during a turn only queues the line, and a dialog may open before it is pressed.
@@ -64,35 +76,27 @@ pub(super) fn prompt_state(screen: &Screen, agent: Agent) -> PromptState {
         return PromptState::Busy;
     }
     let at_begin = screen.cursor == (prompt.column, prompt.first);
-    let is_empty = at_begin && prompt.text == squeezed(placeholder(agent));
+    let is_empty = at_begin && prompt.text == squeezed(layout.placeholder);
     if is_empty { PromptState::Empty } else { PromptState::Draft(prompt.text) }
 }
 
 /// Whether the prompt contains this text, wherever the cursor is.
-pub(super) fn prompt_contains(screen: &Screen, agent: Agent, squeezed_text: &str) -> bool {
+pub(super) fn prompt_contains(screen: &Screen, layout: &PromptLayout, squeezed_text: &str) -> bool {
     let rows: Vec<&str> = screen.text.lines().collect();
-    find_prompt(&rows, agent).is_some_and(|prompt| prompt.text.contains(squeezed_text))
+    find_prompt(&rows, layout).is_some_and(|prompt| prompt.text.contains(squeezed_text))
 }
 
-fn find_prompt(rows: &[&str], agent: Agent) -> Option<Prompt> {
-    match agent {
-        Agent::Claude => between_rules(rows),
-        Agent::Codex => after_mark(rows, &["› "], "  "),
-        // `*` stands there where no call is asked about (--yolo); `!` would run what is typed.
-        Agent::Gemini => after_mark(rows, &[" > ", " * "], "   "),
-        Agent::Opencode => None,
+fn find_prompt(rows: &[&str], layout: &PromptLayout) -> Option<Prompt> {
+    match layout.frame {
+        Frame::Rules { mark } => between_rules(rows, mark),
+        Frame::Mark { marks, indent } => after_mark(rows, marks, indent),
     }
 }
 
 /// A row of a numbered choice that is selected: `❯ 1. Yes`.
-fn is_choice(row: &str, agent: Agent) -> bool {
-    let mark = match agent {
-        Agent::Claude | Agent::Opencode => '❯',
-        Agent::Codex => '›',
-        Agent::Gemini => '●',
-    };
+fn is_choice(row: &str, layout: &PromptLayout) -> bool {
     let row = row.trim_start_matches(|drawn: char| drawn.is_whitespace() || drawn == '│');
-    let Some(option) = row.strip_prefix(mark) else { return false };
+    let Some(option) = row.strip_prefix(layout.choice) else { return false };
     let option = option.trim_start();
     let digits = option.chars().take_while(char::is_ascii_digit).count();
     digits > 0 && option.get(digits..).is_some_and(|rest| rest.starts_with('.'))
@@ -106,18 +110,16 @@ fn works(rows: &[&str]) -> bool {
     })
 }
 
-/// Claude Code: the rows between the last two rules, of which the first begins with the mark.
-fn between_rules(rows: &[&str]) -> Option<Prompt> {
+fn between_rules(rows: &[&str], mark: char) -> Option<Prompt> {
     let is_rule = |row: &&str| row.starts_with("──────────");
     let last = rows.iter().rposition(is_rule)?;
     let before = rows.get(..last)?.iter().rposition(is_rule)?;
     let inside = rows.get(before + 1..last)?;
-    let head = inside.first()?.strip_prefix('❯')?;
+    let head = inside.first()?.strip_prefix(mark)?;
     let text = std::iter::once(head).chain(inside.iter().skip(1).copied()).map(squeezed).collect();
     Some(Prompt { first: before + 1, end: last, text, column: 2 })
 }
 
-/// Codex and Gemini CLI: the last row that begins with a mark, and the rows below it that are indented as its text is.
 fn after_mark(rows: &[&str], marks: &[&str], indent: &str) -> Option<Prompt> {
     let strip = |row: &&str| {
         // The spaces at the end of a row are not always drawn.
@@ -145,6 +147,11 @@ pub(super) fn squeezed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::find;
+
+    fn layout(agent: &str) -> &'static PromptLayout {
+        find(agent).unwrap().identity().prompt.unwrap()
+    }
 
     /// A screen of the real program, recorded in tmux; the first line is the place of the cursor.
     fn recorded(text: &str) -> Screen {
@@ -154,8 +161,8 @@ mod tests {
     }
 
     macro_rules! screen {
-        ($name:literal) => {
-            recorded(include_str!(concat!("screens/", $name, ".txt")))
+        ($agent:literal, $name:literal) => {
+            recorded(include_str!(concat!("../", $agent, "/screens/", $name, ".txt")))
         };
     }
 
@@ -167,38 +174,38 @@ mod tests {
         let draft = || PromptState::Draft(squeezed("please delete everything except"));
         let pasted = || PromptState::Draft(squeezed(NOTICE));
         for (name, agent, screen, expected) in [
-            ("claude-empty", Agent::Claude, screen!("claude-empty"), PromptState::Empty),
-            ("claude-draft", Agent::Claude, screen!("claude-draft"), draft()),
-            ("claude-dialog", Agent::Claude, screen!("claude-dialog"), PromptState::Dialog),
-            ("claude-pasted", Agent::Claude, screen!("claude-pasted"), pasted()),
-            ("claude-sent", Agent::Claude, screen!("claude-sent"), PromptState::Empty),
-            ("codex-empty", Agent::Codex, screen!("codex-empty"), PromptState::Empty),
-            ("codex-draft", Agent::Codex, screen!("codex-draft"), draft()),
-            ("codex-dialog", Agent::Codex, screen!("codex-dialog"), PromptState::Dialog),
-            ("codex-pasted", Agent::Codex, screen!("codex-pasted"), pasted()),
-            ("codex-sent", Agent::Codex, screen!("codex-sent"), PromptState::Empty),
-            ("gemini-empty", Agent::Gemini, screen!("gemini-empty"), PromptState::Empty),
-            ("gemini-draft", Agent::Gemini, screen!("gemini-draft"), draft()),
-            ("gemini-dialog", Agent::Gemini, screen!("gemini-dialog"), PromptState::Dialog),
-            ("gemini-pasted", Agent::Gemini, screen!("gemini-pasted"), pasted()),
-            ("gemini-sent", Agent::Gemini, screen!("gemini-sent"), PromptState::Empty),
+            ("claude-empty", "claude", screen!("claude", "empty"), PromptState::Empty),
+            ("claude-draft", "claude", screen!("claude", "draft"), draft()),
+            ("claude-dialog", "claude", screen!("claude", "dialog"), PromptState::Dialog),
+            ("claude-pasted", "claude", screen!("claude", "pasted"), pasted()),
+            ("claude-sent", "claude", screen!("claude", "sent"), PromptState::Empty),
+            ("codex-empty", "codex", screen!("codex", "empty"), PromptState::Empty),
+            ("codex-draft", "codex", screen!("codex", "draft"), draft()),
+            ("codex-dialog", "codex", screen!("codex", "dialog"), PromptState::Dialog),
+            ("codex-pasted", "codex", screen!("codex", "pasted"), pasted()),
+            ("codex-sent", "codex", screen!("codex", "sent"), PromptState::Empty),
+            ("gemini-empty", "gemini", screen!("gemini", "empty"), PromptState::Empty),
+            ("gemini-draft", "gemini", screen!("gemini", "draft"), draft()),
+            ("gemini-dialog", "gemini", screen!("gemini", "dialog"), PromptState::Dialog),
+            ("gemini-pasted", "gemini", screen!("gemini", "pasted"), pasted()),
+            ("gemini-sent", "gemini", screen!("gemini", "sent"), PromptState::Empty),
         ] {
-            assert_eq!(prompt_state(&screen, agent), expected, "{name}");
+            assert_eq!(prompt_state(&screen, layout(agent)), expected, "{name}");
         }
     }
 
     #[test]
     fn a_screen_of_another_program_is_unknown() {
-        for screen in [screen!("claude-empty"), screen!("codex-empty"), screen!("gemini-empty")] {
-            let empty = [Agent::Claude, Agent::Codex, Agent::Gemini, Agent::Opencode]
+        for screen in [screen!("claude", "empty"), screen!("codex", "empty"), screen!("gemini", "empty")] {
+            let empty = ["claude", "codex", "gemini"]
                 .into_iter()
-                .filter(|agent| prompt_state(&screen, *agent) == PromptState::Empty);
+                .filter(|agent| prompt_state(&screen, layout(agent)) == PromptState::Empty);
             assert_eq!(empty.count(), 1, "{screen:?}");
         }
         for text in ["", "$ ", "> ", "❯ \n", "~\n~\n-- INSERT --"] {
             let screen = Screen { text: text.to_owned(), cursor: (2, 0) };
-            for agent in [Agent::Claude, Agent::Gemini, Agent::Codex] {
-                assert_eq!(prompt_state(&screen, agent), PromptState::Unknown, "{text:?}");
+            for agent in ["claude", "gemini", "codex"] {
+                assert_eq!(prompt_state(&screen, layout(agent)), PromptState::Unknown, "{text:?}");
             }
         }
     }
@@ -206,35 +213,42 @@ mod tests {
     #[test]
     fn a_prompt_without_the_cursor_or_with_spaces_is_not_empty() {
         for (agent, screen) in [
-            (Agent::Claude, screen!("claude-empty")),
-            (Agent::Codex, screen!("codex-empty")),
-            (Agent::Gemini, screen!("gemini-empty")),
+            ("claude", screen!("claude", "empty")),
+            ("codex", screen!("codex", "empty")),
+            ("gemini", screen!("gemini", "empty")),
         ] {
             let (x, y) = screen.cursor;
             let spaces = Screen { cursor: (x + 3, y), ..screen.clone() };
-            assert!(matches!(prompt_state(&spaces, agent), PromptState::Draft(_)), "{agent:?}");
+            assert!(matches!(prompt_state(&spaces, layout(agent)), PromptState::Draft(_)), "{agent:?}");
             let elsewhere = Screen { cursor: (x, y - 3), ..screen.clone() };
-            assert_eq!(prompt_state(&elsewhere, agent), PromptState::Unknown, "{agent:?}");
+            assert_eq!(prompt_state(&elsewhere, layout(agent)), PromptState::Unknown, "{agent:?}");
             for cursor in [(x, y), (x + 3, y)] {
                 let text = format!("{}\n * Thinking… (esc to interrupt)\n", screen.text);
-                assert_eq!(prompt_state(&Screen { text, cursor }, agent), PromptState::Busy, "{agent:?}");
+                assert_eq!(
+                    prompt_state(&Screen { text, cursor }, layout(agent)),
+                    PromptState::Busy,
+                    "{agent:?}"
+                );
             }
         }
     }
 
     #[test]
     fn a_shell_mode_and_a_draft_of_several_rows_are_not_empty() {
-        let shell = screen!("claude-empty");
+        let shell = screen!("claude", "empty");
         let shell = Screen { text: shell.text.replace('❯', "!"), ..shell };
-        assert_eq!(prompt_state(&shell, Agent::Claude), PromptState::Unknown);
-        let shell = screen!("gemini-empty");
+        assert_eq!(prompt_state(&shell, layout("claude")), PromptState::Unknown);
+        let shell = screen!("gemini", "empty");
         let shell = Screen {
             text: shell.text.replace(" >   Type your message", " !   Type your shell command"),
             ..shell
         };
-        assert_ne!(prompt_state(&shell, Agent::Gemini), PromptState::Empty);
+        assert_ne!(prompt_state(&shell, layout("gemini")), PromptState::Empty);
         let wrapped = "────────────\n❯ first line\n  second\n────────────\n  ? for shortcuts\n";
         let wrapped = Screen { text: wrapped.to_owned(), cursor: (8, 2) };
-        assert_eq!(prompt_state(&wrapped, Agent::Claude), PromptState::Draft("firstlinesecond".to_owned()));
+        assert_eq!(
+            prompt_state(&wrapped, layout("claude")),
+            PromptState::Draft("firstlinesecond".to_owned())
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Keys that reach anything but an empty prompt do harm: they answer a permission dialog, send the user's draft, or run in a shell. So the
 //! process in the foreground must be the one that was there when the task was submitted, it must be an agent whose prompt
-//! [`super::prompt`] can read, and the prompt must be empty: before the text is prepared, and again right before it is pasted. The text
+//! [`super::screen`] can read, and the prompt must be empty: before the text is prepared, and again right before it is pasted. The text
 //! goes as a bracketed paste, which the agents never take for single keys. Enter follows only if the prompt holds exactly that text, and the
 //! delivery counts only once the prompt no longer holds it and the screen shows the notice elsewhere. In any other case nothing more
 //! is typed, the notice stays in the inbox, and the reason is the delivery's.
@@ -14,14 +14,15 @@
 use std::process::Command;
 use std::time::Duration;
 
-use homing_model::session::{Agent, Foreground, Pane};
+use homing_model::session::{Foreground, Pane};
 use homing_model::turn;
 use homing_sys::process;
 use tokio::time::{Instant, sleep};
 
 use super::program::{self, Ran};
-use super::prompt::{self, PromptState, Screen, prompt_contains, prompt_state, squeezed};
-use super::{Order, Surroundings, Verdict};
+use super::screen::{PromptLayout, PromptState, Screen, prompt_contains, prompt_state, squeezed};
+use super::{Surroundings, Verdict, WakeRequest};
+use crate::registry;
 
 /// What tmux prints if the cursor is no longer where it was.
 const MOVED: &str = "moved";
@@ -37,6 +38,13 @@ const HISTORY: &str = "-500";
 /// Separates the history from the screen where both are printed in one step. A screen that shows this line itself cannot be parsed,
 /// and is no evidence.
 const HISTORY_END: &str = "=== homing: the screen follows ===";
+
+/// An agent whose prompt can be read.
+#[derive(Debug, Clone, Copy)]
+struct Prompted {
+    title: &'static str,
+    layout: &'static PromptLayout,
+}
 
 fn tmux(pane: &Pane, path: &str, words: &[&str]) -> Option<Ran> {
     tmux_with(pane, path, words, b"")
@@ -69,7 +77,9 @@ fn look(pane: &Pane, path: &str) -> Option<PaneFacts> {
     (id == pane.id && dead == "0").then_some(facts)
 }
 
-pub(super) fn foreground(pane: &Pane, path: &str) -> Option<Foreground> {
+/// What runs in the foreground of a pane now. `None` if that cannot be found out.
+#[must_use]
+pub fn foreground(pane: &Pane, path: &str) -> Option<Foreground> {
     leader(look(pane, path)?.pid)
 }
 
@@ -100,14 +110,15 @@ fn parse_screen(shown: &str) -> Option<Screen> {
     Some(Screen { text: text.to_owned(), cursor: (x.parse().ok()?, y.parse().ok()?) })
 }
 
-fn state(pane: &Pane, path: &str, agent: Agent) -> PromptState {
+fn state(pane: &Pane, path: &str, agent: Prompted) -> PromptState {
     look_at(pane, path, agent).0
 }
 
 /// The state of the prompt, and where the cursor was.
-fn look_at(pane: &Pane, path: &str, agent: Agent) -> (PromptState, Option<(usize, usize)>) {
-    screen(pane, path)
-        .map_or((PromptState::Unknown, None), |screen| (prompt_state(&screen, agent), Some(screen.cursor)))
+fn look_at(pane: &Pane, path: &str, agent: Prompted) -> (PromptState, Option<(usize, usize)>) {
+    screen(pane, path).map_or((PromptState::Unknown, None), |screen| {
+        (prompt_state(&screen, agent.layout), Some(screen.cursor))
+    })
 }
 
 /// Has tmux do something if the cursor is still where it was and no other pane gets the same keys, in one step. False if not.
@@ -122,13 +133,13 @@ fn act(pane: &Pane, path: &str, cursor: Option<(usize, usize)>, command: &str) -
 }
 
 /// The agent that a process is, by its command line: `claude`, or `node /usr/bin/gemini`.
-fn agent_of(program: &Foreground) -> Option<Agent> {
+fn agent_of(program: &Foreground) -> Option<Prompted> {
     let line = std::fs::read(format!("/proc/{}/cmdline", program.pid)).ok()?;
     let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     agent_in(&words)
 }
 
-fn agent_in(words: &[impl AsRef<str>]) -> Option<Agent> {
+fn agent_in(words: &[impl AsRef<str>]) -> Option<Prompted> {
     let stem = |word: &str| {
         let name = word.rsplit('/').next().unwrap_or(word);
         name.split('.').next().unwrap_or(name).to_owned()
@@ -139,12 +150,13 @@ fn agent_in(words: &[impl AsRef<str>]) -> Option<Agent> {
         "node" | "bun" => stem(words.find(|word| !word.starts_with('-'))?),
         _ => first,
     };
-    name.parse().ok().filter(|agent| prompt::is_known(*agent))
+    let agent = registry::find(&name)?;
+    Some(Prompted { title: agent.title(), layout: agent.identity().prompt? })
 }
 
 /// Why nothing is typed, for a state that is not empty.
-fn refusal(state: &PromptState, pane: &Pane, agent: Agent) -> String {
-    let title = agent.title();
+fn refusal(state: &PromptState, pane: &Pane, agent: Prompted) -> String {
+    let title = agent.title;
     match state {
         PromptState::Dialog => {
             format!("a dialog of {title} is open in pane {}; nothing is typed into it", pane.id)
@@ -178,16 +190,16 @@ async fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
 
 /// Whether the conversation shows the notice and the prompt does not. Both are read as of one moment: a paste that the user has
 /// edited, or that has no Enter yet, is no evidence.
-fn was_taken(pane: &Pane, path: &str, agent: Agent, mark: &str) -> bool {
+fn was_taken(pane: &Pane, path: &str, agent: Prompted, mark: &str) -> bool {
     let history = ["capture-pane", "-p", "-J", "-S", HISTORY, "-t", &pane.id];
     let separator = [";", "display-message", "-p", "-t", &pane.id, HISTORY_END, ";"];
     let words = [&history[..], &separator, &show_screen(pane)].concat();
     let Some(ran) = tmux(pane, path, &words).filter(Ran::succeeded) else { return false };
     let Some((history, shown)) = ran.stdout.rsplit_once(HISTORY_END) else { return false };
     let Some(screen) = parse_screen(shown.trim_start_matches('\n')) else { return false };
-    prompt_state(&screen, agent) != PromptState::Unknown
+    prompt_state(&screen, agent.layout) != PromptState::Unknown
         && squeezed(history).contains(mark)
-        && !prompt_contains(&screen, agent, mark)
+        && !prompt_contains(&screen, agent.layout, mark)
 }
 
 /// Whether the program that submitted is in the foreground and gets what is typed; if not, why.
@@ -212,7 +224,8 @@ fn listens(pane: &Pane, expected: &Foreground, path: &str) -> Result<(), String>
     if facts.in_mode { Err(format!("pane {} is scrolled back, or in another mode", pane.id)) } else { Ok(()) }
 }
 
-pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings) -> Verdict {
+/// Pastes the notices of a request, on one line, into the prompt of the agent in a pane, and sends it.
+pub async fn wake(pane: &Pane, request: WakeRequest<'_>, surroundings: &Surroundings) -> Verdict {
     let path = &surroundings.path;
     let Some(expected) = &pane.program else {
         return Verdict::Failed(format!("what ran in pane {} was not recorded", pane.id));
@@ -226,13 +239,13 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
             expected.name, pane.id
         ));
     };
-    let Some(notice) = order.notices.first() else {
+    let Some(notice) = request.notices.first() else {
         return Verdict::Failed("there is nothing to say".to_owned());
     };
-    let line = harmless(&turn::line(&order.notices));
+    let line = harmless(&turn::line(request.notices));
     let mark = squeezed(&format!("[notice {}]", notice.id));
     let held = PromptState::Draft(squeezed(&line));
-    let tried = order.tried.contains(&notice.id);
+    let tried = request.tried.contains(&notice.id);
     let now = state(pane, path, agent);
     if tried && was_taken(pane, path, agent, &mark) {
         return Verdict::Delivered(format!(
@@ -262,21 +275,20 @@ pub(super) async fn wake(pane: &Pane, order: &Order, surroundings: &Surroundings
     if wait_until(|| was_taken(pane, path, agent, &mark)).await {
         return Verdict::Delivered(format!(
             "typed into pane {}: {} took it, its prompt is free again and the notice is in the conversation",
-            pane.id,
-            agent.title()
+            pane.id, agent.title
         ));
     }
     if state(pane, path, agent) == held {
-        return Verdict::NotNow(format!("{} in pane {} did not take the Enter key", agent.title(), pane.id));
+        return Verdict::NotNow(format!("{} in pane {} did not take the Enter key", agent.title, pane.id));
     }
-    Verdict::Failed(format!("pane {} does not show that {} took the notice", pane.id, agent.title()))
+    Verdict::Failed(format!("pane {} does not show that {} took the notice", pane.id, agent.title))
 }
 
 /// Pastes the line into the prompt, if that is empty, and waits until the prompt shows it.
 async fn paste(
     pane: &Pane,
     expected: &Foreground,
-    agent: Agent,
+    agent: Prompted,
     path: &str,
     line: &str,
 ) -> Result<(), Verdict> {
@@ -329,16 +341,16 @@ mod tests {
     #[test]
     fn an_agent_is_known_by_its_command_line() {
         for (words, agent) in [
-            (&["claude"][..], Some(Agent::Claude)),
-            (&["/usr/lib/claude-code/bin/claude.exe", "--resume"], Some(Agent::Claude)),
-            (&["node", "/usr/bin/codex"], Some(Agent::Codex)),
-            (&["/usr/bin/node", "--no-warnings", "/opt/gemini-cli/bundle/gemini.js"], Some(Agent::Gemini)),
+            (&["claude"][..], Some("Claude Code")),
+            (&["/usr/lib/claude-code/bin/claude.exe", "--resume"], Some("Claude Code")),
+            (&["node", "/usr/bin/codex"], Some("Codex")),
+            (&["/usr/bin/node", "--no-warnings", "/opt/gemini-cli/bundle/gemini.js"], Some("Gemini CLI")),
             (&["opencode"], None),
             (&["vim", "claude"], None),
             (&["node"], None),
             (&[], None),
         ] {
-            assert_eq!(agent_in(words), agent, "{words:?}");
+            assert_eq!(agent_in(words).map(|agent| agent.title), agent, "{words:?}");
         }
     }
 

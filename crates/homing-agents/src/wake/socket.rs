@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 /// Connects, or says at once why not: [`io::ErrorKind::WouldBlock`] if somebody is there who does not serve it.
-pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect_to(&socket, &SocketAddrUnix::new(path)?)?;
@@ -24,7 +24,7 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 
 /// A socket with no place left in its queue, and what takes them up.
 #[cfg(test)]
-pub(super) fn clogged(path: &Path) -> (rustix::fd::OwnedFd, Vec<UnixStream>) {
+pub(crate) fn clogged(path: &Path) -> (rustix::fd::OwnedFd, Vec<UnixStream>) {
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
     rustix::net::bind(&listener, &SocketAddrUnix::new(path).unwrap()).unwrap();
     rustix::net::listen(&listener, 0).unwrap();

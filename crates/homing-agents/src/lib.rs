@@ -1,0 +1,15 @@
+//! Everything that depends on an agent's vendor, behind one trait.
+//!
+//! [`Agent`] says how sessions are detected, how the agent is asked and its output parsed, how a turn is started from outside, which hooks
+//! it calls, and what is written into its configuration. Each agent has one folder here and one line in the [registry]. No other crate
+//! names an agent; they call through the registry, by the name that tasks, rows and requests carry.
+
+mod agent;
+mod claude;
+mod codex;
+mod gemini;
+mod opencode;
+pub mod registry;
+pub mod wake;
+
+pub use agent::{Agent, BoxFuture, Identity};
