@@ -7,9 +7,13 @@
 mod agent;
 mod claude;
 mod codex;
+pub mod environment;
 mod gemini;
+pub mod hooks;
+pub mod install;
 mod opencode;
+pub mod parse;
 pub mod registry;
 pub mod wake;
 
-pub use agent::{Agent, BoxFuture, Identity};
+pub use agent::{Agent, Ask, BoxFuture, Identity, McpSession, SESSION};

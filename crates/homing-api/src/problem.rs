@@ -181,7 +181,7 @@ catalogue! {
         "An agent stops and types into its own tasks only; the tool `list` shows them. A person may stop any task: `homing stop ID`.";
     /// A wake has nobody to go to.
     NobodyToWake = "HM0060", "nobody_to_wake", 422, "nobody can be woken there",
-        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:claude:SESSION`, `wake:codex:THREAD`, `wake:opencode:SESSION`, or `wake:tmux:%PANE` where wake.tmux is true. `homing doctor` says what can be woken here.";
+        "Leave `wake` out, and the end waits in the inbox; or name the session outright: `wake:AGENT:SESSION`, or `wake:tmux:%PANE` where wake.tmux is true. `homing doctor` says what can be woken here.";
     /// A session of an agent is spoken for by a process that the agent did not start.
     NoAncestor = "HM0065", "no_ancestor", 403, "the agent did not start this process",
         "Only a hook that the agent itself runs can say which session it is in: `homing install AGENT` sets them up.";
@@ -193,7 +193,7 @@ catalogue! {
         "Look at the file that the message names; what was already done is undone by `homing install AGENT --uninstall`.";
     /// Nobody to ask.
     NoAgent = "HM0070", "no_agent", 422, "no agent was named",
-        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. Known are claude, codex, opencode and gemini, and every `[agents.NAME]` there.";
+        "Name one with `--agent NAME`, or choose one for good: `[agents] default = \"NAME\"` in config.toml. The detail says which are known; `[agents.NAME]` there makes another one.";
     /// An agent that nobody knows.
     UnknownAgent = "HM0071", "unknown_agent", 422, "there is no such agent",
         "Name one of those that the message lists; `[agents.NAME]` in config.toml makes any command an agent.";

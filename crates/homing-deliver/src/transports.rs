@@ -185,17 +185,12 @@ impl Transport for Transports {
             )),
             Target::Desktop => wake::no_desktop(&self.surroundings).map_or(Ok(()), Err),
             Target::Wake(whom) => match whom.as_deref().map(str::parse) {
-                Some(Ok(Address::Opencode { url: Some(url), .. })) => {
+                Some(Ok(Address::Session { url: Some(url), .. })) => {
                     Endpoint::parse(&url, Caller::of(local), &Policy::default())
                         .map(drop)
                         .map_err(|error| error.to_string())
                 }
-                Some(Ok(
-                    Address::Claude(_)
-                    | Address::Codex(_)
-                    | Address::Opencode { url: None, .. }
-                    | Address::Tmux(_),
-                )) => Ok(()),
+                Some(Ok(Address::Session { url: None, .. } | Address::Tmux(_))) => Ok(()),
                 Some(Err(why)) => Err(why.to_string()),
                 None => Err(NoRoute::NoSession.to_string()),
             },

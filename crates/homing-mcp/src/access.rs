@@ -1,9 +1,11 @@
 //! Who calls, in whose name, and what its tasks take over.
 
+use homing_agents::registry::{self, mcp_client};
+use homing_agents::{Agent, McpSession, environment};
 use homing_api::Problem;
 use homing_client::Client;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::{Agent, Session, Spec, session};
+use homing_model::{Session, Spec};
 use rmcp::RoleServer;
 use rmcp::model::JsonObject;
 use rmcp::service::RequestContext;
@@ -15,16 +17,6 @@ pub(crate) type Context = RequestContext<RoleServer>;
 
 /// The header that names the owner, as in homing's own API.
 const OWNER: &str = "homing-owner";
-
-/// How Codex names itself, and where each of its calls names the conversation that it belongs to. One process of Codex has many, so
-/// neither the environment of a bridge nor its ancestors could say which.
-const CODEX: &str = "codex";
-const THREAD: &str = "threadId";
-/// How opencode names itself, and the argument in which homing's plugin names the conversation of each call. One process of opencode has many,
-/// and its calls do not say which. The plugin sets it last, so a model that gives it changes
-/// nothing. Over HTTP its header names opencode: a call says nothing of the client there.
-const OPENCODE: &str = "opencode";
-const ARGUMENT: &str = "opencode_session";
 
 /// Whose the tasks of a bridge are.
 #[derive(Debug, Clone)]
@@ -62,7 +54,7 @@ impl Bridge {
         said: Option<Session>,
     ) -> Result<(String, Option<Session>), Refusal> {
         let (found, process) = match &self.owner {
-            Owner::Named(owner) => return Ok((owner.clone(), Session::of_owner(owner))),
+            Owner::Named(owner) => return Ok((owner.clone(), registry::session_of(owner))),
             Owner::Session { found, process } => (found, process),
         };
         if let Some(session) = self.thread(context).or(said) {
@@ -81,36 +73,46 @@ impl Bridge {
         Ok((owner, session))
     }
 
-    /// The session of opencode that a call names: that argument is taken out, since no tool has it.
+    /// The session that an argument of a call names: that is taken out, since no tool has it.
     pub(crate) fn said(
         &self,
         arguments: Option<&mut JsonObject>,
         context: &RequestContext<RoleServer>,
     ) -> Option<Session> {
-        context.client_info().filter(|client| client.name.starts_with(OPENCODE))?;
-        let session = take_session(arguments)?;
-        session::detect(|name| match name {
-            "OPENCODE_SESSION_ID" => Some(session.clone()),
-            "PATH" => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
-            _ => None,
-        })
+        let (agent, named) = mcp_client(&context.client_info()?.name)?;
+        self.session(agent, &take_session(named, arguments)?, context)
     }
 
-    /// The thread of Codex that the call belongs to, and how it is reached, as if the environment had named it.
+    /// The session that the client names with every call.
     fn thread(&self, context: &RequestContext<RoleServer>) -> Option<Session> {
-        let thread = context.meta.get(THREAD)?.as_str()?;
-        let codex = context.client_info().filter(|client| client.name.starts_with(CODEX))?;
-        session::detect(|name| match name {
-            "CODEX_THREAD_ID" => Some(thread.to_owned()),
-            "CODEX_VERSION" => Some(codex.version.clone()),
-            name => Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned()),
-        })
+        match mcp_client(&context.client_info()?.name)? {
+            (agent, McpSession::Meta(field)) => {
+                self.session(agent, context.meta.get(field)?.as_str()?, context)
+            }
+            (_, McpSession::Argument(_)) => None,
+        }
+    }
+
+    /// A session of the client's agent, and how it is reached, as if the environment had named it.
+    fn session(&self, agent: &dyn Agent, id: &str, context: &RequestContext<RoleServer>) -> Option<Session> {
+        let variable = agent.identity().session_variable;
+        let found = environment::detect(|name| {
+            if name == variable {
+                return Some(id.to_owned());
+            }
+            Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned())
+        })?;
+        let version = context.client_info().map(|client| client.version.clone());
+        Some(Session { version: found.version.or(version), ..found })
     }
 }
 
-/// Takes the argument of homing's plugin in opencode out of a call: no tool has it.
-fn take_session(arguments: Option<&mut JsonObject>) -> Option<String> {
-    arguments?.remove(ARGUMENT)?.as_str().map(str::to_owned)
+/// Takes the argument that names the session out of a call.
+fn take_session(named: McpSession, arguments: Option<&mut JsonObject>) -> Option<String> {
+    match named {
+        McpSession::Argument(field) => arguments?.remove(field)?.as_str().map(str::to_owned),
+        McpSession::Meta(_) => None,
+    }
 }
 
 /// One call: the way to the API, and who makes it.
@@ -150,7 +152,7 @@ impl Access {
     }
 
     /// That of a call over HTTP: whoever mounts the service has put a client of the API into the request. The owner is the one that the
-    /// header names, else the session that homing's plugin in opencode names, and nobody is
+    /// header names, else the session that the plugin of an agent names, and nobody is
     /// guessed; tasks get the API's own defaults.
     pub(crate) fn by_request(
         arguments: Option<&mut JsonObject>,
@@ -161,17 +163,17 @@ impl Access {
         let parts = parts.ok_or_else(|| internal("this call of MCP came without its HTTP request"))?;
         let client = parts.extensions.get::<Client>();
         let client = client.ok_or_else(|| internal("this call of MCP came without a way to the API"))?;
-        let program = parts.headers.get(http::header::USER_AGENT).map(http::HeaderValue::as_bytes);
+        // Its header names the client: a call says nothing of it here.
+        let program = parts.headers.get(http::header::USER_AGENT).and_then(|program| program.to_str().ok());
         let said = program
-            .filter(|program| program.starts_with(OPENCODE.as_bytes()))
-            .and_then(|_| take_session(arguments))
-            .and_then(|session| Session::new(Agent::Opencode, &session));
+            .and_then(mcp_client)
+            .and_then(|(agent, named)| registry::session(agent, &take_session(named, arguments)?));
         let owner = match parts.headers.get(OWNER).map(|value| std::str::from_utf8(value.as_bytes())) {
             None | Some(Ok("")) => said.map_or_else(|| DEFAULT_OWNER.to_owned(), |session| session.owner()),
             Some(Ok(owner)) => owner.to_owned(),
             Some(Err(_)) => return Err(Refusal::invalid("the header `Homing-Owner` is not UTF-8")),
         };
-        let base = Spec { session: Session::of_owner(&owner), ..Spec::default() };
+        let base = Spec { session: registry::session_of(&owner), ..Spec::default() };
         Ok(Self::new(client, owner, base))
     }
 }

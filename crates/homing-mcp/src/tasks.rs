@@ -5,8 +5,9 @@
 //!
 //! An end that is polled is told (P6): the answer is the hand-over, and the client's next call confirms it.
 
+use homing_agents::registry::session_of;
 use homing_api::{Code, StopRequest};
-use homing_model::{Session, Status, Task, TaskId, Timestamp};
+use homing_model::{Status, Task, TaskId, Timestamp};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject,
@@ -76,7 +77,7 @@ pub(crate) async fn get(access: &Access, id: &str, polls: &Polls) -> Result<GetT
 
 /// Whether a task belongs to another conversation of the agent that asks. A client that has begun a new one polls on for the tasks of the old.
 fn is_of_another_conversation(owner: &str, caller: &str) -> bool {
-    match (Session::of_owner(owner), Session::of_owner(caller)) {
+    match (session_of(owner), session_of(caller)) {
         (Some(owner), Some(caller)) => owner.agent == caller.agent && owner.id != caller.id,
         _ => false,
     }

@@ -36,7 +36,7 @@ pub use notify::{Notify, Target};
 pub use order::WakeOrder;
 pub use outcome::{Ending, Outcome, StartError, Survivor, Verdict};
 pub use route::{NoRoute, Route};
-pub use session::{Agent, Pane, Session};
+pub use session::{AgentName, Pane, Session};
 pub use spec::{OnDuplicate, OnExit, Rlimit, Secret, Spec, Stdin};
 pub use status::Status;
 pub use task::{InputWait, Kind, Progress, Task};

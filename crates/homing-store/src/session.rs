@@ -1,12 +1,12 @@
 //! Which process a session of an agent is in.
 
-use homing_model::{Agent, TaskId, Timestamp};
+use homing_model::{AgentName, TaskId, Timestamp};
 
 /// A session and the process that it is in, or was in last. A process is its pid, start time and boot: no other can be all of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Which agent.
-    pub agent: Agent,
+    pub agent: AgentName,
     /// Its id for the conversation.
     pub session: String,
     /// The machine.

@@ -14,8 +14,8 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, Channel, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate, Progress,
-    Reference, Route, Status, TaskId, Timestamp,
+    AgentName, Attempt, Channel, DeliveryId, Ending, Event, EventKind, Notice, NoticeId, OnDuplicate,
+    Progress, Reference, Route, Status, TaskId, Timestamp,
 };
 
 use crate::census::{Census, Work};
@@ -344,7 +344,7 @@ pub trait Store: Send + Sync + 'static {
     fn claim_session(&self, claim: SessionClaim) -> Op<Option<String>>;
 
     /// Where a session is, or was last.
-    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>>;
+    fn binding(&self, agent: AgentName, session: String) -> Op<Option<Binding>>;
 
     /// What is bound to these process ids, in their order; which processes those are is the caller's to see.
     fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>>;

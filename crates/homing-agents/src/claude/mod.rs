@@ -1,5 +1,7 @@
 //! Claude Code.
 
+mod install;
+mod parse;
 mod process;
 mod resume;
 mod socket;
@@ -9,7 +11,11 @@ mod transcript;
 
 use homing_model::Session;
 
-use crate::agent::{Agent, BoxFuture, Identity};
+use crate::agent::{Agent, Ask, BoxFuture, Identity, SESSION};
+use crate::environment::Variables;
+use crate::hooks::Hooks;
+use crate::install::{Installation, Site};
+use crate::parse::Parse;
 use crate::wake::program::Version;
 use crate::wake::screen::{Frame, PromptLayout};
 use crate::wake::{self, Readiness, Rung, Surroundings, Verdict, WakeRequest, Ways};
@@ -21,6 +27,11 @@ const SOCKET: Version = Version(2, 1, 224);
 /// The first version that polls for MCP tasks.
 const TASKS: Version = Version(2, 1, 319);
 
+/// How it was started.
+const ENTRY: &str = "CLAUDE_CODE_ENTRYPOINT";
+/// It ends a turn in spite of its hooks once they have put that off so often in a row.
+const BLOCKS: u32 = 8;
+
 /// Claude Code.
 #[derive(Debug)]
 pub(crate) struct Claude;
@@ -30,10 +41,79 @@ impl Agent for Claude {
         &Identity {
             name: "claude",
             title: "Claude Code",
+            session_variable: "CLAUDE_CODE_SESSION_ID",
+            private_variables: &[
+                "CLAUDECODE",
+                "CLAUDE_CODE_CHILD_SESSION",
+                "CLAUDE_CODE_ENTRYPOINT",
+                "CLAUDE_CODE_MESSAGING_SOCKET",
+                "CLAUDE_CODE_MESSAGING_TOKEN",
+                "CLAUDE_CODE_SESSION_ATTENDED",
+                "CLAUDE_CODE_SSE_PORT",
+                "CLAUDE_PID",
+            ],
+            wakes: true,
+            has_server: false,
+            one_session_per_process: true,
+            mcp_session: None,
             prompt: Some(&PromptLayout {
                 placeholder: "", choice: '❯', frame: Frame::Rules { mark: '❯' }
             }),
         }
+    }
+
+    fn ask(&self) -> &'static Ask {
+        &Ask {
+            argv: &["claude", "-p", "--output-format", "stream-json", "--verbose"],
+            resume: &["claude", "-p", "--output-format", "stream-json", "--verbose", "--resume", SESSION],
+            folder: &[("CLAUDE_CONFIG_DIR", ""), ("HOME", FOLDER)],
+            session_files: &[
+                ("projects", 2),
+                ("todos", 1),
+                ("tasks", 1),
+                ("file-history", 1),
+                ("session-env", 1),
+                ("debug", 1),
+            ],
+        }
+    }
+
+    fn parser(&self) -> Box<dyn Parse> {
+        Box::new(parse::Parser::default())
+    }
+
+    fn detect(&self, found: Session, variables: Variables<'_>) -> Session {
+        Session {
+            version: variables.get("AI_AGENT").as_deref().and_then(version),
+            pid: variables.get("CLAUDE_PID").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 1),
+            socket: variables.path("CLAUDE_CODE_MESSAGING_SOCKET"),
+            folder: variables.get("CLAUDE_CONFIG_DIR").or_else(|| variables.at_home(FOLDER)),
+            program: variables.path("CLAUDE_CODE_EXECPATH"),
+            headless: variables.get("CLAUDE_CODE_SESSION_ATTENDED").is_some_and(|attended| attended == "0")
+                || variables.get(ENTRY).is_some_and(|entry| entry.starts_with("sdk")),
+            ..found
+        }
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { process: Some("CLAUDE_PID"), ..Hooks::default() }
+    }
+
+    fn stop_limit(&self, variables: Variables<'_>) -> Option<u32> {
+        let set = variables.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").and_then(|text| text.trim().parse().ok());
+        Some(set.unwrap_or(BLOCKS)).filter(|most| *most > 0)
+    }
+
+    fn polls_tasks(&self, variables: Variables<'_>) -> bool {
+        variables.get(ENTRY).is_some_and(|entry| entry == "cli")
+    }
+
+    /// A `claude -p` does not end before its hooks have: its caller waits for its answer. It can only be woken where it reads prompts from its
+    /// stdin, one after the other.
+    fn can_be_rewoken(&self, variables: Variables<'_>, words: &[&[u8]]) -> bool {
+        variables.get(ENTRY).is_none_or(|entry| entry != "sdk-cli")
+            || words.contains(&&b"--input-format=stream-json"[..])
+            || words.windows(2).any(|pair| pair == [&b"--input-format"[..], b"stream-json"])
     }
 
     fn readiness<'a>(
@@ -59,6 +139,10 @@ impl Agent for Claude {
         let projects = std::fs::read_dir(surroundings.folder_of(session, FOLDER)?.join("projects"));
         let name = format!("{}.jsonl", session.id);
         Some(projects.into_iter().flatten().flatten().any(|project| project.path().join(&name).is_file()))
+    }
+
+    fn install(&self, site: &Site<'_>) -> Installation {
+        install::install(site)
     }
 
     fn ways(&self, version: Option<Version>) -> Ways {
@@ -90,4 +174,11 @@ fn wake(session: &Session, request: WakeRequest<'_>, surroundings: &Surroundings
         Some(entry) => socket::send(&entry, &folder, session, request, socket::EVIDENCE),
         None => resume::resume(&folder, session, request, surroundings),
     }
+}
+
+/// `claude-code_2-1-325_agent` is version 2.1.325.
+fn version(text: &str) -> Option<String> {
+    let digits = text.strip_prefix("claude-code_")?.split('_').next()?;
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    plain.then(|| digits.replace('-', "."))
 }

@@ -9,12 +9,13 @@ use homing_model::{Notice, NoticeId, Session, turn, wake};
 use homing_sys::process;
 use serde_json::json;
 
-use super::Claude;
 use super::process::{Entry, readiness};
 use super::resume::{UNHEALABLE, follow, resume};
 use super::socket::{Arrival, KEEPS, arrives, send};
 use super::transcript::Transcript;
+use super::{Claude, version};
 use crate::agent::Agent as _;
+use crate::registry;
 use crate::wake::{Readiness, Surroundings, Verdict, WakeRequest, program, socket};
 
 /// What a request refers to.
@@ -54,7 +55,7 @@ fn silent() -> (tempfile::TempDir, UnixListener, Entry, Session) {
         status: Some("idle".into()),
         messaging_socket_path: Some(socket),
     };
-    let session = Session::new(homing_model::Agent::Claude, "s1").unwrap();
+    let session = registry::session(&Claude, "s1").unwrap();
     let written = json!({ "pid": entry.pid, "sessionId": "s1", "procStart": entry.proc_start, "status": "idle", "messagingSocketPath": "s" });
     std::fs::write(folder.path().join("sessions/1.json"), written.to_string()).unwrap();
     (folder, listener, entry, session)
@@ -305,11 +306,18 @@ fn who_lives_is_found_by_more_than_a_number() {
 fn a_session_is_known_by_its_transcript() {
     let user = tempfile::tempdir().unwrap();
     let surroundings = Surroundings { user: Some(user.path().to_owned()), ..Surroundings::default() };
-    let known =
-        |id: &str| Claude.has_traces(&Session::new(homing_model::Agent::Claude, id).unwrap(), &surroundings);
+    let known = |id: &str| Claude.has_traces(&registry::session(&Claude, id).unwrap(), &surroundings);
     assert_eq!(known("a"), Some(false));
     let project = user.path().join(".claude/projects/-x-y");
     std::fs::create_dir_all(&project).unwrap();
     std::fs::write(project.join("a.jsonl"), "").unwrap();
     assert_eq!((known("a"), known("aa")), (Some(true), Some(false)));
+}
+
+#[test]
+fn versions_are_read_and_what_is_none_is_not() {
+    assert_eq!(version("claude-code_2-1-325_agent").as_deref(), Some("2.1.325"));
+    for text in ["claude-code", "claude-code__agent", "claude-code_x_agent", "other_1-2_agent"] {
+        assert_eq!(version(text), None, "{text}");
+    }
 }

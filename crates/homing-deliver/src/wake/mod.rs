@@ -25,7 +25,7 @@ pub fn http_client() -> Arc<dyn homing_agents::wake::HttpClient> {
 /// Looks whether the other end can take something now. Changes nothing.
 pub async fn readiness(route: &Route, runs: bool, surroundings: &Surroundings) -> Readiness {
     match route {
-        Route::Session(session) => match registry::of(session.agent) {
+        Route::Session(session) => match registry::find(session.agent.as_str()) {
             Some(agent) => agent.readiness(session, runs, surroundings).await,
             None => Readiness::Closed(unknown(session.agent.as_str())),
         },
@@ -40,7 +40,7 @@ pub async fn wake(order: &WakeOrder, surroundings: &Surroundings) -> Verdict {
         None => Verdict::Failed("there is no way to anybody".to_owned()),
         Some(Route::Desktop) => desktop::show(&order.notices, surroundings),
         Some(Route::Pane(pane)) => tmux::wake(pane, request, surroundings).await,
-        Some(Route::Session(session)) => match registry::of(session.agent) {
+        Some(Route::Session(session)) => match registry::find(session.agent.as_str()) {
             Some(agent) => agent.wake(session, request, surroundings).await,
             None => Verdict::Failed(unknown(session.agent.as_str())),
         },

@@ -5,9 +5,10 @@
 //! else: it owns no task from elsewhere, no process outside of the task is in it, and it is not the owner of the task itself. The record
 //! follows the agent into its next conversation (`/clear`) under the same conditions.
 
+use homing_agents::registry;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::{Act, Deed, Place, Relation, judge};
-use homing_model::{Session, TaskId, nesting};
+use homing_model::{TaskId, nesting};
 use homing_store::{Binding, SessionClaim};
 use homing_sys::process::{self, Process};
 
@@ -189,11 +190,12 @@ pub(crate) async fn claim_session(
     let Some(inside) = standing.0.as_mut().filter(|inside| inside.place == Place::Agent) else {
         return Ok(standing);
     };
-    let Some(named) = Session::of_owner(owner).filter(|_| owner != inside.owner && !inside.is_session(owner))
+    let Some(named) =
+        registry::session_of(owner).filter(|_| owner != inside.owner && !inside.is_session(owner))
     else {
         return Ok(standing);
     };
-    let recorded = inside.session.as_deref().and_then(Session::of_owner);
+    let recorded = inside.session.as_deref().and_then(registry::session_of);
     let replaces = match (recorded, agent) {
         (None, _) => None,
         (Some(_), None) => return Ok(standing),
@@ -211,7 +213,7 @@ pub(crate) async fn claim_session(
     }
     // The process of the hook may go back to a session that has ended in it.
     let here = |agent: &Process| Binding {
-        agent: named.agent,
+        agent: named.agent.clone(),
         session: named.id.clone(),
         node: inner.node.clone(),
         boot_id: inner.boot_id.clone(),
@@ -229,7 +231,7 @@ pub(crate) async fn claim_session(
 
 /// Whether a hook has named the session that an owner is in a live process inside of the task.
 pub(crate) async fn is_bound_within(inner: &Inner, inside: &Inside, owner: &str) -> Result<bool, Error> {
-    let Some(named) = Session::of_owner(owner) else { return Ok(false) };
+    let Some(named) = registry::session_of(owner) else { return Ok(false) };
     let bound = session::live_binding(inner, &named).await?;
     Ok(bound.is_some_and(|bound| is_within(inner, inside, &bound)))
 }

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::sync::Arc;
 
+use homing_agents::registry;
 use homing_model::agent::{KEPT_PROMPT, head};
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::route::Address;
 use homing_model::{
-    Kind, Masks, NoRoute, Notify, OsText, Route, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
+    Kind, Masks, NoRoute, Notify, OsText, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
 };
 use homing_store::store::{Answered, Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
@@ -159,7 +160,14 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
         spec.pane = None;
     }
     // Who speaks for a session is told where it is, though no more is known of the way there.
-    let session = spec.session.clone().or_else(|| Session::of_owner(&owner));
+    let session = match spec.session.take() {
+        Some(session) => {
+            let agent = registry::known(session.agent.as_str());
+            let agent = agent.map_err(|why| Error::BadParameter(format!("`session`: {why}")))?;
+            Some(Session { asleep: !agent.identity().wakes, ..session })
+        }
+        None => registry::session_of(&owner),
+    };
     spec.session.clone_from(&session);
     let pane = spec.pane.clone();
     let notify = spec.notify.get_or_insert_with(Notify::usual);
@@ -180,7 +188,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
                 return Err(NoRoute::TmuxOff(pane).into());
             }
             // The way of a wake is found now or never.
-            let route = Route::of(target, session.as_ref(), pane.as_ref())?;
+            let route = registry::route(target, session.as_ref(), pane.as_ref())?;
             let named = route.map_or_else(|| target.clone(), |route| route.target());
             inner.check_target(&named, notify, !network)?;
         }

@@ -1,7 +1,7 @@
 //! Which agent is asked where none is named: the configured one, else the one whose session asks, else the only one that is there.
 
+use homing_agents::registry::is_session;
 use homing_model::Session;
-use homing_model::environment::is_agent_session;
 
 use super::config::Agents;
 use super::program::is_there;
@@ -35,8 +35,8 @@ pub(super) fn there<'a>(agents: &'a Agents, values: &Values) -> Vec<&'a str> {
 }
 
 /// The agent whose session asks: the one that was found to, or the one that the task belongs to.
-pub(super) fn asking<'a>(session: Option<&Session>, owner: &'a str) -> Option<&'a str> {
-    let owner = owner.split_once(':').filter(|_| is_agent_session(owner)).map(|(agent, _)| agent);
+pub(super) fn asking<'a>(session: Option<&'a Session>, owner: &'a str) -> Option<&'a str> {
+    let owner = owner.split_once(':').filter(|_| is_session(owner)).map(|(agent, _)| agent);
     session.map(|session| session.agent.as_str()).or(owner)
 }
 

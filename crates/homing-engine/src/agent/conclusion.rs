@@ -1,12 +1,11 @@
 //! What an agent's words mean for the end of its task. Keeps P2: the kernel's code stays what it was.
 
+use homing_agents::parse::Said;
 use homing_model::agent::head;
 use homing_model::sanitize::{Colour, Sanitizer};
 use homing_model::{Ending, Verdict, answer};
 use homing_store::Record;
 use homing_store::outbox::Report;
-
-use super::driver::Said;
 
 /// So much of the words of an error is told, in bytes.
 const LONGEST_ERROR: usize = 2_000;
@@ -45,9 +44,9 @@ fn told(text: &str, record: &Record) -> String {
 mod tests {
     use homing_model::{Kind, Outcome, Status, Timestamp};
 
-    use super::super::driver::Bounded;
     use super::*;
     use crate::supervisor::live::tests::record;
+    use homing_agents::parse::Bounded;
 
     fn concluded(
         verdict: Verdict,

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use homing_agents::{SESSION, registry};
 use homing_model::agent::{Driver, is_name};
-use homing_model::slip;
+use homing_model::{AgentName, slip};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Stands for the prompt in a command line.
 pub(super) const PROMPT: &str = "{prompt}";
-/// Stands for the session in the command line that goes on with one.
-pub(super) const SESSION: &str = "{session}";
 
 /// `[agents]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct Agents {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Entry {
-    /// Understood as this agent is: `claude`, `codex`, `opencode`, `gemini`.
+    /// Understood as this agent is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
     /// Program and arguments. `{prompt}` stands for the prompt, which otherwise is the program's input.
@@ -62,28 +61,10 @@ pub(super) struct Known {
 
 /// The command lines of the agents that are known without configuration; the prompt is the input of each.
 fn built_in(name: &str) -> Option<Known> {
-    let driver = Driver::known(name)?;
-    let (argv, resume): (&[&str], &[&str]) = match driver {
-        Driver::Claude => (
-            &["claude", "-p", "--output-format", "stream-json", "--verbose"],
-            &["claude", "-p", "--output-format", "stream-json", "--verbose", "--resume", SESSION],
-        ),
-        Driver::Codex => (
-            &["codex", "exec", "--json", "--skip-git-repo-check", "-"],
-            &["codex", "exec", "resume", "--json", "--skip-git-repo-check", SESSION, "-"],
-        ),
-        Driver::Opencode => (
-            &["opencode", "run", "--format", "json"],
-            &["opencode", "run", "--format", "json", "--session", SESSION],
-        ),
-        Driver::Gemini => (
-            &["gemini", "--output-format", "stream-json"],
-            &["gemini", "--output-format", "stream-json", "--resume", SESSION],
-        ),
-        Driver::Stdout | Driver::Lines { .. } => return None,
-    };
+    let ask = registry::find(name)?.ask();
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Some(Known { driver, argv: owned(argv), resume: owned(resume), env: BTreeMap::new() })
+    let driver = Driver::Agent(AgentName::new(name)?);
+    Some(Known { driver, argv: owned(ask.argv), resume: owned(ask.resume), env: BTreeMap::new() })
 }
 
 impl Agents {
@@ -98,8 +79,8 @@ impl Agents {
     /// All that can be asked, by name.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Driver::KNOWN.iter().map(|(name, _)| *name).collect();
-        names.extend(self.named.keys().map(String::as_str).filter(|name| Driver::known(name).is_none()));
+        let mut names: Vec<&str> = registry::names().collect();
+        names.extend(self.named.keys().map(String::as_str).filter(|name| registry::find(name).is_none()));
         names
     }
 }
@@ -109,8 +90,8 @@ impl Entry {
     fn known(&self, name: &str) -> Result<Known, String> {
         let like = match &self.driver {
             Some(driver) => Some(built_in(driver).ok_or_else(|| {
-                let meant = slip::meant(driver, Driver::KNOWN.iter().map(|(name, _)| *name));
-                format!("`driver = \"{driver}\"` is none of claude, codex, opencode and gemini{meant}")
+                let meant = slip::meant(driver, registry::names());
+                format!("`driver = \"{driver}\"` is none of {}{meant}", registry::listed())
             })?),
             // A name alone means the agent that is known by it, unless it is to be understood in another way.
             None if self.answer.is_none() => built_in(name),
@@ -193,7 +174,7 @@ impl<'de> Deserialize<'de> for Agents {
                         return Err(wrong("letters, digits, `-`, `_` and `.` make the name of an agent"));
                     }
                     // Whoever gives no command means an agent that is known by its name.
-                    let meant = || slip::meant(&name, Driver::KNOWN.iter().map(|(name, _)| *name));
+                    let meant = || slip::meant(&name, registry::names());
                     let meant = if entry.argv.is_empty() { meant() } else { String::new() };
                     entry.known(&name).map_err(|why| wrong(&format!("{why}{meant}")))?;
                     agents.named.insert(name, entry);
@@ -273,7 +254,10 @@ mod tests {
         assert_eq!((mine.driver, mine.env["MODE"].as_str()), (lines, "x"));
         assert_eq!(agents.known("plain").unwrap().driver, Driver::Stdout);
         let claude = agents.known("claude").unwrap();
-        assert_eq!((claude.driver, claude.argv.len(), claude.resume.len()), (Driver::Claude, 4, 0));
+        assert_eq!(
+            (claude.driver, claude.argv.len(), claude.resume.len()),
+            (built_in("claude").unwrap().driver, 4, 0)
+        );
         assert_eq!(agents.known("reviewer"), built_in("codex"));
         assert_eq!(agents.known("nobody"), None);
     }

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use homing_agents::parse::{Listening, Said};
 use homing_model::TaskId;
 use homing_model::agent::Driver;
 use homing_store::Record;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::driver::{Listening, Said};
 use super::reading;
 use crate::engine::Inner;
 use crate::query::output_notifier::News;

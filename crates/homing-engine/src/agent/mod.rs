@@ -7,7 +7,7 @@
 //! input, and is gone from there once the command has begun.
 //!
 //! What the agent prints is kept like any output. While it runs one [listener] per task reads its stdout in bounded pieces, when the shim has
-//! news of it, and hands the lines to a [driver]: a small state machine, without input or output of its own, that knows one agent's words.
+//! news of it, and hands the lines to a parser of `homing-agents`: a small state machine, without input or output of its own, that knows one agent's words.
 //! What it made of them so far is shown with the task.
 //!
 //! The answer is a function of the output and of how the command ended, and of nothing else. The attendant asks for it just before it records
@@ -20,8 +20,6 @@
 mod choice;
 mod conclusion;
 pub(crate) mod config;
-mod driver;
-mod lines;
 mod listener;
 pub(crate) mod plan;
 mod program;
@@ -31,5 +29,5 @@ pub(crate) mod sessions;
 
 pub(crate) use conclusion::conclude;
 pub use config::{Agents, Entry};
-pub(crate) use driver::Said;
+pub(crate) use homing_agents::parse::Said;
 pub(crate) use listener::{Handle, begin};

@@ -1,13 +1,14 @@
 //! From "ask this agent" to a command line, and what is kept with it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use homing_agents::parse::is_session;
+use homing_agents::{SESSION, environment, registry};
 use homing_model::agent::{Driver, Heard, LONGEST_ARGUMENT};
-use homing_model::{Kind, OsText, Spec, SubAgent, environment};
+use homing_model::{Kind, OsText, Spec, SubAgent};
 use homing_store::Record;
 
-use super::config::{Known, PROMPT, SESSION};
-use super::driver::is_session;
+use super::config::{Known, PROMPT};
 use super::{choice, program};
 use crate::engine::Inner;
 use crate::error::Error;
@@ -114,9 +115,7 @@ fn session(earlier: &Record, agent: &SubAgent, known: &Known) -> Result<String, 
                 "nothing says where `{0}` names its session: `session` in its part of config.toml ([agents.{0}]) does",
                 agent.name
             ),
-            Driver::Claude | Driver::Codex | Driver::Opencode | Driver::Gemini | Driver::Lines { .. } => {
-                "its agent named no session".to_owned()
-            }
+            Driver::Agent(_) | Driver::Lines { .. } => "its agent named no session".to_owned(),
         }),
     }
 }
@@ -130,22 +129,10 @@ fn filled(word: &str, prompt: &str, session: Option<&str>) -> OsText {
 
 /// Where an agent keeps its sessions.
 fn folder(driver: &Driver, values: &Values) -> Option<OsText> {
-    let variable = |name: &str| {
-        let value = values.get(name).map(|value| PathBuf::from(value.as_os_str()));
-        value.filter(|path| path.is_absolute())
-    };
-    let home = |below: &str| variable("HOME").map(|home| home.join(below));
-    let folder = match driver {
-        Driver::Claude => variable("CLAUDE_CONFIG_DIR").or_else(|| home(".claude")),
-        Driver::Codex => variable("CODEX_HOME").or_else(|| home(".codex")),
-        Driver::Gemini => home(".gemini"),
-        Driver::Opencode => {
-            let data = variable("XDG_DATA_HOME").or_else(|| home(".local/share"));
-            data.map(|data| data.join("opencode"))
-        }
-        Driver::Stdout | Driver::Lines { .. } => None,
-    };
-    folder.as_deref().map(Path::as_os_str).map(|path| OsText::from(path.to_owned()))
+    let Driver::Agent(name) = driver else { return None };
+    let variable = |name: &str| values.get(name).map(|value| value.as_os_str().to_owned());
+    registry::state_folder(registry::find(name.as_str())?, variable)
+        .map(|path| OsText::from(path.into_os_string()))
 }
 
 #[cfg(test)]
@@ -165,15 +152,16 @@ mod tests {
         let values = |pairs: &[(&str, &str)]| -> Values {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), OsText::from(*value))).collect()
         };
+        let agent = |name: &str| Driver::Agent(homing_model::AgentName::new(name).unwrap());
         let home = values(&[("HOME", "/h")]);
         let found =
             |driver: &Driver, values: &Values| folder(driver, values).map(|path| path.lossy().into_owned());
-        assert_eq!(found(&Driver::Claude, &home).as_deref(), Some("/h/.claude"));
-        assert_eq!(found(&Driver::Codex, &home).as_deref(), Some("/h/.codex"));
+        assert_eq!(found(&agent("claude"), &home).as_deref(), Some("/h/.claude"));
+        assert_eq!(found(&agent("codex"), &home).as_deref(), Some("/h/.codex"));
         let set = values(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c"), ("CODEX_HOME", "relative")]);
-        assert_eq!(found(&Driver::Claude, &set).as_deref(), Some("/c"));
-        assert_eq!(found(&Driver::Codex, &set).as_deref(), Some("/h/.codex"));
+        assert_eq!(found(&agent("claude"), &set).as_deref(), Some("/c"));
+        assert_eq!(found(&agent("codex"), &set).as_deref(), Some("/h/.codex"));
         assert_eq!(found(&Driver::Stdout, &set), None);
-        assert_eq!(found(&Driver::Claude, &values(&[])), None);
+        assert_eq!(found(&agent("claude"), &values(&[])), None);
     }
 }

@@ -3,9 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use homing_agents::parse::Listening;
 use homing_shim::output::{self, Span, Stream};
-
-use super::driver::Listening;
 
 /// Read at once at most.
 const PIECE: usize = 256 * 1024;

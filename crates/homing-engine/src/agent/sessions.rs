@@ -10,34 +10,24 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
+use homing_agents::parse::is_session;
+use homing_agents::{Agent, registry};
 use homing_model::agent::Driver;
 use homing_model::{SubAgent, TaskId, Timestamp};
 use homing_store::store;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::driver::is_session;
 use crate::engine::Inner;
 
 /// The shortest id of a session by which files are removed.
 const SHORTEST: usize = 16;
 
-/// Folders beneath the agent's own in which sessions have files, and how many levels down.
-const fn places(driver: &Driver) -> &'static [(&'static str, u32)] {
+/// The agent whose files a driver's sessions have.
+fn agent_of(driver: &Driver) -> Option<&'static dyn Agent> {
     match driver {
-        Driver::Claude => &[
-            ("projects", 2),
-            ("todos", 1),
-            ("tasks", 1),
-            ("file-history", 1),
-            ("session-env", 1),
-            ("debug", 1),
-        ],
-        Driver::Codex => &[("sessions", 4), ("archived_sessions", 1), ("shell_snapshots", 1)],
-        Driver::Gemini => &[("tmp", 3)],
-        // Its sessions are in a database of its own; what older ones kept in files goes.
-        Driver::Opencode => &[("storage", 3)],
-        Driver::Stdout | Driver::Lines { .. } => &[],
+        Driver::Agent(name) => registry::find(name.as_str()),
+        Driver::Stdout | Driver::Lines { .. } => None,
     }
 }
 
@@ -105,7 +95,8 @@ fn visit(
     session: &str,
     visitor: &mut Visitor<'_>,
 ) -> io::Result<()> {
-    for (place, levels) in places(&released.agent.driver) {
+    let places = agent_of(&released.agent.driver).map_or(&[][..], |agent| agent.ask().session_files);
+    for (place, levels) in places {
         match open(root, Path::new(place), OFlags::NOFOLLOW) {
             Ok(place) => visit_below(&place, released, session, *levels, visitor)?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
@@ -124,10 +115,9 @@ fn open(base: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Gemini CLI's files have the beginning of the id in their names, and all of it in their first lines.
+/// Whether a file has a part of the id in its name, and all of it in its first lines.
 fn is_abbreviated(folder: &OwnedFd, driver: &Driver, name: &str, session: &str) -> bool {
-    let short = session.get(..8).unwrap_or(session);
-    if *driver != Driver::Gemini || !name.starts_with("session-") || !name.contains(&format!("-{short}.")) {
+    if !agent_of(driver).is_some_and(|agent| agent.abbreviates(name, session)) {
         return false;
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -191,6 +181,10 @@ mod tests {
 
     const SESSION: &str = "86cdf13b-9232-4361-8416-ce03ab341f08";
 
+    fn known(agent: &str) -> Driver {
+        Driver::Agent(homing_model::AgentName::new(agent).unwrap())
+    }
+
     fn agent(driver: Driver, folder: &Path, session: &str) -> ReleasedSession {
         let heard = Heard { session_id: Some(session.into()), ..Heard::default() };
         let folder = Some(folder.as_os_str().to_owned().into());
@@ -226,12 +220,12 @@ mod tests {
         let link = root.join(format!("projects/-work/{SESSION}.link"));
         std::os::unix::fs::symlink(&stays[5], &link).unwrap();
         for odd in ["", ".", "..", "8", "86cdf13b", "../../outside/aaaaaaaaaaaaa", &SESSION[..15]] {
-            assert_eq!(remove(&agent(Driver::Claude, root, odd)).unwrap(), 0, "{odd}");
+            assert_eq!(remove(&agent(known("claude"), root, odd)).unwrap(), 0, "{odd}");
         }
-        assert_eq!(remove(&agent(Driver::Claude, root, SESSION)).unwrap(), 3);
+        assert_eq!(remove(&agent(known("claude"), root, SESSION)).unwrap(), 3);
         assert!(goes.iter().all(|path| !path.exists()) && stays.iter().all(|path| path.exists()));
         assert!(link.symlink_metadata().is_ok());
-        assert_eq!(remove(&agent(Driver::Claude, root, SESSION)).unwrap(), 0, "once is enough");
+        assert_eq!(remove(&agent(known("claude"), root, SESSION)).unwrap(), 0, "once is enough");
     }
 
     #[test]
@@ -240,17 +234,17 @@ mod tests {
         let thread = "01a1e0e0-0f01-7141-ae73-04e100a4fc9a";
         let rollout =
             put(dir.path(), &format!("sessions/2026/11/15/rollout-2026-11-15T20-00-00-{thread}.jsonl"));
-        assert_eq!(remove(&agent(Driver::Claude, dir.path(), thread)).unwrap(), 0);
-        assert_eq!(remove(&agent(Driver::Codex, dir.path(), thread)).unwrap(), 1);
+        assert_eq!(remove(&agent(known("claude"), dir.path(), thread)).unwrap(), 0);
+        assert_eq!(remove(&agent(known("codex"), dir.path(), thread)).unwrap(), 1);
         assert!(!rollout.exists());
         let chat = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-40-01a1e0e0.jsonl");
         let other = put(dir.path(), "tmp/work/chats/session-2026-11-15T20-41-01a1e0e0.jsonl");
         std::fs::write(&chat, format!("{{\"sessionId\":\"{thread}\"}}\n")).unwrap();
-        assert_eq!(remove(&agent(Driver::Gemini, dir.path(), thread)).unwrap(), 1);
+        assert_eq!(remove(&agent(known("gemini"), dir.path(), thread)).unwrap(), 1);
         assert!(!chat.exists() && other.exists(), "a few characters are not enough");
         assert_eq!(remove(&agent(Driver::Stdout, dir.path(), thread)).unwrap(), 0);
-        assert_eq!(remove(&agent(Driver::Codex, &dir.path().join("none"), thread)).unwrap(), 0);
-        let mut nowhere = agent(Driver::Codex, dir.path(), thread);
+        assert_eq!(remove(&agent(known("codex"), &dir.path().join("none"), thread)).unwrap(), 0);
+        let mut nowhere = agent(known("codex"), dir.path(), thread);
         nowhere.agent.folder = None;
         assert_eq!(remove(&nowhere).unwrap(), 0);
     }
@@ -274,7 +268,7 @@ mod tests {
             later
         };
         let list = later(&format!("todos/{SESSION}-agent-{SESSION}.json"));
-        let mut released = agent(Driver::Claude, dir.path(), SESSION);
+        let mut released = agent(known("claude"), dir.path(), SESSION);
         released.since = created(&list);
         assert_eq!(remove(&released).unwrap(), 0);
         assert!(transcript.exists() && list.exists());
@@ -287,7 +281,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let older = put(dir.path(), &format!("projects/-work/{SESSION}.jsonl"));
         let folder = put(dir.path(), &format!("tasks/{SESSION}/1.json"));
-        let mut released = agent(Driver::Claude, dir.path(), SESSION);
+        let mut released = agent(known("claude"), dir.path(), SESSION);
         released.since = created(&folder).plus_millis(1);
         assert_eq!(remove(&released).unwrap(), 0);
         assert!(older.exists() && folder.exists());

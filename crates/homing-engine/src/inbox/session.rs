@@ -7,9 +7,10 @@
 //! A row is memory, not truth: it counts while its process lives, by pid, start time and boot. When a session begins anew in another process
 //! and the old one is gone, what that was told and did not confirm is open again, in the same transaction (P5).
 
+use homing_agents::registry;
 use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::reservation::{ConfirmedBy, Confirmer};
-use homing_model::{Agent, Session, session};
+use homing_model::{AgentName, Session, session};
 use homing_store::{Bind, Binding};
 use homing_sys::process::{self, Process, ProcessId};
 
@@ -58,16 +59,18 @@ impl Engine {
                 request.session.escape_debug()
             )));
         }
+        registry::known(request.agent.as_str())
+            .map_err(|why| Error::BadParameter(format!("`agent`: {why}")))?;
         let agent = agent_process(caller, request.pid)?;
         if request.continued.is_some() {
             // A turn ends: what hooks printed before was in the context of its model.
             let owner = Confirmer::Owner(format!("{}:{}", request.agent, request.session));
             self.confirm_by(owner, ConfirmedBy::Turn).await?;
         }
-        let before = inner.store.binding(request.agent, request.session.clone()).await?;
+        let before = inner.store.binding(request.agent.clone(), request.session.clone()).await?;
         let now = inner.now();
         let mut binding = Binding {
-            agent: request.agent,
+            agent: request.agent.clone(),
             session: request.session.clone(),
             node: inner.node.clone(),
             boot_id: inner.boot_id.clone(),
@@ -87,7 +90,7 @@ impl Engine {
         if stays.is_none_or(|stays| stays.streak != binding.streak || !fresh(stays)) {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
-            let alone = one_at_a_time(request.agent);
+            let alone = one_at_a_time(&request.agent);
             let outside = standing.limited_to().is_none();
             inner
                 .store
@@ -109,7 +112,7 @@ impl Engine {
         let bound = self.inner.store.bindings(chain.iter().map(|process| process.pid).collect()).await?;
         for process in &chain {
             let mut here = bound.iter().filter(|bound| {
-                bound.pid == process.pid && one_at_a_time(bound.agent) && lives(&self.inner, bound)
+                bound.pid == process.pid && one_at_a_time(&bound.agent) && lives(&self.inner, bound)
             });
             match (here.next(), here.next()) {
                 (None, _) => {}
@@ -127,7 +130,7 @@ impl Engine {
     /// If the owner is no session, or the ledger cannot be read.
     pub async fn session(&self, owner: &str) -> Result<SessionInfo, Error> {
         let named = named(owner)?;
-        let bound = self.inner.store.binding(named.agent, named.id.clone()).await?;
+        let bound = self.inner.store.binding(named.agent.clone(), named.id.clone()).await?;
         Ok(bound.filter(|bound| lives(&self.inner, bound)).map_or_else(
             || SessionInfo {
                 owner: owner.to_owned(),
@@ -148,7 +151,7 @@ impl Engine {
     /// If the owner is no session, or the ledger cannot be written.
     pub async fn unbind_session(&self, caller: ProcessId, owner: &str) -> Result<(), Error> {
         let named = named(owner)?;
-        let Some(bound) = self.inner.store.binding(named.agent, named.id.clone()).await? else {
+        let Some(bound) = self.inner.store.binding(named.agent.clone(), named.id.clone()).await? else {
             return Ok(());
         };
         let here = |process: &Process| process.pid == bound.pid && process.start == bound.start;
@@ -165,7 +168,7 @@ impl Engine {
     /// Whether what an owner is handed now goes to the process that it, a session, is known to be in. A process that no hook has named yet is not
     /// the one that was named last and is gone: what it is handed is not delivered again when a hook names it.
     pub(crate) async fn is_bound(&self, owner: &str) -> Result<bool, Error> {
-        let Some(named) = Session::of_owner(owner) else { return Ok(true) };
+        let Some(named) = registry::session_of(owner) else { return Ok(true) };
         Ok(live_binding(&self.inner, &named).await?.is_some())
     }
 
@@ -174,7 +177,7 @@ impl Engine {
         SessionInfo {
             waiter: self.is_awaited(&owner),
             owner,
-            agent: binding.agent,
+            agent: binding.agent.clone(),
             session: binding.session.clone(),
             pid: Some(binding.pid),
             streak: binding.streak,
@@ -182,17 +185,13 @@ impl Engine {
     }
 }
 
-/// Whether a process of this agent is in one conversation at a time. A server of Codex or opencode runs the tools of all of them, so that
-/// being started by it says nothing.
-const fn one_at_a_time(agent: Agent) -> bool {
-    match agent {
-        Agent::Claude | Agent::Gemini => true,
-        Agent::Codex | Agent::Opencode => false,
-    }
+/// Whether a process of this agent is in one conversation at a time.
+fn one_at_a_time(agent: &AgentName) -> bool {
+    registry::find(agent.as_str()).is_some_and(|agent| agent.identity().one_session_per_process)
 }
 
 fn named(owner: &str) -> Result<Session, Error> {
-    Session::of_owner(owner).ok_or_else(|| {
+    registry::session_of(owner).ok_or_else(|| {
         Error::BadParameter(format!("`{}` is no session of an agent", homing_model::sanitize::line(owner)))
     })
 }
@@ -219,7 +218,7 @@ fn agent_process(caller: ProcessId, named: Option<u32>) -> Result<Process, Error
 
 /// The live process that a session is in, if a hook has named one.
 pub(crate) async fn live_binding(inner: &Inner, session: &Session) -> Result<Option<Binding>, Error> {
-    let bound = inner.store.binding(session.agent, session.id.clone()).await?;
+    let bound = inner.store.binding(session.agent.clone(), session.id.clone()).await?;
     Ok(bound.filter(|bound| lives(inner, bound)))
 }
 

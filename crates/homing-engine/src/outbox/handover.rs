@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use homing_agents::registry;
 use homing_model::route::Address;
 use homing_model::wake::{self, Readiness};
 use homing_model::{Channel, Route, Status, turn};
@@ -131,7 +132,7 @@ impl Dispatcher {
     /// Whether what is due of a channel may be handed over now. Ends what must not wake any more,
     /// and leaves what is beyond the budget in the inbox.
     async fn admit(&self, channel: &Channel) -> Result<bool, Error> {
-        if !channel.spends_budget() {
+        if !channel.spends_budget(registry::is_session) {
             return Ok(true);
         }
         let config = self.inner.config();

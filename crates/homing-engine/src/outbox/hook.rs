@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use homing_agents::registry;
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
 use homing_model::{
@@ -58,7 +59,7 @@ pub(super) async fn hand_over(
     let id = TaskId::from_entropy(entropy::draw());
     let task = new_task(inner, &id, channel, waker, first, &values);
     let limit = task.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
-    let wake = channel.spends_budget().then(|| Wake {
+    let wake = channel.spends_budget(registry::is_session).then(|| Wake {
         owner: first.owner.clone(),
         budget: settings.budget(),
         until: matches!(channel, Channel::Wake { .. }).then(|| now.plus_millis(limit)),

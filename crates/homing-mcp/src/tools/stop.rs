@@ -1,7 +1,7 @@
 //! `stop`: ends the caller's own tasks, the whole tree of each.
 
+use homing_agents::registry::is_session;
 use homing_api::StopRequest;
-use homing_model::environment::is_agent_session;
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ pub(super) async fn call(access: &Access, given: Parameters, context: &Context) 
     let stopping = access.client.stop(task.id.as_str(), &request);
     let answer = patiently(context, "the task is being stopped", stopping).await?;
     let task = answer.task;
-    if task.status.is_terminal() && !is_agent_session(&access.owner) {
+    if task.status.is_terminal() && !is_session(&access.owner) {
         // The API tells a session of an agent by itself; whoever else calls tools has read the answer too.
         access.client.mark_delivered(std::slice::from_ref(&task.id)).await?;
     }

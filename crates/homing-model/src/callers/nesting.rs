@@ -306,7 +306,7 @@ mod tests {
         assert!(refused(Place::Agent, &telling("wake")).is_err(), "nobody asks");
         for target in ["wake", "wake:claude:a"] {
             let from = |session: &str, owner: &str| Spec {
-                session: Session::of_owner(session),
+                session: Session::named(session),
                 owner: Some(owner.into()),
                 ..telling(target)
             };

@@ -3,14 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::session::Agent;
+use crate::session::AgentName;
 
 /// Body of `POST /v1/sessions`: an agent's hook says which session its process is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BindRequest {
     /// Which agent.
-    pub agent: Agent,
+    pub agent: AgentName,
     /// Its id for the conversation.
     pub session: String,
     /// The agent's process: an ancestor of the caller. If absent, the nearest that is no shell.
@@ -30,7 +30,7 @@ pub struct SessionInfo {
     /// Whom its tasks belong to: `claude:ID`.
     pub owner: String,
     /// Which agent.
-    pub agent: Agent,
+    pub agent: AgentName,
     /// Its id for the conversation.
     pub session: String,
     /// The living process that it is in, as far as it is known.

@@ -74,7 +74,7 @@ const fn first_version() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Agent, Session};
+    use crate::Session;
 
     fn notice() -> Notice {
         let body = serde_json::json!({
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_order_reads_back_as_it_was_written() {
-        let route = Session::new(Agent::Claude, "s1").map(Route::Session);
+        let route = Session::named("claude:s1").map(Route::Session);
         let order = WakeOrder::new(vec![notice()], route, true, vec![NoticeId::from_entropy(1)]);
         let json = serde_json::to_vec(&order).unwrap();
         assert_eq!(WakeOrder::from_json(&json).unwrap(), order);

@@ -6,21 +6,19 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::notify::Target;
-use crate::session::{self, Agent, Pane, Session};
+use crate::session::{self, AgentName, Pane, Session};
 
 /// Whom a wake names outright: what follows `wake:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `claude:SESSION`.
-    Claude(String),
-    /// `codex:THREAD`.
-    Codex(String),
-    /// `opencode:URL#SESSION`, or `opencode:SESSION` where only its plugin reaches the session.
-    Opencode {
-        /// Its server, if it listens.
+    /// `AGENT:SESSION`, or `AGENT:URL#SESSION`.
+    Session {
+        /// Which agent.
+        agent: AgentName,
+        /// Its server, if that is named.
         url: Option<String>,
         /// Which session.
-        session: String,
+        id: String,
     },
     /// `tmux:PANE`.
     Tmux(String),
@@ -29,10 +27,8 @@ pub enum Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Claude(id) => write!(f, "claude:{id}"),
-            Self::Codex(id) => write!(f, "codex:{id}"),
-            Self::Opencode { url: Some(url), session } => write!(f, "opencode:{url}#{session}"),
-            Self::Opencode { url: None, session } => write!(f, "opencode:{session}"),
+            Self::Session { agent, url: Some(url), id } => write!(f, "{agent}:{url}#{id}"),
+            Self::Session { agent, url: None, id } => write!(f, "{agent}:{id}"),
             Self::Tmux(pane) => write!(f, "tmux:{pane}"),
         }
     }
@@ -43,21 +39,17 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, NoRoute> {
         let unknown = || NoRoute::Unknown(crate::sanitize::line(text));
-        let id = |id: &str| session::is_id(id).then(|| id.to_owned()).ok_or_else(unknown);
-        match text.split_once(':').ok_or_else(unknown)? {
-            ("claude", rest) => Ok(Self::Claude(id(rest)?)),
-            ("codex", rest) => Ok(Self::Codex(id(rest)?)),
-            ("tmux", rest) if session::is_pane(rest) => Ok(Self::Tmux(rest.to_owned())),
-            ("opencode", rest) => match rest.rsplit_once('#') {
-                Some((url, session)) if is_server(url) => Ok(Self::Opencode {
-                    url: Some(url.trim_end_matches('/').to_owned()),
-                    session: id(session)?,
-                }),
-                Some(_) => Err(unknown()),
-                None => Ok(Self::Opencode { url: None, session: id(rest)? }),
-            },
-            _ => Err(unknown()),
+        let (agent, rest) = text.split_once(':').ok_or_else(unknown)?;
+        if agent == "tmux" {
+            return session::is_pane(rest).then(|| Self::Tmux(rest.to_owned())).ok_or_else(unknown);
         }
+        let (url, id) = match rest.rsplit_once('#') {
+            Some((url, id)) if is_server(url) => (Some(url.trim_end_matches('/').to_owned()), id),
+            Some(_) => return Err(unknown()),
+            None => (None, rest),
+        };
+        let agent = AgentName::new(agent).filter(|_| session::is_id(id)).ok_or_else(unknown)?;
+        Ok(Self::Session { agent, url, id: id.to_owned() })
     }
 }
 
@@ -74,22 +66,27 @@ fn is_server(url: &str) -> bool {
 pub enum NoRoute {
     /// The address is none.
     #[error(
-        "`wake:{0}` names nobody: expected wake:claude:SESSION, wake:codex:THREAD, wake:opencode:SESSION, wake:opencode:URL#SESSION or wake:tmux:%PANE"
+        "`wake:{0}` names nobody: expected wake:AGENT:SESSION, wake:AGENT:URL#SESSION or wake:tmux:%PANE"
     )]
     Unknown(String),
     /// Nobody's environment names a session.
     #[error(
         "`wake` has nobody to wake: the caller is in no session of an agent. Use `inbox`, `exec:COMMAND LINE` or `desktop`, or name the \
-         session: wake:claude:SESSION"
+         session: wake:AGENT:SESSION"
     )]
     NoSession,
     /// The agent cannot be woken.
     #[error(
         "`wake` cannot start a turn of {}: it takes none from outside. Use `inbox` (its hooks bring what waits: `homing install {}`), or \
          name its terminal: wake:tmux:%PANE",
-        .0.title(), .0
+        .title, .agent
     )]
-    Asleep(Agent),
+    Asleep {
+        /// Its name.
+        agent: AgentName,
+        /// As people call it.
+        title: String,
+    },
     /// What ran in the pane at submit was not recorded.
     #[error(
         "`wake:tmux:{0}` needs to know what runs in that pane, and nobody can say: submit from the command line on the machine of that \
@@ -146,28 +143,27 @@ impl Route {
             return Ok((*target == Target::Desktop).then_some(Self::Desktop));
         };
         let Some(whom) = whom else {
-            let session = session.ok_or(NoRoute::NoSession)?;
-            return match session.agent {
-                Agent::Claude | Agent::Codex | Agent::Opencode => Ok(Some(Self::Session(session.clone()))),
-                Agent::Gemini => Err(NoRoute::Asleep(Agent::Gemini)),
+            let session = session.ok_or(NoRoute::NoSession)?.clone();
+            return match session.asleep {
+                false => Ok(Some(Self::Session(session))),
+                true => Err(NoRoute::Asleep { title: session.agent.to_string(), agent: session.agent }),
             };
         };
-        // The caller may be in that very session, and then more is known of it.
-        let found = |agent, id: &str| match session {
-            Some(own) if own.agent == agent && own.id == *id => Ok(own.clone()),
-            Some(_) | None => {
-                let path = session.and_then(|own| own.path.clone());
-                let new =
-                    Session::new(agent, id).ok_or_else(|| NoRoute::Unknown(crate::sanitize::line(whom)))?;
-                Ok(Session { path, ..new })
-            }
-        };
         match whom.parse()? {
-            Address::Claude(id) => found(Agent::Claude, &id).map(|session| Some(Self::Session(session))),
-            Address::Codex(id) => found(Agent::Codex, &id).map(|session| Some(Self::Session(session))),
-            Address::Opencode { url, session } => found(Agent::Opencode, &session).map(|found| {
-                Some(Self::Session(Session { url: url.or_else(|| found.url.clone()), ..found }))
-            }),
+            // The caller may be in that very session, and then more is known of it.
+            Address::Session { agent, url, id } => {
+                let found = match session {
+                    Some(own) if own.agent == agent && own.id == id => own.clone(),
+                    Some(_) | None => {
+                        let path = session.and_then(|own| own.path.clone());
+                        let new = Session::new(agent, &id)
+                            .ok_or_else(|| NoRoute::Unknown(crate::sanitize::line(whom)))?;
+                        Session { path, ..new }
+                    }
+                };
+                let url = url.or_else(|| found.url.clone());
+                Ok(Some(Self::Session(Session { url, ..found })))
+            }
             Address::Tmux(id) => {
                 let pane = pane.filter(|pane| pane.id == id).ok_or_else(|| NoRoute::NoPane(id.clone()))?;
                 let program = pane.program.as_ref().ok_or_else(|| NoRoute::NoPane(id.clone()))?;
@@ -185,12 +181,10 @@ impl Route {
         let address = match self {
             Self::Desktop => return Target::Desktop,
             Self::Pane(pane) => Address::Tmux(pane.id.clone()),
-            Self::Session(session) => match session.agent {
-                Agent::Codex => Address::Codex(session.id.clone()),
-                Agent::Opencode => {
-                    Address::Opencode { url: session.url.clone(), session: session.id.clone() }
-                }
-                Agent::Claude | Agent::Gemini => Address::Claude(session.id.clone()),
+            Self::Session(session) => Address::Session {
+                agent: session.agent.clone(),
+                url: session.url.clone(),
+                id: session.id.clone(),
             },
         };
         Target::Wake(Some(address.to_string()))
@@ -202,8 +196,8 @@ mod tests {
     use super::*;
     use crate::session::Foreground;
 
-    fn session(agent: Agent) -> Session {
-        Session { path: Some("/bin".into()), ..Session::new(agent, "s1").unwrap() }
+    fn session(agent: &str) -> Session {
+        Session { path: Some("/bin".into()), ..Session::named(&format!("{agent}:s1")).unwrap() }
     }
 
     fn of(target: &str, session: Option<&Session>, pane: Option<&Pane>) -> Result<String, String> {
@@ -228,7 +222,6 @@ mod tests {
             "claude:",
             "claude:-p",
             "claude:a/b",
-            "gemini:1",
             "tmux:3",
             "tmux:%x",
             "tmux:",
@@ -246,10 +239,10 @@ mod tests {
 
     #[test]
     fn a_wake_goes_to_the_session_that_asks_or_to_the_one_that_is_named() {
-        let claude = session(Agent::Claude);
+        let claude = session("claude");
         assert_eq!(of("wake", Some(&claude), None).as_deref(), Ok("wake:claude:s1"));
-        assert_eq!(of("wake", Some(&session(Agent::Codex)), None).as_deref(), Ok("wake:codex:s1"));
-        assert_eq!(of("wake", Some(&session(Agent::Opencode)), None).as_deref(), Ok("wake:opencode:s1"));
+        assert_eq!(of("wake", Some(&session("codex")), None).as_deref(), Ok("wake:codex:s1"));
+        assert_eq!(of("wake", Some(&session("opencode")), None).as_deref(), Ok("wake:opencode:s1"));
         assert_eq!(of("wake:codex:t9", Some(&claude), None).as_deref(), Ok("wake:codex:t9"));
         assert_eq!(
             of("wake:opencode:http://h:1/#s", None, None).as_deref(),
@@ -265,9 +258,9 @@ mod tests {
     fn where_nobody_can_be_woken_it_is_said_what_to_do_instead() {
         for (target, session, expected) in [
             ("wake", None, "in no session of an agent"),
-            ("wake", Some(session(Agent::Gemini)), "Gemini CLI"),
+            ("wake", Some(Session { asleep: true, ..session("gemini") }), "a turn of gemini"),
             ("wake:tmux:%3", None, "needs to know what runs in that pane"),
-            ("wake:someone", None, "names nobody"),
+            ("wake:nobody", None, "names nobody"),
         ] {
             let said = of(target, session.as_ref(), None).unwrap_err();
             assert!(said.contains(expected), "{said}");

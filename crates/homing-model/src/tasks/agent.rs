@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::sanitize;
+use crate::session::AgentName;
 use crate::text::OsText;
 
 /// The longest prompt that is taken, in bytes.
@@ -25,14 +26,8 @@ const SHOWN_PROMPT: usize = 120;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
-    /// `claude -p --output-format stream-json --verbose`.
-    Claude,
-    /// `codex exec --json`.
-    Codex,
-    /// `opencode run --format json`.
-    Opencode,
-    /// `gemini --output-format stream-json`.
-    Gemini,
+    /// As the agent of this name prints it.
+    Agent(AgentName),
     /// All that it prints on stdout is the answer.
     Stdout,
     /// JSON lines, with pointers (RFC 6901) to what matters.
@@ -46,22 +41,6 @@ pub enum Driver {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
     },
-}
-
-impl Driver {
-    /// Those that agents are known by, with the names of their programs.
-    pub const KNOWN: [(&'static str, Self); 4] = [
-        ("claude", Self::Claude),
-        ("codex", Self::Codex),
-        ("opencode", Self::Opencode),
-        ("gemini", Self::Gemini),
-    ];
-
-    /// The driver of a known agent.
-    #[must_use]
-    pub fn known(name: &str) -> Option<Self> {
-        Self::KNOWN.into_iter().find(|(known, _)| *known == name).map(|(_, driver)| driver)
-    }
 }
 
 /// Tokens that a model read and wrote.
@@ -213,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_the_ledger_keeps_reads_back() {
-        let drivers = Driver::KNOWN.map(|(_, driver)| driver).into_iter();
+        let drivers = AgentName::new("claude").map(Driver::Agent).into_iter();
         let lines = Driver::Lines { answer: "/result".into(), error: None, session: Some("/id".into()) };
         for driver in drivers.chain([Driver::Stdout, lines]) {
             let heard = Heard { session_id: Some("s".into()), cost_usd: Some(0.5), ..Heard::default() };

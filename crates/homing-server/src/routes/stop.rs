@@ -1,7 +1,7 @@
 //! `POST /v1/tasks/{ref}/stop`: ends the whole tree.
 
+use homing_agents::registry::is_session;
 use homing_api::StopRequest;
-use homing_model::environment::is_agent_session;
 use homing_model::nesting::Act;
 use homing_model::reservation::ConfirmedBy;
 use homing_sys::process::signal_number;
@@ -37,7 +37,7 @@ pub(crate) async fn stop(call: Call) -> Answer {
     let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
     let stopped = async move {
         // An agent that waits for the end gets it by the answer, or by what its caller prints; a person may be elsewhere when it comes.
-        if !(request.wait && told && is_agent_session(&owner)) {
+        if !(request.wait && told && is_session(&owner)) {
             return engine.stop(&id, request).await;
         }
         let mut reserved = engine.reserve(&owner, std::slice::from_ref(&id), None).await;

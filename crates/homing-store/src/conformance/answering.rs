@@ -6,9 +6,9 @@ use homing_model::agent::{Driver, Heard, SubAgent, Tokens};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::reservation::Access;
-use homing_model::{Agent, Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
+use homing_model::{Answer, AnswerState, Kind, Masks, OsText, Outcome, Verdict};
 
-use super::binding::seat;
+use super::binding::{agent, seat};
 use super::fixture::{Ledger, at, create, done, ending, first, get, id, submit, telling};
 use crate::outbox::Report;
 use crate::record::Record;
@@ -24,7 +24,7 @@ fn asking(n: u64, continues: Option<(u64, &str)>) -> Submit {
     let session_id = continues.map(|(_, session)| session.to_owned());
     submit.task.agent = Some(SubAgent {
         name: "claude".into(),
-        driver: Driver::Claude,
+        driver: Driver::Agent(agent("claude")),
         folder: Some("/home/ann/.claude".into()),
         continues: continues.map(|(earlier, _)| id(earlier)),
         heard: Heard { session_id, ..Heard::default() },
@@ -149,7 +149,7 @@ pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledge
             let claim = SessionClaim { task, session: owner, replaces: None, inside: None };
             assert!(store.claim_session(claim).await.expect("claimed").is_some());
         }
-        let there = seat(Agent::Claude, session, 7, 6);
+        let there = seat("claude", session, 7, 6);
         store.bind(there.clone()).await.expect("bound");
         if n != 1 {
             assert_eq!(store.unbind(there.binding, at(9)).await, Ok(true), "it may be resumed");
@@ -159,7 +159,7 @@ pub async fn p11_a_session_that_was_bound_elsewhere_is_not_released(store: Ledge
     assert_eq!(store.released_session(id(1)).await, Ok(Some(at(0))), "its process was in the task");
     assert_eq!(store.released_session(id(2)).await, Ok(None));
     assert_eq!(store.released_session(id(3)).await, Ok(None), "it is that of another task's agent");
-    store.bind(Bind { outside: true, ..seat(Agent::Claude, "s-1", 8, 8) }).await.expect("bound outside");
+    store.bind(Bind { outside: true, ..seat("claude", "s-1", 8, 8) }).await.expect("bound outside");
     assert_eq!(store.released_session(id(1)).await, Ok(None), "it goes on outside");
     create(&store, asking(5, None), 9).await;
     answered(&store, 5, "s-5").await;

@@ -1,8 +1,8 @@
 //! Tasks from inside tasks, and tasks from the network.
 
+use homing_model::Session;
 use homing_model::notify::{Notify, When};
 use homing_model::reservation::Access;
-use homing_model::{Agent, Session};
 use tokio::task::JoinSet;
 
 use super::binding::seat;
@@ -112,7 +112,8 @@ pub async fn p11_whether_its_caller_was_on_the_network_stays_with_a_delivery(sto
 /// A task of this session, to be told by these targets.
 fn of_session(mut submit: Submit, session: &str, targets: &[&str]) -> Submit {
     submit.task.owner = session.to_owned();
-    submit.task.spec.session = Session::of_owner(session);
+    submit.task.spec.session =
+        Session::named(session).map(|named| Session { asleep: session.starts_with("gemini:"), ..named });
     let targets = targets.iter().map(|target| target.parse().expect("a target")).collect();
     submit.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
     submit
@@ -255,10 +256,10 @@ pub async fn p11_a_claim_in_advance_ends_when_the_session_is_elsewhere(store: Le
         create(&store, owned(n, "claude:outer", None), 0).await;
     }
     assert_eq!(claim(1, "claude:s").await.as_deref(), Some("claude:s"));
-    store.bind(seat(Agent::Claude, "s", 7, 1)).await.expect("bound inside");
+    store.bind(seat("claude", "s", 7, 1)).await.expect("bound inside");
     create(&store, owned(3, "claude:s", Some(1)), 1).await;
     assert_eq!(get(&store, 1).await.nested_session.as_deref(), Some("claude:s"), "it stays its own");
-    store.bind(Bind { outside: true, ..seat(Agent::Claude, "s", 8, 2) }).await.expect("bound outside");
+    store.bind(Bind { outside: true, ..seat("claude", "s", 8, 2) }).await.expect("bound outside");
     assert_eq!(get(&store, 1).await.nested_session, None);
     assert_eq!(claim(2, "claude:t").await.as_deref(), Some("claude:t"));
     create(&store, owned(4, "claude:t", None), 3).await;
@@ -281,13 +282,13 @@ pub async fn p11_a_session_of_another_process_is_not_claimed(store: Ledger) {
     for n in [1, 2] {
         create(&store, owned(n), 0).await;
     }
-    let there = |pid| seat(Agent::Claude, "s", pid, 1);
+    let there = |pid| seat("claude", "s", pid, 1);
     store.bind(there(7)).await.expect("bound");
     assert_eq!(claim(1, "claude:s", None).await, None, "it was bound after the look, or its process is gone");
     assert_eq!(claim(1, "claude:s", Some(there(8))).await, None, "it has moved since the look");
     assert_eq!(store.unbind(there(7).binding, at(9)).await, Ok(true));
     assert_eq!(claim(1, "claude:s", None).await, None, "it has ended there, and may be resumed");
-    let next = Bind { alone: true, ..seat(Agent::Claude, "next", 7, 2) };
+    let next = Bind { alone: true, ..seat("claude", "next", 7, 2) };
     store.bind(there(7)).await.expect("bound");
     store.bind(next).await.expect("bound");
     assert_eq!(claim(1, "claude:s", None).await, None, "its process has begun another");

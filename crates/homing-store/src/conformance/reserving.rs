@@ -3,7 +3,7 @@
 use homing_model::inbox::InboxState;
 use homing_model::notify::{Notify, When};
 use homing_model::reservation::{Access, ConfirmedBy, Confirmer, GRACE_MS, Reserve};
-use homing_model::{Agent, DeliveryState, TaskId, wake};
+use homing_model::{DeliveryState, TaskId, wake};
 
 use super::fixture::{
     Ledger, at, channel, create, deliver, done, ending, finish, first, id, oldest, submit, telling, to_owner,
@@ -197,10 +197,10 @@ pub async fn p6_a_delivery_to_an_unnamed_process_is_kept(store: Ledger) {
         create(&store, submit, 0).await;
         finish(&store, n, 1, 0).await;
     }
-    store.bind(seat(Agent::Claude, "s", 10, 1)).await.expect("taken");
+    store.bind(seat("claude", "s", 10, 1)).await.expect("taken");
     deliver(&store, "claude:s", 1, true, 1_000).await;
     deliver(&store, "claude:s", 2, false, 1_000).await;
-    let again = crate::Bind { gives_back: true, ..seat(Agent::Claude, "s", 20, 2) };
+    let again = crate::Bind { gives_back: true, ..seat("claude", "s", 20, 2) };
     store.bind(again.clone()).await.expect("taken");
     assert_eq!(takeable(&store, "claude:s", 3).await.0, [id(1), id(3)], "what the one that is gone heard");
     // Another hook saw the same at the same moment; by now the first has told something.
@@ -208,7 +208,7 @@ pub async fn p6_a_delivery_to_an_unnamed_process_is_kept(store: Ledger) {
     store.bind(again).await.expect("taken");
     assert_eq!(takeable(&store, "claude:s", 4).await.0, [id(3)]);
     // Then this one is gone too, and with it all that it was told.
-    let third = crate::Bind { gives_back: true, ..seat(Agent::Claude, "s", 30, 5) };
+    let third = crate::Bind { gives_back: true, ..seat("claude", "s", 30, 5) };
     store.bind(third).await.expect("taken");
     assert_eq!(takeable(&store, "claude:s", 6).await.0, [id(1), id(2), id(3)]);
     deliver(&store, "claude:s", 1, false, 1_000).await;

@@ -7,9 +7,10 @@ use homing_model::operator::TargetKind;
 use homing_model::reservation::{Access, ConfirmedBy};
 use homing_model::wake::{self, Budget};
 use homing_model::{
-    Agent, Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
+    Channel, Delivery, DeliveryState, Ending, EventKind, Kind, Outcome, Route, Session, Verdict,
 };
 
+use super::binding::agent;
 use super::fixture::{
     Ledger, at, channel, create, deliver, done, ending, first, handed, id, oldest, submit, tell,
 };
@@ -397,7 +398,7 @@ pub async fn p5_each_wake_goes_the_way_of_the_session_that_submitted(store: Ledg
         let mut task = submit(n);
         task.task.owner = "ann".into();
         task.task.spec.session =
-            Session::new(Agent::Claude, session).map(|session| Session { pid: Some(pid), ..session });
+            Session::new(agent("claude"), session).map(|session| Session { pid: Some(pid), ..session });
         let targets = vec!["wake".parse().expect("a target")];
         task.task.spec.notify = Some(Notify { on: When::Always, targets, secret: None });
         create(&store, task, 0).await;

@@ -14,7 +14,7 @@ use homing_model::retention::Policy;
 use homing_model::wake::Budget;
 use homing_model::watch;
 use homing_model::{
-    Agent, Attempt, Channel, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, Route,
+    AgentName, Attempt, Channel, DeliveryId, Ending, EventKind, Notice, NoticeId, Progress, Reference, Route,
     TaskId, Timestamp,
 };
 use tokio::sync::oneshot;
@@ -222,8 +222,8 @@ impl Store for SqliteStore {
         self.writer.run(Relaxed, move |conn| bindings::claim(conn, &claim))
     }
 
-    fn binding(&self, agent: Agent, session: String) -> Op<Option<Binding>> {
-        self.reader.run(move |conn| bindings::of_session(conn, agent, &session))
+    fn binding(&self, agent: AgentName, session: String) -> Op<Option<Binding>> {
+        self.reader.run(move |conn| bindings::of_session(conn, &agent, &session))
     }
 
     fn bindings(&self, pids: Vec<u32>) -> Op<Vec<Binding>> {

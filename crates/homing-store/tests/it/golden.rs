@@ -4,7 +4,7 @@
 //! the same database after the migrations of version 4.
 
 use homing_model::reservation::Access;
-use homing_model::{Agent, EventKind, OnDuplicate, Status};
+use homing_model::{AgentName, EventKind, OnDuplicate, Status};
 use homing_store::conformance::fixture::{
     at, create, done, finish, finished, get, id, keyed, named, requested, start, submit,
 };
@@ -88,7 +88,7 @@ async fn a_database_of_version_4_is_read_and_carried_on() {
     let store = home.open();
     let ledger = ledger(&store);
     assert_eq!(store.check().await, Ok(()));
-    assert!(store.binding(Agent::Claude, "earlier".into()).await.unwrap().is_some());
+    assert!(store.binding(AgentName::new("claude").unwrap(), "earlier".into()).await.unwrap().is_some());
     assert_eq!(get(&ledger, 3).await.nested_session, None);
     let claim = SessionClaim { task: id(3), session: "claude:own".into(), replaces: None, inside: None };
     assert_eq!(store.claim_session(claim).await, Ok(Some("claude:own".into())));

@@ -10,9 +10,10 @@ use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{PathCompleter, ValueCompleter as _};
 use clap_complete::env::CompleteEnv;
+use homing_agents::environment;
 use homing_api::Code;
 use homing_client::{Client, ListQuery};
-use homing_model::{Kind, Status, Task, environment};
+use homing_model::{Kind, Status, Task};
 
 use crate::cli::grammar::Cli;
 use crate::options::environment::Surroundings;

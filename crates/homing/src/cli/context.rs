@@ -4,10 +4,11 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 
+use homing_agents::environment;
 use homing_api::{Code, Problem};
 use homing_client::Client;
 use homing_model::route::Address;
-use homing_model::{Pane, Session, Target, Timestamp, environment, session};
+use homing_model::{Pane, Session, Target, Timestamp, session};
 use homing_sys::process;
 
 use crate::cli::exit_code::{self, Manner};
@@ -60,7 +61,7 @@ impl Context {
 
     /// The session of an agent that the environment names.
     pub(crate) fn session(&self) -> Option<Session> {
-        let found = session::detect(|name| self.surroundings.text(name).map(str::to_owned))?;
+        let found = environment::detect(|name| self.surroundings.text(name).map(str::to_owned))?;
         // Its shells may have another path than the agent itself, but they are below it.
         let program = found.program.clone().or_else(|| running(found.agent.as_str()));
         Some(Session { program, ..found })

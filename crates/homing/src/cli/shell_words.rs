@@ -5,9 +5,8 @@
 use std::path::Path;
 
 use clap_complete::CompletionCandidate;
+use homing_agents::registry::{self, REGISTRY};
 use homing_engine::config::manual::SECTIONS;
-use homing_model::Agent;
-use homing_model::agent::Driver;
 
 use crate::cli::completion;
 use crate::cli::entry;
@@ -25,14 +24,14 @@ pub(crate) fn agents() -> Vec<CompletionCandidate> {
 
 /// Every agent that homing can be installed in.
 pub(crate) fn hosts() -> Vec<CompletionCandidate> {
-    Agent::ALL
+    REGISTRY
         .iter()
-        .map(|agent| CompletionCandidate::new(agent.as_str()).help(Some(agent.title().into())))
+        .map(|agent| CompletionCandidate::new(agent.name()).help(Some(agent.title().into())))
         .collect()
 }
 
 fn agent(name: &str) -> CompletionCandidate {
-    let help = if Driver::known(name).is_some() { "known to homing" } else { "an agent of config.toml" };
+    let help = if registry::find(name).is_some() { "known to homing" } else { "an agent of config.toml" };
     CompletionCandidate::new(name).help(Some(help.into()))
 }
 

@@ -196,7 +196,7 @@ fn words_for(argument: &str, command: &clap::Command) -> Vec<String> {
     };
     let found = command.get_arguments().find(named);
     if found.is_some() && name == "AGENT" {
-        return homing_model::Agent::ALL.iter().map(ToString::to_string).collect();
+        return homing_agents::registry::names().map(str::to_owned).collect();
     }
     let words = found.map(clap::Arg::get_possible_values).unwrap_or_default();
     words.iter().filter(|word| !word.is_hide_set()).map(|word| word.get_name().to_owned()).collect()

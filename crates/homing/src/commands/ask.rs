@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
+use homing_agents::environment;
 use homing_client::{Client, Mode, Submitted};
 use homing_model::agent::LONGEST_PROMPT;
 use homing_model::sanitize::{Colour, Sanitizer};
-use homing_model::{Kind, Spec, Task, TaskId, environment};
+use homing_model::{Kind, Spec, Task, TaskId};
 
 use super::run::{conclude, submit};
 use crate::cli::completion;

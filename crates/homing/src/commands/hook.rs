@@ -10,7 +10,6 @@
 
 mod answer;
 mod diary;
-mod event;
 mod input;
 pub(crate) mod misuse;
 mod seat;
@@ -19,13 +18,16 @@ mod waiter;
 use std::time::Duration;
 
 use clap::Args;
+use homing_agents::environment::Variables;
+use homing_agents::hooks::{Event, Input};
+use homing_agents::{Agent, registry};
 use homing_api::TakeRequest;
 use homing_client::{Client, Error, ListQuery};
 use homing_model::binding::BindRequest;
 use homing_model::turn;
 use homing_model::units;
 use homing_model::units::millis;
-use homing_model::{Agent, NoticeId, Session, Status};
+use homing_model::{AgentName, NoticeId, Status};
 use tokio::time::timeout;
 
 use crate::cli::context::Context;
@@ -33,8 +35,6 @@ use crate::cli::exit_code;
 use crate::cli::failure::Failure;
 use crate::render::console::leads_nowhere;
 use diary::Step;
-use event::Event;
-use input::Input;
 pub(crate) use seat::program_above;
 
 /// A daemon that does not answer in this time is left alone: what waits is told by the next hook. [`PATIENCE_NAME`] says otherwise.
@@ -45,8 +45,6 @@ const PATIENCE_NAME: &str = "HOMING_HOOK_PATIENCE";
 const TAKEN: Duration = Duration::from_secs(10);
 /// How long the session may take to call again: longer than most turns. Then what it was told is back in its inbox.
 const TOLD: Duration = Duration::from_secs(3_600);
-/// Claude Code ends a turn in spite of its hooks once they have put that off so often in a row.
-const BLOCKS: u32 = 8;
 /// Tasks with this label are waited for at the end of a turn, where that is asked for.
 const HELD: &str = "hold=true";
 
@@ -78,7 +76,7 @@ pub(crate) struct Options {
 struct Hook<'a> {
     context: &'a Context,
     client: Client,
-    agent: Agent,
+    agent: &'static dyn Agent,
     owner: String,
     input: Input,
     patience: Duration,
@@ -94,9 +92,9 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let patience = given.unwrap_or(PATIENCE);
     // An agent reads what is printed here: nothing else may be.
     context.block_on_screen(async {
-        let Some(input) = input::read(context, patience).await else { return Ok(exit_code::DONE) };
+        let Some(input) = input::read(agent, context, patience).await else { return Ok(exit_code::DONE) };
         // What a subagent does is no turn of the session.
-        let session = Session::new(agent, &input.session).filter(|_| !input.subagent);
+        let session = registry::session(agent, &input.session).filter(|_| !input.subagent);
         let Some(session) = session else { return Ok(exit_code::DONE) };
         let client = context.quiet_client().nameless();
         let hook = Hook { context, client, agent, owner: session.owner(), input, patience };
@@ -121,13 +119,13 @@ struct Telling {
 impl Hook<'_> {
     /// The end of a turn: what has ended meanwhile makes it go on.
     async fn stop(&self, hold: Option<Duration>) -> Result<u8, Failure> {
-        let agent = seat::agent_process(self.agent, &self.context.surroundings)
-            .filter(|_| self.agent == Agent::Gemini);
+        let reports_answers = self.agent.hooks().no_answer.is_some();
+        let agent = seat::agent_process(self.agent, &self.context.surroundings).filter(|_| reports_answers);
         let (home, owner) = (&self.context.home, &self.owner);
         let before = agent.as_ref().and_then(|agent| answer::take(home, owner, agent));
         let stuck = self.input.continued && before.is_some() && before == self.input.answer_bytes;
-        if (self.input.unanswered || stuck) && self.agent == Agent::Gemini {
-            // Gemini CLI drops the prompt of such a turn, and with it what its hooks have added: no
+        if (self.input.unanswered || stuck) && reports_answers {
+            // The agent drops the prompt of such a turn, and with it what its hooks have added: no
             // later turn has that in its context. It is free again, for the next prompt. Going on
             // now would only repeat a request that failed.
             let _ = timeout(self.patience, self.client.unbind_session(&self.owner)).await;
@@ -136,8 +134,11 @@ impl Hook<'_> {
         }
         let ended = (!self.input.unanswered).then_some(self.input.continued);
         let Some(streak) = self.bind(ended).await else { return Ok(exit_code::DONE) };
-        if self.blocks().is_some_and(|most| streak.saturating_add(1) >= most) {
-            // Claude Code would end the turn all the same, and nobody would read it.
+        if self
+            .with_variables(|variables| self.agent.stop_limit(variables))
+            .is_some_and(|most| streak.saturating_add(1) >= most)
+        {
+            // The agent would end the turn all the same, and nobody would read it.
             return Ok(exit_code::DONE);
         }
         if leads_nowhere(std::io::stdout()) {
@@ -159,7 +160,7 @@ impl Hook<'_> {
         if self.bind(None).await.is_none() || leads_nowhere(std::io::stdout()) {
             return Ok(exit_code::DONE);
         }
-        let mut telling = if event.reaches_model(self.agent, &self.input) { self.take().await } else { None };
+        let mut telling = if self.agent.reaches_model(event, &self.input) { self.take().await } else { None };
         if event == Event::SessionStart && self.input.after_a_break() {
             let most = u32::try_from(turn::MOST_RUNNING).unwrap_or(u32::MAX).saturating_add(1);
             let live = ListQuery { limit: Some(most), ..self.live() };
@@ -183,10 +184,9 @@ impl Hook<'_> {
     async fn bind(&self, continued: Option<bool>) -> Option<u32> {
         let pid = seat::agent_process(self.agent, &self.context.surroundings).map(|process| process.pid);
         let session = self.input.session.clone();
-        // An interactive one polls for its MCP tasks, and is told by that.
-        let polls = self.agent == Agent::Claude
-            && self.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT") == Some("cli");
-        let request = BindRequest { agent: self.agent, session, pid, continued, polls };
+        let polls = self.with_variables(|variables| self.agent.polls_tasks(variables));
+        let agent = AgentName::new(self.agent.name())?;
+        let request = BindRequest { agent, session, pid, continued, polls };
         match timeout(self.patience, self.client.bind_session(&request)).await {
             Ok(Ok(info)) => Some(info.streak),
             // Where the session is stays unknown; what it is told does not depend on it.
@@ -195,11 +195,9 @@ impl Hook<'_> {
         }
     }
 
-    /// How often in a row the end of a turn can be put off.
-    fn blocks(&self) -> Option<u32> {
-        let set = self.context.surroundings.text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP");
-        let most = set.and_then(|text| text.trim().parse().ok()).unwrap_or(BLOCKS);
-        (self.agent == Agent::Claude && most > 0).then_some(most)
+    /// What the environment of the hook says of its agent.
+    fn with_variables<T>(&self, read: impl FnOnce(Variables<'_>) -> T) -> T {
+        read(Variables::new(&|name| self.context.surroundings.text(name).map(str::to_owned)))
     }
 
     /// Takes what waits, for a moment, and puts it into words.
@@ -238,7 +236,7 @@ impl Hook<'_> {
     /// It is no failure of the agent's.
     async fn tell(&self, event: Event, telling: Option<Telling>) -> Result<u8, Failure> {
         let Some(Telling { text, ids }) = telling else { return Ok(exit_code::DONE) };
-        if text.is_empty() || self.context.console.json_line(&event.answer(self.agent, &text)).is_ok() {
+        if text.is_empty() || self.context.console.json_line(&self.agent.hook_answer(event, &text)).is_ok() {
             self.told(ids).await;
         }
         Ok(exit_code::DONE)

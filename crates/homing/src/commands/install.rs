@@ -16,8 +16,9 @@ mod wiring;
 
 use clap::Args;
 use clap_complete::ArgValueCandidates;
+use homing_agents::install::Scope;
+use homing_agents::{Agent, registry};
 use homing_api::Problem;
-use homing_model::Agent;
 use serde_json::json;
 
 use crate::cli::context::Context;
@@ -27,7 +28,6 @@ use crate::cli::shell_words;
 use crate::commands::hook::misuse;
 use crate::render::console::Tint;
 use change::Change;
-use wiring::Scope;
 
 #[derive(Debug, Args)]
 #[command(
@@ -47,7 +47,7 @@ Examples:
 pub(crate) struct Options {
     /// claude, codex, gemini or opencode
     #[arg(value_parser = agent, add = ArgValueCandidates::new(shell_words::hosts))]
-    agent: Agent,
+    agent: &'static dyn Agent,
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -59,8 +59,8 @@ pub(crate) struct Options {
     project: bool,
 }
 
-fn agent(text: &str) -> Result<Agent, String> {
-    text.parse().map_err(|error: homing_model::session::UnknownAgent| {
+fn agent(text: &str) -> Result<&'static dyn Agent, String> {
+    registry::known(text).map_err(|error| {
         format!("{error}; any other takes `homing mcp` as an MCP server, see docs/agents/index.md")
     })
 }
@@ -135,7 +135,7 @@ fn show_json(options: &Options, changes: &[Change], context: &Context) -> Result
         .map(|change| json!({ "path": change.path, "action": what(change), "diff": lines(change, context) }))
         .collect();
     context.console.json(&json!({
-        "agent": options.agent, "uninstall": options.uninstall, "dry_run": options.dry_run, "changes": changes,
+        "agent": options.agent.name(), "uninstall": options.uninstall, "dry_run": options.dry_run, "changes": changes,
         "left": left,
     }))
 }
@@ -188,7 +188,7 @@ pub(crate) enum State {
 }
 
 /// Looks, and changes nothing.
-pub(crate) fn state(agent: Agent, context: &Context) -> Result<State, Problem> {
+pub(crate) fn state(agent: &dyn Agent, context: &Context) -> Result<State, Problem> {
     let wiring = wiring::wiring(agent, Scope::User, context)?;
     if !change::install(&wiring)?.iter().any(Change::is_one) {
         return Ok(State::Installed);

@@ -4,9 +4,10 @@
 //! the daemon is restarted, or killed, the next call is answered by the next daemon.
 
 use clap::Args;
+use homing_agents::environment;
 use homing_api::{Code, Problem};
 use homing_mcp::{Bridge, Handler, Owner};
-use homing_model::{OsText, Spec, environment, session};
+use homing_model::{OsText, Spec, session};
 use homing_server::token;
 use homing_sys::process::stat;
 
@@ -56,7 +57,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
-    let session = || Owner::Session { found: session::detect(look), process: process_owner() };
+    let session = || Owner::Session { found: environment::detect(look), process: process_owner() };
     let owner = named.map_or_else(session, Owner::Named);
     let base = Spec {
         env: Some(Variables::default().environment(&context.surroundings)?),

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
+use homing_agents::registry::is_session;
 use homing_api::{Code, StopAnswer, StopRequest};
 use homing_client::{Client, Error};
-use homing_model::environment::is_agent_session;
 use homing_model::units;
 use homing_model::units::millis;
 use homing_model::{Kind, Task, TaskId, unsure};
@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
             context.console.line(line)?;
         }
     }
-    if is_agent_session(&owner) {
+    if is_session(&owner) {
         let own = |answer: &&StopAnswer| answer.task.status.is_terminal() && answer.task.owner == owner;
         let ended: Vec<_> = stopped.iter().filter(own).map(|answer| answer.task.id.clone()).collect();
         context.block_on(async {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use homing_agents::registry::is_session;
 use homing_api::WaitAnswer;
 use homing_client::{Client, Error, Mode, Purpose};
 use homing_model::units::{self, show_duration};
-use homing_model::{TaskId, environment, foreign};
+use homing_model::{TaskId, foreign};
 use tokio::time::{Instant, timeout};
 
 use crate::cli::completion;
@@ -62,7 +63,7 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     let owner = options.owner.clone().unwrap_or_else(|| context.owner());
     let client = context.client_for(&owner).patient_for_task();
     // What is printed delivers the ends to an agent; a person at a terminal may be elsewhere when they come.
-    let delivers = !options.ack && environment::is_agent_session(&owner);
+    let delivers = !options.ack && is_session(&owner);
     let answer = context.block_on(async {
         let began = Instant::now();
         let meant = meant(&client, &options.ids);

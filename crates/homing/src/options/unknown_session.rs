@@ -8,7 +8,7 @@ use std::time::Duration;
 use homing_agents::registry;
 use homing_client::{Client, ListQuery, Submitted};
 use homing_model::route::Address;
-use homing_model::{Agent, Session, Spec, Target, Task};
+use homing_model::{Session, Spec, Target, Task};
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -39,11 +39,8 @@ pub(crate) async fn tell(spec: &Spec, submitted: &Submitted, client: &Client, co
 /// The session that a target names, of an agent that keeps files of its own.
 fn named(target: &Target) -> Option<Session> {
     let Target::Wake(Some(whom)) = target else { return None };
-    match whom.parse().ok()? {
-        Address::Claude(id) => Session::new(Agent::Claude, &id),
-        Address::Codex(id) => Session::new(Agent::Codex, &id),
-        Address::Opencode { .. } | Address::Tmux(_) => None,
-    }
+    let Ok(Address::Session { agent, url: None, id }) = whom.parse() else { return None };
+    registry::session(registry::find(agent.as_str())?, &id)
 }
 
 /// Whether anything tells of it: the caller's own environment, the agent's files, a hook, an earlier task.
@@ -52,14 +49,12 @@ async fn is_known(session: &Session, spec: &Spec, task: &Task, client: &Client, 
     if spec.session.as_ref().is_some_and(|own| own.owner() == owner) {
         return true;
     }
-    let variable = match session.agent {
-        Agent::Claude => "CLAUDE_CONFIG_DIR",
-        Agent::Codex | Agent::Opencode | Agent::Gemini => "CODEX_HOME",
-    };
-    let folder = context.surroundings.text(variable).map(str::to_owned);
+    let Some(agent) = registry::find(session.agent.as_str()) else { return true };
+    let variable = |name: &str| context.surroundings.get(name).map(ToOwned::to_owned);
+    let folder = registry::state_folder(agent, variable).map(|folder| folder.to_string_lossy().into_owned());
     let surroundings = waker::surroundings(&context.home, &context.surroundings);
     let sought = Session { folder, ..session.clone() };
-    if has_traces(move || registry::of(sought.agent)?.has_traces(&sought, &surroundings)).await {
+    if has_traces(move || agent.has_traces(&sought, &surroundings)).await {
         return true;
     }
     let client = client.nameless();
@@ -81,7 +76,8 @@ async fn has_traces(look: impl FnOnce() -> Option<bool> + Send + 'static) -> boo
 }
 
 fn note(session: &Session) -> String {
-    let (owner, title) = (session.owner(), session.agent.title());
+    let (owner, title) =
+        (session.owner(), registry::find(session.agent.as_str()).map_or("the agent", |agent| agent.title()));
     let form = if is_uuid(&session.id) { "" } else { "; its ids are UUIDs, and this is none" };
     format!(
         "homing: no session `{owner}` is known here: neither files of {title} nor its hooks tell of it{form}\n  \
@@ -123,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_an_id_by_its_form_is_said() {
-        let told = |id: &str| note(&Session::new(Agent::Claude, id).unwrap());
+        let told = |id: &str| note(&Session::named(&format!("claude:{id}")).unwrap());
         assert!(told("TYPO").contains("no session `claude:TYPO`") && told("TYPO").contains("UUIDs"));
         assert!(!told("0b6e2f0a-1c2d-4e5f-8a9b-0c1d2e3f4a5b").contains("UUIDs"));
     }

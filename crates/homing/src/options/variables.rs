@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
-use homing_model::{OsText, Secret, environment as rules};
+use homing_agents::environment as rules;
+use homing_model::{OsText, Secret};
 
 use crate::cli::completion;
 use crate::cli::failure::Failure;

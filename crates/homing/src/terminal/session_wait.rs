@@ -6,13 +6,13 @@
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
 
+use homing_agents::registry::is_session;
 use homing_client::Client;
-use homing_model::environment::is_agent_session;
 use homing_model::reservation::Reserve;
 use homing_model::{Spec, TaskId};
 
 fn reserves(spec: &Spec) -> bool {
-    spec.owner.as_deref().is_some_and(is_agent_session)
+    spec.owner.as_deref().is_some_and(is_session)
 }
 
 /// The same task, whose end is reserved from the submit on.

@@ -3,9 +3,8 @@
 //! A sub-agent's session is not resumed by anybody, so its inbox has no reader. A later task may continue the session; while one runs, the
 //! session has its inbox again.
 
-use homing_model::environment::is_agent_session;
 use homing_model::notify::When;
-use homing_model::{Route, Target, TaskId, Timestamp};
+use homing_model::{Route, Session, Target, TaskId, Timestamp};
 use rusqlite::{Connection, params};
 
 use crate::record::Record;
@@ -43,7 +42,8 @@ pub(in crate::sqlite) fn of(conn: &Connection, task: &Record) -> Result<Option<R
         let Some(above) = row::by_id(conn, &id)? else { break };
         parent.clone_from(&above.parent);
         let owner = heir.as_ref().map_or(&task.owner, |heir| &heir.owner);
-        let nested = above.nested_session.is_some() && is_agent_session(owner) && above.owner != *owner;
+        let nested =
+            above.nested_session.is_some() && Session::named(owner).is_some() && above.owner != *owner;
         if nested {
             if !above.status.is_terminal() || is_continued(conn, owner, &above.id)? {
                 break;

@@ -6,7 +6,7 @@
 //! one.
 
 use homing_model::reservation::{Event, POLL_MS};
-use homing_model::{Agent, Session, TaskId, Timestamp};
+use homing_model::{AgentName, Session, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::session::{Bind, Binding, SessionClaim};
@@ -25,7 +25,7 @@ pub(in crate::sqlite) fn bind(conn: &Connection, bind: &Bind) -> Result<(), Erro
     let Bind { binding, alone, gives_back, polls, outside } = bind;
     let (agent, now) = (binding.agent.as_str(), binding.bound_at);
     // Of two hooks that saw the old process gone at the same moment, the second must not take back what the first has told since.
-    let before = of_session(conn, binding.agent, &binding.session)?;
+    let before = of_session(conn, &binding.agent, &binding.session)?;
     let moves = before.is_none_or(|before| !before.same_process(binding));
     let gives_back = *gives_back && moves;
     if *alone {
@@ -109,7 +109,7 @@ pub(in crate::sqlite) fn unbind(conn: &Connection, seen: &Binding, now: Timestam
 /// Where a session is, or was last; none if it has ended there.
 pub(in crate::sqlite) fn of_session(
     conn: &Connection,
-    agent: Agent,
+    agent: &AgentName,
     session: &str,
 ) -> Result<Option<Binding>, Error> {
     row_of_session(conn, agent, session, "AND ended = 0")
@@ -117,7 +117,7 @@ pub(in crate::sqlite) fn of_session(
 
 fn row_of_session(
     conn: &Connection,
-    agent: Agent,
+    agent: &AgentName,
     session: &str,
     filter: &str,
 ) -> Result<Option<Binding>, Error> {
@@ -140,9 +140,9 @@ pub(in crate::sqlite) fn of_processes(conn: &Connection, pids: &[u32]) -> Result
     Ok(found)
 }
 
-/// A row; none if it names an agent that this release does not know.
+/// A row; none if what it names is no agent.
 fn read(found: &Row<'_>) -> rusqlite::Result<Option<Binding>> {
-    let Ok(agent) = found.get::<_, String>(0)?.parse() else { return Ok(None) };
+    let Some(agent) = AgentName::new(&found.get::<_, String>(0)?) else { return Ok(None) };
     Ok(Some(Binding {
         agent,
         session: found.get(1)?,
@@ -205,8 +205,8 @@ fn is_foreign(
         return Ok(continued.contains(&false));
     }
     // Looked up again here: a hook may have named it elsewhere since. An ended one may be resumed.
-    let named = Session::of_owner(session);
-    let bound = named.map(|named| row_of_session(conn, named.agent, &named.id, "")).transpose()?.flatten();
+    let named = Session::named(session);
+    let bound = named.map(|named| row_of_session(conn, &named.agent, &named.id, "")).transpose()?.flatten();
     if bound.is_some_and(|bound| inside.is_none_or(|inside| !inside.same_process(&bound))) {
         return Ok(true);
     }

@@ -1,6 +1,7 @@
 //! Sessions of agents: who goes on with which, and whether anybody still may.
 
-use homing_model::{Agent, Session, SubAgent, TaskId, Timestamp};
+use homing_model::agent::Driver;
+use homing_model::{Session, SubAgent, TaskId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::record::NewTask;
@@ -58,13 +59,16 @@ pub(in crate::sqlite) fn released_session(
          OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_finished_owner \
            WHERE owner = ?1 AND ended_at IS NOT NULL AND forgotten_at IS NULL AND parent IS NULL)",
     )?;
-    let mut owns_tasks = |session: &str| -> Result<bool, Error> {
-        for named in Agent::ALL.into_iter().filter_map(|agent| Session::new(agent, session)) {
-            if owns.query_row([named.owner()], |row| row.get(0))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    // Only the files of a known agent's sessions are removed, so only its sessions matter.
+    let mut owns_tasks = |agent: &str, session: &str| -> Result<bool, Error> {
+        let named = match serde_json::from_str::<SubAgent>(agent).map(|agent| agent.driver) {
+            Ok(Driver::Agent(name)) => Session::new(name, session),
+            Ok(_) | Err(_) => None,
+        };
+        Ok(match named {
+            Some(named) => owns.query_row([named.owner()], |row| row.get(0))?,
+            None => false,
+        })
     };
     let mut since = None;
     let mut released: Option<String> = None;
@@ -79,7 +83,7 @@ pub(in crate::sqlite) fn released_session(
             Some(_) => {}
             None if kept.query_row([&session], |row| row.get(0))? => break,
             None if elsewhere.query_row([&session], |row| row.get(0))? => break,
-            None if owns_tasks(&session)? => break,
+            None if owns_tasks(&agent, &session)? => break,
             None => released = Some(session),
         }
         since = Some(Timestamp::from_millis(created_at));

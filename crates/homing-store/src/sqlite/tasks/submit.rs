@@ -2,7 +2,7 @@
 
 use homing_model::reservation::{GRACE_MS, Reserve};
 use homing_model::{
-    EventKind, Kind, OnDuplicate, Status, TaskId, Timestamp, Transition, environment, transition,
+    EventKind, Kind, OnDuplicate, Session, Status, TaskId, Timestamp, Transition, transition,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::json;
@@ -141,7 +141,7 @@ pub(in crate::sqlite) fn insert(conn: &Connection, task: NewTask, now: Timestamp
          VALUES (?1, ?2, ?3, ?4, ?5, 1, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
     )?;
     // What wakes a session is ours, wherever the session is.
-    if task.kind != Kind::Hook && environment::is_agent_session(&task.owner) {
+    if task.kind != Kind::Hook && Session::named(&task.owner).is_some() {
         bindings::revoke_claims(conn, &task.owner, task.parent.as_ref())?;
     }
     let seq = insert.insert(params![

@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use homing_agents::wake::{Survey, survey};
+use homing_agents::{Agent, registry::REGISTRY};
 use homing_api::{ConfigurationInfo, ConfigurationSource};
 use homing_client::SOCKET;
 use homing_engine::{EMERGENCY_SPACE_BYTES, network_filesystem};
+use homing_model::TaskId;
 use homing_model::shell::quote;
 use homing_model::units::show_size;
-use homing_model::{Agent, TaskId};
 use homing_sys::home::{DATABASE, START_MARKER, TASKS};
 
 use super::Check;
@@ -139,23 +140,23 @@ pub(super) fn callers(exact: bool, blind: bool) -> Vec<Check> {
 /// How far each agent is set up.
 pub(super) fn agents(context: &Context) -> Vec<Check> {
     const NAME: &str = "install";
-    let one = |agent: Agent| {
-        let title = agent.title();
-        match install::state(agent, context) {
+    let one = |agent: &&'static dyn Agent| {
+        let (title, name) = (agent.title(), agent.name());
+        match install::state(*agent, context) {
             Ok(install::State::Installed) => Check::ok(NAME, format!("{title}: installed")),
             Ok(install::State::Absent) => Check::ok(
                 NAME,
-                format!("{title}: homing is not installed in it (`homing install {agent}` does that)"),
+                format!("{title}: homing is not installed in it (`homing install {name}` does that)"),
             ),
             Ok(install::State::Outdated) => Check::warn(
                 NAME,
                 format!("{title}: outdated, or in part only"),
-                format!("`homing install {agent}` brings it up to date."),
+                format!("`homing install {name}` brings it up to date."),
             ),
             Err(problem) => Check::warn(NAME, format!("{title}: {}", problem.detail), problem.advice),
         }
     };
-    Agent::ALL.map(one).into()
+    REGISTRY.iter().map(one).collect()
 }
 
 /// The last hook that an agent called and that makes no sense, if there was one lately.

@@ -7,11 +7,12 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use homing_model::{Agent, Timestamp, sanitize, slip};
+use homing_agents::hooks::Event;
+use homing_agents::{Agent, registry};
+use homing_model::{Timestamp, sanitize, slip};
 use homing_sys::{atomic_file, plain};
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
 use crate::cli::context::Context;
 use crate::cli::exit_code;
 use crate::cli::failure::Failure;
@@ -62,8 +63,8 @@ pub(crate) fn forget(home: &Path) {
 }
 
 /// The agent of that name.
-pub(super) fn agent_with_hooks(name: &str) -> Option<Agent> {
-    name.parse().ok()
+pub(super) fn agent_with_hooks(name: &str) -> Option<&'static dyn Agent> {
+    registry::find(name)
 }
 
 /// Tells whoever typed it, and keeps it for whoever looks where an agent called. Of another agent nobody can say what silence means to it.
@@ -88,14 +89,14 @@ fn explained(agent: &str, event: &str) -> Failure {
         }
         None => {
             let agent = sanitize::line(agent);
-            let agents = Agent::ALL.into_iter().map(Agent::as_str);
-            format!("`{agent}` has no hooks that homing knows{}", slip::meant(&agent, agents))
+            format!("`{agent}` has no hooks that homing knows{}", slip::meant(&agent, registry::names()))
         }
     };
     Failure::usage(
         detail,
         format!(
-            "`homing hook claude|codex|gemini|opencode EVENT`, with EVENT one of {events}; `homing install AGENT` writes them all."
+            "`homing hook {} EVENT`, with EVENT one of {events}; `homing install AGENT` writes them all.",
+            registry::names().collect::<Vec<_>>().join("|")
         ),
     )
 }

@@ -1,16 +1,14 @@
 //! The agent's process: the one whose hook this is.
 
-use homing_model::Agent;
+use homing_agents::Agent;
 use homing_sys::process::{Process, own_ancestors};
 
 use crate::options::environment::Surroundings;
 
 /// The agent, by its own word where it gives that, else the nearest ancestor that is no shell.
-pub(super) fn agent_process(agent: Agent, surroundings: &Surroundings) -> Option<Process> {
-    let said: Option<u32> = match agent {
-        Agent::Claude => surroundings.text("CLAUDE_PID").and_then(|pid| pid.trim().parse().ok()),
-        Agent::Codex | Agent::Gemini | Agent::Opencode => None,
-    };
+pub(super) fn agent_process(agent: &dyn Agent, surroundings: &Surroundings) -> Option<Process> {
+    let variable = agent.hooks().process;
+    let said = variable.and_then(|name| surroundings.text(name)?.trim().parse::<u32>().ok());
     match said {
         Some(pid) => own_ancestors().find(|process| process.pid == pid),
         None => program_above(),
@@ -29,7 +27,8 @@ mod tests {
     #[test]
     fn only_an_ancestor_is_believed() {
         let parent = std::os::unix::process::parent_id().to_string();
-        let said = |pid: &str| agent_process(Agent::Claude, &Surroundings::from([("CLAUDE_PID", pid)]));
+        let claude = homing_agents::registry::find("claude").unwrap();
+        let said = |pid: &str| agent_process(claude, &Surroundings::from([("CLAUDE_PID", pid)]));
         assert_eq!(said(&parent).map(|found| found.pid.to_string()), Some(parent));
         assert_eq!(said(&std::process::id().to_string()), None);
         assert_eq!(said("1"), None);

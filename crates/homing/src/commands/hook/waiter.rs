@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use homing_client::ListQuery;
-use homing_model::Agent;
 use homing_sys::process::{self, Process};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -49,8 +48,6 @@ const WAKE: u8 = 2;
 /// each.
 const MAX_LIVE: u32 = 1_000;
 const MAX_DEPTH: usize = 10;
-/// How Claude Code calls a `claude -p`.
-const ONE_PROMPT: &str = "sdk-cli";
 /// Where the locks are, in the home.
 pub(super) const FOLDER: &str = "waiters";
 /// So many files of waiters that were killed are looked at.
@@ -61,12 +58,13 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
     let Some(agent) = seat::agent_process(hook.agent, &hook.context.surroundings) else {
         return Ok(exit_code::DONE);
     };
-    let entry = hook.context.surroundings.text("CLAUDE_CODE_ENTRYPOINT");
-    if entry == Some(ONE_PROMPT) && !takes_more(&agent) {
+    let line = std::fs::read(format!("/proc/{}/cmdline", agent.pid)).unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    if !hook.with_variables(|variables| hook.agent.can_be_rewoken(variables, &words)) {
         return Ok(exit_code::DONE);
     }
     // Who cannot say anything has nothing to wait for.
-    if hook.agent != Agent::Opencode && leads_nowhere(io::stderr()) {
+    if !hook.agent.hooks().plugin_wakes && leads_nowhere(io::stderr()) {
         return Ok(exit_code::DONE);
     }
     let Ok(ended) = watch(&agent) else { return Ok(exit_code::DONE) };
@@ -84,14 +82,6 @@ pub(super) async fn wait(hook: &Hook<'_>) -> Result<u8, Failure> {
         _ = ended.readable() => Ok(exit_code::DONE),
         woken = attend(hook, &agent, seated) => woken,
     }
-}
-
-/// Whether a `claude -p` reads prompts from its stdin, one after the other.
-fn takes_more(agent: &Process) -> bool {
-    let words = std::fs::read(format!("/proc/{}/cmdline", agent.pid)).unwrap_or_default();
-    let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-    words.contains(&&b"--input-format=stream-json"[..])
-        || words.windows(2).any(|pair| pair == [&b"--input-format"[..], b"stream-json"])
 }
 
 /// Whether the agent's process is in another conversation by now. Where no hook ever said in which, nothing speaks against ours.
@@ -128,7 +118,7 @@ async fn attend(hook: &Hook<'_>, agent: &Process, seated: bool) -> Result<u8, Fa
                 if runs(hook).await.unwrap_or(false) {
                     sleep(SETTLING).await;
                 }
-                if hook.agent == Agent::Opencode {
+                if hook.agent.hooks().plugin_wakes {
                     return Ok(WAKE);
                 }
                 if let Some(telling) = hook.take().await {

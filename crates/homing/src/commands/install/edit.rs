@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use homing_model::Agent;
 use serde_json::Value;
 
 use super::backup::Before;
@@ -23,7 +22,7 @@ pub(super) enum Edit {
 #[derive(Debug)]
 pub(super) struct Members {
     pub(super) path: PathBuf,
-    pub(super) agent: Agent,
+    pub(super) agent: &'static str,
     /// Where each is, and what it is.
     pub(super) members: Vec<(&'static [&'static str], Value)>,
     /// The group of hooks for each event.

@@ -1,6 +1,5 @@
 //! What holds for every file, however it is written.
 
-use homing_model::Agent;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -86,7 +85,7 @@ fn edit() -> Edit {
         |event: &str| json!({ "type": "command", "command": format!("/a/homing hook claude {event}") });
     Edit::Members(Members {
         path: "settings.json".into(),
-        agent: Agent::Claude,
+        agent: "claude",
         members: vec![(&["mcpServers", "homing"], json!({ "command": "/a/homing", "args": ["mcp"] }))],
         hooks: vec![
             ("Stop", json!({ "hooks": [command("Stop"), command("rewake")] })),
@@ -189,7 +188,7 @@ fn a_file_is_edited_in_its_own_manner() {
     ] {
         let edit = Edit::Members(Members {
             path: "x".into(),
-            agent: Agent::Opencode,
+            agent: "opencode",
             members: vec![(&["mcp", "homing"], json!({ "x": 1 }))],
             hooks: Vec::new(),
         });

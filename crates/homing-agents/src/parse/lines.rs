@@ -1,11 +1,11 @@
 //! Lines out of bytes that come in pieces, none longer than is worth holding.
 
 /// The longest line that is held, in bytes. What agents print in longer ones are the files and pictures that their tools read.
-pub(super) const LONGEST: usize = 4 << 20;
+pub(crate) const LONGEST: usize = 4 << 20;
 
 /// The line that has begun.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     line: Vec<u8>,
     /// It is too long already, and passed over to its end.
     skipping: bool,
@@ -13,7 +13,7 @@ pub(super) struct Lines {
 
 impl Lines {
     /// More bytes: each line that they end goes to `each`, without its line feed.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
         while let Some(at) = bytes.iter().position(|byte| *byte == b'\n') {
             let (rest, after) = bytes.split_at(at);
             self.hold(rest);
@@ -33,7 +33,7 @@ impl Lines {
     }
 
     /// Nothing more comes of this line: what there is of it is all.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(&[u8])) {
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(&[u8])) {
         if !self.skipping && !self.line.is_empty() {
             each(&self.line);
         }

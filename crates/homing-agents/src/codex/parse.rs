@@ -6,15 +6,14 @@
 use homing_model::agent::Tokens;
 use serde_json::Value;
 
-use super::said::Said;
-use super::words::{count, of_error};
+use crate::parse::words::{count, of_error};
+use crate::parse::{Parse, Said};
 
 #[derive(Debug)]
-pub(super) struct Codex;
+pub(super) struct Parser;
 
-impl Codex {
-    #[expect(clippy::unused_self, reason = "each driver is a state machine; this one has a single state")]
-    pub(super) fn read(&mut self, line: &Value, said: &mut Said) {
+impl Parse for Parser {
+    fn read(&mut self, line: &Value, said: &mut Said) {
         let item = line.get("item").unwrap_or(&Value::Null);
         match line.get("type").and_then(Value::as_str) {
             Some("thread.started") => said.session(line.get("thread_id")),

@@ -6,17 +6,17 @@
 use homing_model::agent::Tokens;
 use serde_json::Value;
 
-use super::said::Said;
-use super::words::{count, of_error};
+use crate::parse::words::{count, of_error};
+use crate::parse::{Parse, Said};
 
 #[derive(Debug, Default)]
-pub(super) struct Gemini {
+pub(super) struct Parser {
     /// In the middle of a message.
     speaking: bool,
 }
 
-impl Gemini {
-    pub(super) fn read(&mut self, line: &Value, said: &mut Said) {
+impl Parse for Parser {
+    fn read(&mut self, line: &Value, said: &mut Said) {
         said.session(line.get("session_id"));
         let spoke = std::mem::take(&mut self.speaking);
         match line.get("type").and_then(Value::as_str) {
@@ -41,7 +41,9 @@ impl Gemini {
             Some(_) | None => {}
         }
     }
+}
 
+impl Parser {
     fn message(&mut self, line: &Value, spoke: bool, said: &mut Said) {
         if line.get("role").and_then(Value::as_str) != Some("assistant") {
             return;

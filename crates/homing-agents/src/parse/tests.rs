@@ -1,16 +1,20 @@
 //! Recorded streams (of Claude Code 2.1.325, Codex 0.166.0, opencode 1.18.33 and Gemini CLI 0.61.0), whole, cut and spoilt.
 
+use homing_model::AgentName;
 use homing_model::agent::{Driver, Tokens};
 use proptest::prelude::*;
 
-use super::super::lines;
 use super::*;
 
-const CLAUDE: &str = include_str!("streams/claude-success.jsonl");
-const CODEX: &str = include_str!("streams/codex-success.jsonl");
-const OPENCODE: &str = include_str!("streams/opencode-success.jsonl");
-const GEMINI: &str = include_str!("streams/gemini-success.jsonl");
+const CLAUDE: &str = include_str!("../claude/streams/success.jsonl");
+const CODEX: &str = include_str!("../codex/streams/success.jsonl");
+const OPENCODE: &str = include_str!("../opencode/streams/success.jsonl");
+const GEMINI: &str = include_str!("../gemini/streams/success.jsonl");
 const HELLO: &str = "The tool said hello.";
+
+fn driver(agent: &str) -> Driver {
+    Driver::Agent(AgentName::new(agent).unwrap())
+}
 
 fn listen(driver: &Driver, stream: &[u8]) -> Said {
     let mut listening = Listening::new(driver);
@@ -28,17 +32,17 @@ fn answer(said: &Said) -> Option<&str> {
 
 #[test]
 fn every_agent_that_succeeds_gives_its_last_message_and_what_it_took() {
-    let claude = listen(&Driver::Claude, CLAUDE.as_bytes());
+    let claude = listen(&driver("claude"), CLAUDE.as_bytes());
     assert_eq!(claude.heard.session_id.as_deref(), Some("86cdf13b-9232-4361-8416-ce03ab341f08"));
     assert_eq!(claude.heard.tokens, Some(Tokens { input: 20, cached: 0, output: 10 }));
     assert!(claude.heard.cost_usd.is_some_and(|cost| (cost - 0.000_28).abs() < 1e-9));
-    let codex = listen(&Driver::Codex, CODEX.as_bytes());
+    let codex = listen(&driver("codex"), CODEX.as_bytes());
     assert_eq!(codex.heard.session_id.as_deref(), Some("01a1e0e0-0f01-7141-ae73-04e100a4fc9a"));
     assert_eq!((codex.heard.turns, codex.heard.cost_usd), (Some(1), None));
-    let opencode = listen(&Driver::Opencode, OPENCODE.as_bytes());
+    let opencode = listen(&driver("opencode"), OPENCODE.as_bytes());
     assert_eq!(opencode.heard.session_id.as_deref(), Some("ses_e1f1effacffedhjylqg0r1jyoh"));
     assert_eq!(opencode.heard.tokens, Some(Tokens { input: 20, cached: 0, output: 10 }), "of both steps");
-    let gemini = listen(&Driver::Gemini, GEMINI.as_bytes());
+    let gemini = listen(&driver("gemini"), GEMINI.as_bytes());
     assert_eq!(gemini.heard.tokens, Some(Tokens { input: 70, cached: 0, output: 35 }));
     assert_eq!((claude.heard.turns, opencode.heard.turns, gemini.heard.turns), (Some(2), Some(2), Some(1)));
     for said in [claude, codex, opencode, gemini] {
@@ -52,38 +56,43 @@ fn every_agent_that_fails_says_why() {
         let said = listen(driver, stream.as_bytes());
         (said.error.unwrap_or_default(), said.heard.session_id.is_some())
     };
-    let unreachable = why(&Driver::Claude, include_str!("streams/claude-unreachable.jsonl"));
+    let unreachable = why(&driver("claude"), include_str!("../claude/streams/unreachable.jsonl"));
     assert!(unreachable.0.starts_with("API Error: Connection refused") && unreachable.1, "{unreachable:?}");
-    let turns = why(&Driver::Claude, include_str!("streams/claude-max-turns.jsonl")).0;
+    let turns = why(&driver("claude"), include_str!("../claude/streams/max-turns.jsonl")).0;
     assert!(turns.contains("maximum number of turns"), "{turns}");
-    let unknown = why(&Driver::Claude, include_str!("streams/claude-unknown-session.jsonl")).0;
+    let unknown = why(&driver("claude"), include_str!("../claude/streams/unknown-session.jsonl")).0;
     assert!(unknown.starts_with("No conversation found with session ID"), "{unknown}");
-    assert_eq!(why(&Driver::Codex, include_str!("streams/codex-error.jsonl")), ("mock says no".into(), true));
     assert_eq!(
-        why(&Driver::Opencode, include_str!("streams/opencode-error.jsonl")),
+        why(&driver("codex"), include_str!("../codex/streams/error.jsonl")),
         ("mock says no".into(), true)
     );
     assert_eq!(
-        why(&Driver::Gemini, include_str!("streams/gemini-error.jsonl")),
+        why(&driver("opencode"), include_str!("../opencode/streams/error.jsonl")),
+        ("mock says no".into(), true)
+    );
+    assert_eq!(
+        why(&driver("gemini"), include_str!("../gemini/streams/error.jsonl")),
         ("mock says no".into(), true)
     );
 }
 
 #[test]
 fn an_error_is_no_answer_and_what_goes_on_after_it_takes_it_back() {
-    let unreachable = listen(&Driver::Claude, include_bytes!("streams/claude-unreachable.jsonl"));
+    let unreachable = listen(&driver("claude"), include_bytes!("../claude/streams/unreachable.jsonl"));
     assert_eq!(answer(&unreachable), None, "Claude Code's own words are no answer");
-    let twice = [include_str!("streams/claude-unreachable.jsonl"), CLAUDE].concat();
-    let said = listen(&Driver::Claude, twice.as_bytes());
+    let twice = [include_str!("../claude/streams/unreachable.jsonl"), CLAUDE].concat();
+    let said = listen(&driver("claude"), twice.as_bytes());
     assert_eq!((answer(&said), said.error.as_deref()), (Some(HELLO), None), "the last result counts");
-    let said =
-        listen(&Driver::Claude, [CLAUDE, include_str!("streams/claude-max-turns.jsonl")].concat().as_bytes());
+    let said = listen(
+        &driver("claude"),
+        [CLAUDE, include_str!("../claude/streams/max-turns.jsonl")].concat().as_bytes(),
+    );
     assert!(said.error.is_some());
     let retried = "{\"type\":\"error\",\"message\":\"Reconnecting... 1/5\"}\n".to_owned() + CODEX;
-    assert_eq!(listen(&Driver::Codex, retried.as_bytes()).error, None);
+    assert_eq!(listen(&driver("codex"), retried.as_bytes()).error, None);
     let broken = "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"gone\"}\n";
     assert_eq!(
-        listen(&Driver::Codex, broken.as_bytes()).error.as_deref(),
+        listen(&driver("codex"), broken.as_bytes()).error.as_deref(),
         Some("gone"),
         "nothing came of it"
     );
@@ -97,7 +106,7 @@ fn sub_agents_within_claude_give_no_answer_but_show_what_they_are_at() {
         )
     };
     let half: String = CLAUDE.lines().take(4).map(|line| format!("{line}\n")).collect();
-    let said = listen(&Driver::Claude, (half + &within("I looked.")).as_bytes());
+    let said = listen(&driver("claude"), (half + &within("I looked.")).as_bytes());
     assert_eq!((answer(&said), said.heard.doing.as_deref()), (Some(HELLO), Some("I looked.")));
     assert_eq!(said.heard.turns, Some(2));
 }
@@ -110,7 +119,7 @@ fn a_message_in_several_parts_is_one() {
         )
     };
     let stream = part("m1", "old") + &part("m2", "one") + &part("m2", "two");
-    let said = listen(&Driver::Claude, stream.as_bytes());
+    let said = listen(&driver("claude"), stream.as_bytes());
     assert_eq!((answer(&said), said.heard.turns), (Some("one\ntwo"), Some(2)));
 }
 
@@ -121,19 +130,19 @@ fn a_message_of_gemini_that_comes_in_pieces_is_whole_and_ends_where_something_el
     };
     let tool = "{\"type\":\"tool_use\",\"tool_name\":\"ls\",\"parameters\":{}}\n";
     let stream = piece("I ") + &piece("look.") + tool + &piece(" ") + &piece("It ") + &piece("is.");
-    let said = listen(&Driver::Gemini, stream.as_bytes());
+    let said = listen(&driver("gemini"), stream.as_bytes());
     assert_eq!((answer(&said), said.heard.turns), (Some("It is."), Some(2)));
 }
 
 #[test]
 fn tools_are_shown_by_what_they_are_about() {
-    let mut listening = Listening::new(&Driver::Claude);
+    let mut listening = Listening::new(&driver("claude"));
     for line in CLAUDE.lines().take(2) {
         listening.stdout(format!("{line}\n").as_bytes());
     }
     assert_eq!(listening.said().heard.doing.as_deref(), Some("Bash: echo hello-from-tool"));
     assert_eq!(listening.said().heard.turns, Some(1));
-    let mut codex = Listening::new(&Driver::Codex);
+    let mut codex = Listening::new(&driver("codex"));
     codex.stdout(CODEX.lines().take(6).map(|line| format!("{line}\n")).collect::<String>().as_bytes());
     assert!(codex.said().heard.doing.as_deref().is_some_and(|doing| doing.starts_with("/bin/bash -lc")));
 }
@@ -179,7 +188,7 @@ fn stdout_is_an_answer_without_what_a_terminal_would_obey() {
 
 #[test]
 fn a_line_of_fifty_mebibytes_hides_nothing_that_comes_after_it() {
-    let mut listening = Listening::new(&Driver::Claude);
+    let mut listening = Listening::new(&driver("claude"));
     let (before, after) = CLAUDE.split_at(CLAUDE.find("{\"type\":\"user\"").unwrap());
     listening.stdout(before.as_bytes());
     listening.stdout(b"{\"type\":\"user\",\"message\":\"");
@@ -198,7 +207,9 @@ fn garbage_between_the_lines_is_passed_over() {
         let garbage: &[u8] = b"npm warn \xff\xfe{\n{\"type\":\n{}\n[1]\n\"x\"\nnull\n{\"type\":7,\"item\":[]}\n{\"type\":\"later\"}\n";
         stream.lines().flat_map(|line| [line.as_bytes(), b"\n", garbage].concat()).collect()
     };
-    for (driver, stream) in [(Driver::Claude, CLAUDE), (Driver::Codex, CODEX), (Driver::Opencode, OPENCODE)] {
+    for (driver, stream) in
+        [(driver("claude"), CLAUDE), (driver("codex"), CODEX), (driver("opencode"), OPENCODE)]
+    {
         let (clean, said) = (listen(&driver, stream.as_bytes()), listen(&driver, &noisy(stream)));
         assert_eq!(said, clean, "{driver:?}");
     }
@@ -208,7 +219,7 @@ proptest! {
     #[test]
     fn where_a_stream_is_cut_into_pieces_makes_no_difference(which in 0..4_usize, cuts: Vec<prop::sample::Index>) {
         let (driver, stream) = [
-            (Driver::Claude, CLAUDE), (Driver::Codex, CODEX), (Driver::Opencode, OPENCODE), (Driver::Gemini, GEMINI),
+            (driver("claude"), CLAUDE), (driver("codex"), CODEX), (driver("opencode"), OPENCODE), (driver("gemini"), GEMINI),
         ][which].clone();
         let stream = stream.as_bytes();
         let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
@@ -224,7 +235,7 @@ proptest! {
     #[test]
     fn a_stream_that_breaks_off_anywhere_gives_what_was_said_and_nothing_else(which in 0..4_usize, end: prop::sample::Index) {
         let (driver, stream) = [
-            (Driver::Claude, CLAUDE), (Driver::Codex, CODEX), (Driver::Opencode, OPENCODE), (Driver::Gemini, GEMINI),
+            (driver("claude"), CLAUDE), (driver("codex"), CODEX), (driver("opencode"), OPENCODE), (driver("gemini"), GEMINI),
         ][which].clone();
         let said = listen(&driver, &stream.as_bytes()[..end.index(stream.len())]);
         prop_assert_eq!(said.error, None);
@@ -234,7 +245,7 @@ proptest! {
 
     #[test]
     fn no_line_panics(line in "\\{\"type\":\"(assistant|result|item\\.completed|text|message|error|turn\\.failed)\",\"[a-z_]{1,12}\":(null|1|\"x\"|\\[\\]|\\{\\}|true)\\}") {
-        for (_, driver) in Driver::KNOWN {
+        for driver in registry::names().map(driver) {
             let _ = listen(&driver, line.as_bytes());
         }
         let _ = listen(&lines_with("/type", Some("/error")), line.as_bytes());

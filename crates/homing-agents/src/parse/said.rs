@@ -10,30 +10,31 @@ const DOING: usize = 160;
 
 /// A text that grows no longer than an answer may be; how long it would be is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Bounded {
-    pub(crate) text: String,
+pub struct Bounded {
+    /// The text.
+    pub text: String,
     /// Bytes in all.
-    pub(crate) whole: usize,
+    pub whole: usize,
 }
 
 impl Bounded {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mut bounded = Self::default();
         bounded.push(text);
         bounded
     }
 
     /// Whether something was left out.
-    pub(super) const fn is_full(&self) -> bool {
+    pub(crate) const fn is_full(&self) -> bool {
         self.whole > self.text.len()
     }
 
     /// So many bytes more were left out.
-    pub(super) const fn count(&mut self, bytes: usize) {
+    pub(crate) const fn count(&mut self, bytes: usize) {
         self.whole += bytes;
     }
 
-    pub(super) fn push(&mut self, text: &str) {
+    pub(crate) fn push(&mut self, text: &str) {
         // Once something was left out nothing may follow it.
         if !self.is_full() {
             let room = answer::LONGEST.saturating_sub(self.text.len());
@@ -45,20 +46,20 @@ impl Bounded {
 
 /// What an agent said so far.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Said {
+pub struct Said {
     /// Of itself.
-    pub(crate) heard: Heard,
+    pub heard: Heard,
     /// The last message that is not an error.
-    pub(crate) answer: Option<Bounded>,
+    pub answer: Option<Bounded>,
     /// The failure that it reported, unless it took that back by going on.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
     /// The last line of its stderr.
-    pub(crate) complaint: Option<String>,
+    pub complaint: Option<String>,
 }
 
 impl Said {
     /// A whole message: it is the answer until a later one is.
-    pub(super) fn message(&mut self, text: &str) {
+    pub(crate) fn message(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.answer = Some(Bounded::new(text));
             self.doing(text);
@@ -66,18 +67,18 @@ impl Said {
     }
 
     /// More of the message that came last.
-    pub(super) fn more(&mut self, text: &str) {
+    pub(crate) fn more(&mut self, text: &str) {
         self.answer.get_or_insert_default().push(text);
     }
 
     /// It has a failure to report.
-    pub(super) fn fail(&mut self, why: &str) {
+    pub(crate) fn fail(&mut self, why: &str) {
         let why = if why.trim().is_empty() { "the agent reported an error" } else { why.trim() };
         self.error = Some(homing_model::agent::head(why, answer::LONGEST).to_owned());
     }
 
     /// What it is at, by the first line of a text.
-    pub(super) fn doing(&mut self, text: &str) {
+    pub(crate) fn doing(&mut self, text: &str) {
         let first = text.trim().lines().next().unwrap_or_default();
         let begin: String = first.chars().take(DOING + 1).collect();
         let mut line = sanitize::line(&begin);
@@ -91,7 +92,7 @@ impl Said {
     }
 
     /// It calls a tool with these parameters.
-    pub(super) fn tool(&mut self, name: &str, input: &Value) {
+    pub(crate) fn tool(&mut self, name: &str, input: &Value) {
         // What most tools are about, by the names that most of them use.
         const TELLING: &[&str] =
             &["command", "file_path", "filePath", "path", "pattern", "query", "url", "description", "prompt"];
@@ -103,19 +104,19 @@ impl Said {
     }
 
     /// It names its session.
-    pub(super) fn session(&mut self, id: Option<&Value>) {
+    pub(crate) fn session(&mut self, id: Option<&Value>) {
         if let Some(id) = id.and_then(Value::as_str).filter(|id| is_session(id)) {
             self.heard.session_id = Some(id.to_owned());
         }
     }
 
     /// One turn more.
-    pub(super) fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         self.heard.turns = Some(self.heard.turns.unwrap_or(0) + 1);
     }
 
     /// Tokens of a step are added to those before.
-    pub(super) fn spend(&mut self, tokens: Tokens) {
+    pub(crate) fn spend(&mut self, tokens: Tokens) {
         let before = self.heard.tokens.unwrap_or_default();
         self.heard.tokens = Some(Tokens {
             input: before.input + tokens.input,
@@ -126,7 +127,8 @@ impl Said {
 }
 
 /// Whether a text is fit to name a session: it becomes an argument of the agent's program, and a part of the names of files.
-pub(crate) fn is_session(text: &str) -> bool {
+#[must_use]
+pub fn is_session(text: &str) -> bool {
     text.len() <= 128
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))

@@ -8,7 +8,7 @@ use super::said::{Bounded, Said};
 const SHOWN: usize = 1024;
 
 #[derive(Debug)]
-pub(super) struct Text {
+pub(crate) struct Text {
     filter: Sanitizer,
 }
 
@@ -19,7 +19,7 @@ impl Default for Text {
 }
 
 impl Text {
-    pub(super) fn push(&mut self, bytes: &[u8], said: &mut Said) {
+    pub(crate) fn push(&mut self, bytes: &[u8], said: &mut Said) {
         // What is beyond the longest answer is counted, and looked at only for what it is at.
         if said.answer.as_ref().is_some_and(Bounded::is_full) {
             let mut last = Sanitizer::new(Colour::Strip);
@@ -29,11 +29,11 @@ impl Text {
         add(&self.filter.push(bytes), said);
     }
 
-    pub(super) fn gap(&mut self, missing: u64, said: &mut Said) {
+    pub(crate) fn gap(&mut self, missing: u64, said: &mut Said) {
         add(&format!("\n[{missing} bytes were not kept]\n"), said);
     }
 
-    pub(super) fn finish(&mut self, said: &mut Said) {
+    pub(crate) fn finish(&mut self, said: &mut Said) {
         add(&self.filter.finish(), said);
         // As a shell takes what a command prints: without the line feeds at its end.
         if let Some(answer) = &mut said.answer

@@ -2,26 +2,29 @@
 
 use serde_json::Value;
 
+use super::Parse;
 use super::said::Said;
 use super::words::of_error;
 
 #[derive(Debug)]
-pub(super) struct Pointers {
+pub(crate) struct Pointers {
     answer: String,
     error: Option<String>,
     session: Option<String>,
 }
 
 impl Pointers {
-    pub(super) fn new(answer: &str, error: Option<&str>, session: Option<&str>) -> Self {
+    pub(crate) fn new(answer: &str, error: Option<&str>, session: Option<&str>) -> Self {
         Self {
             answer: answer.to_owned(),
             error: error.map(str::to_owned),
             session: session.map(str::to_owned),
         }
     }
+}
 
-    pub(super) fn read(&mut self, line: &Value, said: &mut Said) {
+impl Parse for Pointers {
+    fn read(&mut self, line: &Value, said: &mut Said) {
         said.session(self.session.as_deref().and_then(|pointer| line.pointer(pointer)));
         let told = match line.pointer(&self.answer) {
             None | Some(Value::Null) => None,

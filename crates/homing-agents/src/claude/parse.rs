@@ -8,19 +8,19 @@
 use homing_model::agent::Tokens;
 use serde_json::Value;
 
-use super::said::Said;
-use super::words::{count, of_error};
+use crate::parse::words::{count, of_error};
+use crate::parse::{Parse, Said};
 
 #[derive(Debug, Default)]
-pub(super) struct Claude {
+pub(super) struct Parser {
     /// The message that came last: a message has several lines, a turn one message.
     message: Option<String>,
     /// Whether something of it was said.
     spoken: bool,
 }
 
-impl Claude {
-    pub(super) fn read(&mut self, line: &Value, said: &mut Said) {
+impl Parse for Parser {
+    fn read(&mut self, line: &Value, said: &mut Said) {
         match line.get("type").and_then(Value::as_str) {
             Some("system") => said.session(line.get("session_id")),
             Some("assistant") => {
@@ -31,7 +31,9 @@ impl Claude {
             Some(_) | None => {}
         }
     }
+}
 
+impl Parser {
     fn message(&mut self, line: &Value, said: &mut Said) {
         let within = line.get("parent_tool_use_id").is_some_and(|id| !id.is_null());
         let synthetic = line.pointer("/message/model").and_then(Value::as_str) == Some("<synthetic>");

@@ -6,7 +6,7 @@ use serde_json::Value;
 const LONGEST: usize = 1024;
 
 /// A number, where there is one.
-pub(super) fn count(value: &Value, pointer: &str) -> u64 {
+pub(crate) fn count(value: &Value, pointer: &str) -> u64 {
     value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
 }
 
@@ -14,7 +14,7 @@ pub(super) fn count(value: &Value, pointer: &str) -> u64 {
 const PLACES: &[&str] = &["/error/message", "/data/message", "/message", "/error", "/name"];
 
 /// The words of an error, wherever it has them. Some agents hand on what their provider answered, as it is: an object in a text.
-pub(super) fn of_error(error: &Value) -> String {
+pub(crate) fn of_error(error: &Value) -> String {
     let said =
         |value: &Value| PLACES.iter().find_map(|place| value.pointer(place)?.as_str().map(str::to_owned));
     let text = match error {
@@ -31,13 +31,13 @@ pub(super) fn of_error(error: &Value) -> String {
 
 /// The last line that is not blank, the beginning of it.
 #[derive(Debug, Default)]
-pub(super) struct LastLine {
+pub(crate) struct LastLine {
     line: Vec<u8>,
     last: Option<Vec<u8>>,
 }
 
 impl LastLine {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         for (index, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if index > 0 {
                 self.end();
@@ -54,7 +54,7 @@ impl LastLine {
         self.line.clear();
     }
 
-    pub(super) fn finish(&mut self) -> Option<String> {
+    pub(crate) fn finish(&mut self) -> Option<String> {
         self.end();
         self.last.take().map(|line| String::from_utf8_lossy(line.trim_ascii()).into_owned())
     }

@@ -6,17 +6,17 @@
 use homing_model::agent::Tokens;
 use serde_json::Value;
 
-use super::said::Said;
-use super::words::{count, of_error};
+use crate::parse::words::{count, of_error};
+use crate::parse::{Parse, Said};
 
 #[derive(Debug, Default)]
-pub(super) struct Opencode {
+pub(super) struct Parser {
     /// The message that was spoken last.
     message: Option<String>,
 }
 
-impl Opencode {
-    pub(super) fn read(&mut self, line: &Value, said: &mut Said) {
+impl Parse for Parser {
+    fn read(&mut self, line: &Value, said: &mut Said) {
         said.session(line.get("sessionID"));
         let part = line.get("part").unwrap_or(&Value::Null);
         match line.get("type").and_then(Value::as_str) {
@@ -43,7 +43,9 @@ impl Opencode {
             Some(_) | None => {}
         }
     }
+}
 
+impl Parser {
     fn text(&mut self, part: &Value, said: &mut Said) {
         let text = part.get("text").and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let synthetic = part.get("synthetic").and_then(Value::as_bool) == Some(true);
