@@ -64,7 +64,7 @@ const BY_TOOLS: &[(Code, &str)] = &[
     ),
     (
         Code::NoAgent,
-        "Name one as `agent`: claude, codex, opencode or gemini, where it is installed, or one that `[agents.NAME]` in config.toml makes. \
+        "Name one of those that the message lists as `agent`, where it is installed, or one that `[agents.NAME]` in config.toml makes. \
          `[agents] default` there, which is the user's to set, is asked where none is named.",
     ),
     (Code::UnknownAgent, "Give as `agent` one of those that the message lists."),

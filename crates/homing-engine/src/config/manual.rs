@@ -168,7 +168,7 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         name: "agents",
-        about: "Agents that `homing ask` asks. claude, codex, gemini and opencode are known; `[agents.NAME]` says how another is run, or one of them in another way.",
+        about: "Agents that `homing ask` asks. Those that `homing ask --help` lists are known; `[agents.NAME]` says how another is run, or one of them in another way.",
         keys: &[optional(
             "default",
             "\"claude\"",
@@ -179,7 +179,7 @@ pub const SECTIONS: &[Section] = &[
 
 /// The keys of `[agents.NAME]`.
 pub const AGENT: &[Key] = &[
-    optional("driver", "\"claude\"", "Understood as this agent is: claude, codex, opencode or gemini."),
+    optional("driver", "\"claude\"", "Understood as this agent is, one of those that are known."),
     optional(
         "argv",
         "[\"my-agent\", \"--print\"]",

@@ -27,7 +27,7 @@ pub struct BindRequest {
 /// A session, and where it is. Answer of `GET /v1/session` (or `null`), `POST /v1/sessions` and `GET /v1/sessions/{owner}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
-    /// Whom its tasks belong to: `claude:ID`.
+    /// Whom its tasks belong to: `AGENT:ID`.
     pub owner: String,
     /// Which agent.
     pub agent: AgentName,

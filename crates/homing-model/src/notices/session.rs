@@ -119,7 +119,7 @@ impl Session {
         })
     }
 
-    /// Whom its tasks belong to: `claude:ID`.
+    /// Whom its tasks belong to: `AGENT:ID`.
     #[must_use]
     pub fn owner(&self) -> String {
         format!("{}:{}", self.agent, self.id)

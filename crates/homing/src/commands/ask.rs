@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::{ArgValueCandidates, ArgValueCompleter};
-use homing_agents::environment;
+use homing_agents::{environment, registry};
 use homing_client::{Client, Mode, Submitted};
 use homing_model::agent::LONGEST_PROMPT;
 use homing_model::sanitize::{Colour, Sanitizer};
@@ -31,12 +31,12 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(override_usage = "homing ask [OPTIONS] PROMPT\n       homing ask [OPTIONS] - < FILE")]
 #[command(
-    after_help = "The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens \
+    after_help = format!("The agent runs in this folder, in a session of its own, as a task: it goes on whatever happens \
 to this shell, and its answer comes to the inbox. It may do what its own settings allow without \
 asking.
 
 Without --agent: `[agents] default` in config.toml, else the agent whose session this is, else \
-the only one on the PATH. Known are claude, codex, opencode and gemini; `[agents.NAME]` makes \
+the only one on the PATH. Known are {}; `[agents.NAME]` makes \
 any command one.
 
 Examples:
@@ -50,7 +50,7 @@ Examples:
 Exit codes with --wait or --follow: 0 answered, the agent's own code or 1 where it reported an \
 error, 128+n for a signal, 121 lost, 122 stopped, 123 still running, 124 timed out, 125 homing \
 failed, 126/127 could not be started. Without them: 0 submitted, 1 failed, 2 usage, 69 no \
-daemon."
+daemon.", registry::listed())
 )]
 pub(crate) struct Options {
     /// Which agent

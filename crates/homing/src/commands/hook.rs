@@ -53,8 +53,8 @@ const HELD: &str = "hold=true";
     after_help = "The agent calls it, not you: `homing install AGENT` writes it into the agent's hooks. It reads the agent's JSON on stdin, \
 never starts the daemon, and says nothing where there is nothing to say.
 
-Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (for gemini also AfterAgent and BeforeAgent), and rewake, which \
-waits in the background for the next result of the session and wakes it. The plugin in opencode calls UserPromptSubmit, Stop and rewake. Any \
+Events: Stop, SessionStart, UserPromptSubmit, SessionEnd (also AfterAgent and BeforeAgent, where the agent calls them so), and rewake, which \
+waits in the background for the next result of the session and wakes it. homing's plugin in an agent calls UserPromptSubmit, Stop and rewake. Any \
 other is nothing to the agent; typed on a terminal it is an error, and `homing doctor` tells of the last one that an agent called.
 
 Examples:
@@ -63,7 +63,7 @@ Examples:
   homing hook claude rewake               as a hook with `asyncRewake`"
 )]
 pub(crate) struct Options {
-    /// claude, codex, gemini or opencode
+    #[arg(help = registry::listed())]
     agent: String,
     /// The event
     event: String,

@@ -30,8 +30,7 @@ use crate::render::console::Tint;
 use change::Change;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "It writes the MCP server, the hooks (claude, codex, gemini), a plugin (opencode) and a short \
+#[command(after_help = "It writes the MCP server, the hooks or a plugin, and a short \
 skill into the agent's own configuration, and leaves everything else there as it is, to the \
 byte. Beside each file that it changes it keeps NAME.homing-backup until `--uninstall`; with \
 --project the backups are in homing's own home, where nobody commits them. The command that is \
@@ -42,11 +41,9 @@ Examples:
   homing install claude --dry-run    what would change
   homing install claude              do it; twice is once
   homing install codex --project     for everybody who works in this folder
-  homing install claude --uninstall  as it was before"
-)]
+  homing install claude --uninstall  as it was before")]
 pub(crate) struct Options {
-    /// claude, codex, gemini or opencode
-    #[arg(value_parser = agent, add = ArgValueCandidates::new(shell_words::hosts))]
+    #[arg(help = registry::listed(), value_parser = agent, add = ArgValueCandidates::new(shell_words::hosts))]
     agent: &'static dyn Agent,
     /// Show what would change, and change nothing
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! Sessions that a target names outright (`wake:claude:SESSION`) and that nobody has ever heard of: most likely a slip of the finger.
+//! Sessions that a target names outright (`wake:AGENT:SESSION`) and that nobody has ever heard of: most likely a slip of the finger.
 //!
 //! The submit is not refused: a session may begin later, or on files that are not ours to read. Whoever typed it is told, after the id that
 //! the submit was for: what is looked at for it may be many files, and a daemon that has other things to do.

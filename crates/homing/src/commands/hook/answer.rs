@@ -1,6 +1,6 @@
 //! How long the answer of a turn was when homing made the turn go on.
 //!
-//! Gemini CLI reports the answer of the whole turn at each of its ends, also at that of a request
+//! An agent may report the answer of the whole turn at each of its ends, also at that of a request
 //! which failed. Only a longer answer shows that the model has read what made the turn go on (P5).
 //! The length is kept for the process of the agent, beside the locks of waiters, which also remove
 //! what agents that are gone have left.
