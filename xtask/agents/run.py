@@ -11,10 +11,10 @@ import traceback
 from check import CHECKS, FIGURES
 from lab import BIN, NODE, Lab
 
-import claude, codex, gemini, opencode, several  # noqa: E401, F401 (they register their checks)
+import claude, codex, gemini, opencode, qwen, several  # noqa: E401, F401 (they register their checks)
 
 
-PROGRAMS = ["claude", "codex", "gemini", "opencode"]
+PROGRAMS = ["claude", "codex", "gemini", "opencode", "qwen"]
 
 
 def loopback_up():

@@ -12,12 +12,13 @@ use anyhow::{Context, Result};
 
 use crate::step;
 
-/// What is tried, and the Node that Gemini CLI and the samples need.
-const PACKAGES: [&str; 5] = [
+/// What is tried, and the Node that Gemini CLI, Qwen Code and the samples need.
+const PACKAGES: [&str; 6] = [
     "@anthropic-ai/claude-code@2.1.325",
     "@openai/codex@0.166.0",
     "opencode-ai@1.18.33",
     "@google/gemini-cli@0.61.0",
+    "@qwen-code/qwen-code@0.24.4",
     "node@22.23.3",
 ];
 

@@ -13,6 +13,7 @@ pub mod hooks;
 pub mod install;
 mod opencode;
 pub mod parse;
+mod qwen;
 pub mod registry;
 pub mod wake;
 

@@ -7,10 +7,11 @@ use homing_model::route::Address;
 use homing_model::{AgentName, NoRoute, Pane, Route, Session, Target, sanitize, slip};
 
 use crate::agent::{Agent, McpSession};
-use crate::{claude, codex, gemini, opencode};
+use crate::{claude, codex, gemini, opencode, qwen};
 
 /// Every agent, in the order in which their sessions are detected.
-pub static REGISTRY: &[&dyn Agent] = &[&claude::Claude, &codex::Codex, &opencode::Opencode, &gemini::Gemini];
+pub static REGISTRY: &[&dyn Agent] =
+    &[&claude::Claude, &codex::Codex, &opencode::Opencode, &gemini::Gemini, &qwen::Qwen];
 
 /// The names of all agents.
 pub fn names() -> impl Iterator<Item = &'static str> {

@@ -11,6 +11,8 @@ mod transcript;
 
 use homing_model::Session;
 
+pub(crate) use parse::Parser;
+
 use crate::agent::{Agent, Ask, BoxFuture, Identity, SESSION};
 use crate::environment::Variables;
 use crate::hooks::Hooks;
@@ -79,7 +81,7 @@ impl Agent for Claude {
     }
 
     fn parser(&self) -> Box<dyn Parse> {
-        Box::new(parse::Parser::default())
+        Box::new(Parser::default())
     }
 
     fn detect(&self, found: Session, variables: Variables<'_>) -> Session {

@@ -12,7 +12,7 @@ use crate::parse::words::{count, of_error};
 use crate::parse::{Parse, Said};
 
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     /// The message that came last: a message has several lines, a turn one message.
     message: Option<String>,
     /// Whether something of it was said.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::FOLDER;
 use super::socket::{told_before, unreadable, untold};
-use super::transcript::Transcript;
+use super::transcript;
 use crate::wake::program::{self, Running};
 use crate::wake::told::Told;
 use crate::wake::{Surroundings, Verdict, WakeRequest};
@@ -40,7 +40,7 @@ pub(super) fn resume(
     request: WakeRequest<'_>,
     surroundings: &Surroundings,
 ) -> Verdict {
-    let found = Transcript::find(folder, &session.id)
+    let found = transcript::find(folder, &session.id)
         .map(|mut transcript| untold(&mut transcript, request, |told| told == Told::Answered));
     let news = match found.transpose() {
         Ok(news) => news.unwrap_or_else(|| request.notices.to_vec()),

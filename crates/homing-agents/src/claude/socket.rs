@@ -4,26 +4,24 @@
 //! keeps the message until it has time: as long as the process has both it is waited for, and nothing is spent. Were it given up before, the
 //! hooks would deliver its inbox entry at the end of the turn, and the message would follow.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use homing_model::{Notice, Session, turn, wake};
-use homing_sys::peer::PeerProcess;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::process::{Entry, NO_SOCKET, open_in};
-use super::transcript::Transcript;
+use super::transcript;
 use crate::wake::told::{self, Told};
+use crate::wake::transcript::Transcript;
 use crate::wake::{Verdict, WakeRequest, socket};
 
 /// An idle session has the notice in its transcript by then, or does not take it.
 pub(super) const EVIDENCE: Duration = Duration::from_secs(15);
 /// Between two looks at the session: a killed process is not waited for, and its notices are free again.
 const LOOK: Duration = Duration::from_secs(1);
-/// A write that takes longer meets a process that does not read.
-const WRITE: Duration = Duration::from_secs(5);
 /// A message that Claude Code keeps is waited for as long as any wake may take.
 pub(super) const KEEPS: Duration = Duration::from_millis(wake::LONGEST_MS.unsigned_abs());
 
@@ -35,8 +33,8 @@ pub(super) fn send(
     request: WakeRequest<'_>,
     patience: Duration,
 ) -> Verdict {
-    let Some(socket) = &entry.messaging_socket_path else { return Verdict::NotNow(NO_SOCKET.to_owned()) };
-    let Some(mut transcript) = Transcript::find(folder, &session.id) else {
+    let Some(path) = &entry.messaging_socket_path else { return Verdict::NotNow(NO_SOCKET.to_owned()) };
+    let Some(mut transcript) = transcript::find(folder, &session.id) else {
         return Verdict::NotNow("the session has no transcript yet".to_owned());
     };
     // A turn that failed was run where nobody had the session open: who has it open since is to hear of it.
@@ -48,7 +46,9 @@ pub(super) fn send(
     let text = turn::compose(&news, 0).text;
     let message = json!({ "type": "user", "message": { "role": "user", "content": text } });
     let now = || open_in(folder, &session.id).filter(|now| now.is_of_same_process(entry));
-    match speak(socket, entry.pid, &message, || now().is_some_and(|now| now.is_idle())) {
+    match socket::send_lines(path, entry.pid, &format!("{message}\n"), || {
+        now().is_some_and(|now| now.is_idle())
+    }) {
         Ok(true) => {}
         Ok(false) => return Verdict::NotNow("the session went on, or elsewhere, just then".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -140,29 +140,4 @@ pub(super) fn told_before() -> Verdict {
 
 pub(super) fn unreadable(error: &io::Error) -> Verdict {
     Verdict::Failed(format!("the transcript could not be read: {error}"))
-}
-
-/// Says it, if the session is `still` there and has time at the very last moment: whatever conversation the process is in takes what is said to it.
-fn speak(socket: &Path, pid: u32, message: &Value, still: impl Fn() -> bool) -> io::Result<bool> {
-    let mut stream = socket::connect(socket)?;
-    stream.set_write_timeout(Some(WRITE))?;
-    let peer = PeerProcess::of(&stream)?;
-    let other = |what: &str| io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} is behind it"));
-    if peer.uid() != rustix::process::getuid().as_raw() {
-        return Err(other("another user"));
-    }
-    if peer.pid() != Some(pid) || !peer.is_alive() {
-        return Err(other("another process"));
-    }
-    // What was begun may have been said; only a connect that had no place has said nothing.
-    let begun = |error: io::Error| match error.kind() {
-        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "nobody reads it"),
-        _ => error,
-    };
-    if !still() {
-        return Ok(false);
-    }
-    stream.write_all(format!("{message}\n").as_bytes()).map_err(begun)?;
-    stream.shutdown(std::net::Shutdown::Write)?;
-    Ok(true)
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::process::{Entry, readiness};
 use super::resume::{UNHEALABLE, follow, resume};
 use super::socket::{Arrival, KEEPS, arrives, send};
-use super::transcript::Transcript;
+use super::transcript;
 use super::{Claude, version};
 use crate::agent::Agent as _;
 use crate::registry;
@@ -139,7 +139,7 @@ fn a_session_that_is_at_work_is_waited_for_and_one_that_is_left_has_not_failed()
     // How it is at each look; at "says" the message comes into the transcript.
     let arrival = |course: &[&str]| {
         std::fs::write(&path, "").unwrap();
-        let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+        let mut transcript = transcript::find(folder.path(), "s1").unwrap();
         let mut course = course.iter();
         let arrival = arrives(&mut transcript, "n-2222222222", Duration::ZERO, KEEPS, || {
             let status = match *course.next()? {
@@ -179,7 +179,7 @@ fn a_message_that_is_kept_is_waited_for_as_long_as_anybody_is_woken() {
     // Whoever gives up before lets the hooks tell what Claude Code is about to tell.
     assert!(KEEPS.as_millis() >= u128::from(wake::LONGEST_MS.unsigned_abs()));
     let (folder, _listener, entry, _) = silent();
-    let mut transcript = Transcript::find(folder.path(), "s1").unwrap();
+    let mut transcript = transcript::find(folder.path(), "s1").unwrap();
     let at_work = || Some(Entry { status: Some("busy".into()), ..silent().2 });
     let mut arrival = |now: &mut dyn FnMut() -> Option<Entry>| {
         arrives(&mut transcript, "n-2", Duration::ZERO, Duration::ZERO, now).unwrap()

@@ -17,6 +17,7 @@ pub(crate) mod socket;
 mod survey;
 pub mod tmux;
 pub(crate) mod told;
+pub(crate) mod transcript;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -3,10 +3,12 @@
 //! Whoever is stopped, or hangs, leaves its queue to fill up. A connect that waits for a place in it has no limit, and with it would hang the wake
 //! and whatever it holds; one that does not wait is told at once that there is no place.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
+use homing_sys::peer::PeerProcess;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
 };
@@ -20,6 +22,35 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     // What is written has a limit of its own.
     stream.set_nonblocking(false)?;
     Ok(stream)
+}
+
+/// A write that takes longer meets a process that does not read.
+const WRITE: Duration = Duration::from_secs(5);
+
+/// Writes these lines to a socket that this process of ours serves, if the session is `still` in it at the very last moment: any conversation
+/// that the process is in would take them. False if not.
+pub(crate) fn send_lines(path: &Path, pid: u32, lines: &str, still: impl Fn() -> bool) -> io::Result<bool> {
+    let mut stream = connect(path)?;
+    stream.set_write_timeout(Some(WRITE))?;
+    let peer = PeerProcess::of(&stream)?;
+    let other = |what: &str| io::Error::new(io::ErrorKind::PermissionDenied, format!("{what} is behind it"));
+    if peer.uid() != rustix::process::getuid().as_raw() {
+        return Err(other("another user"));
+    }
+    if peer.pid() != Some(pid) || !peer.is_alive() {
+        return Err(other("another process"));
+    }
+    // What was begun may have been sent; only a connect that had no place has sent nothing.
+    let begun = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(io::ErrorKind::TimedOut, "it is not read"),
+        _ => error,
+    };
+    if !still() {
+        return Ok(false);
+    }
+    stream.write_all(lines.as_bytes()).map_err(begun)?;
+    stream.shutdown(std::net::Shutdown::Write)?;
+    Ok(true)
 }
 
 /// A socket with no place left in its queue, and what takes them up.

@@ -286,7 +286,7 @@ mod tests {
         );
         assert_eq!(
             told("homing install"),
-            "homing: `homing install` needs <AGENT>: claude, codex, opencode, gemini (HM0003)\n  next: homing install --help"
+            "homing: `homing install` needs <AGENT>: claude, codex, opencode, gemini, qwen (HM0003)\n  next: homing install --help"
         );
         assert_eq!(
             told("homing config explain"),

@@ -118,6 +118,7 @@ runs! {
     howto_ssh: "docs/howto/ssh.md",
     howto_webhook: "docs/howto/webhook.md",
     agents_gemini: "docs/agents/gemini.md",
+    agents_qwen: "docs/agents/qwen.md",
     ask: "docs/ask.md",
     config: "docs/config.md",
     harness: "docs/harness.md",

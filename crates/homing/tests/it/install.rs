@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use homing_testkit::{Home, Output, copy_program};
 use serde_json::Value;
 
-const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
+const AGENTS: [&str; 5] = ["claude", "codex", "gemini", "opencode", "qwen"];
 
 /// A user's own folder, beside the home.
 fn user(home: &Home) -> PathBuf {
