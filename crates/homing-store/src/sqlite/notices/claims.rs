@@ -188,14 +188,14 @@ pub(in crate::sqlite) fn claim(
         let seq: i64 = row.get(0)?;
         match read_claim(row) {
             Ok(claim) => claimed.push((seq, claim)),
-            Err(why) => broken.push((seq, why)),
+            Err(why) => broken.push((seq, format!("its row is damaged: {why}"))),
         }
     }
     drop(rows);
     for (seq, why) in broken {
         // A row that makes no sense is given up, and the queue behind it goes on.
         tracing::error!(delivery = seq, why, "a delivery could not be read");
-        end(conn, seq, Next::Dead(format!("its row is damaged: {why}")), now)?;
+        end(conn, seq, Next::Dead(why), now)?;
     }
     let mut hold = conn.prepare_cached(
         "UPDATE deliveries SET held_until = ?2, fence = fence + 1, reason = NULL WHERE seq = ?1",
@@ -207,33 +207,26 @@ pub(in crate::sqlite) fn claim(
     Ok(claimed.into_iter().map(|(_, claim)| claim).collect())
 }
 
-fn read_claim(row: &Row<'_>) -> Result<Claimed, String> {
-    fn text(error: impl std::fmt::Display) -> String {
-        error.to_string()
-    }
-    let parsed = |column| row.get::<_, String>(column).map_err(text);
+fn read_claim(row: &Row<'_>) -> Result<Claimed, Box<dyn std::error::Error>> {
+    let text = |column| row.get::<_, String>(column);
+    let optional = |column| row.get::<_, Option<String>>(column);
     Ok(Claimed {
-        id: parsed(1)?.parse().map_err(text)?,
-        fence: row::unsigned(row.get(2).map_err(text)?),
-        notice_id: parsed(3)?.parse().map_err(text)?,
-        task_id: parsed(4)?.parse().map_err(text)?,
-        owner: parsed(5)?,
-        target: parsed(6)?.parse().map_err(text)?,
-        shown: parsed(12)?,
-        route: row
-            .get::<_, Option<String>>(13)
-            .map_err(text)?
-            .map(|route| serde_json::from_str(&route))
-            .transpose()
-            .map_err(text)?,
-        secret: row.get::<_, Option<String>>(7).map_err(text)?.map(SigningKey::new),
-        network: row.get(14).map_err(text)?,
-        attempts: row.get(8).map_err(text)?,
-        created_at: Timestamp::from_millis(row.get(9).map_err(text)?),
-        busy: row.get(11).map_err(text)?,
-        again: row.get(15).map_err(text)?,
-        said: row.get(16).map_err(text)?,
-        notice: notice(row.get::<_, Option<String>>(10).map_err(text)?)?,
+        id: text(1)?.parse()?,
+        fence: row::unsigned(row.get(2)?),
+        notice_id: text(3)?.parse()?,
+        task_id: text(4)?.parse()?,
+        owner: text(5)?,
+        target: text(6)?.parse()?,
+        secret: optional(7)?.map(SigningKey::new),
+        attempts: row.get(8)?,
+        created_at: Timestamp::from_millis(row.get(9)?),
+        notice: notice(optional(10)?)?,
+        busy: row.get(11)?,
+        shown: text(12)?,
+        route: optional(13)?.map(|route| serde_json::from_str(&route)).transpose()?,
+        network: row.get(14)?,
+        again: row.get(15)?,
+        said: row.get(16)?,
     })
 }
 

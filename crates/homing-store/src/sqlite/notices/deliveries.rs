@@ -177,41 +177,33 @@ pub(in crate::sqlite) fn list(conn: &Connection, filter: &DeliveryFilter) -> Res
         last = Some(seq);
         match read(row) {
             Ok(delivery) => page.items.push(delivery),
-            Err(why) => tracing::error!(delivery = seq, why, "a delivery could not be read"),
+            Err(why) => tracing::error!(delivery = seq, %why, "a delivery could not be read"),
         }
     }
     Ok(page)
 }
 
-fn read(row: &Row<'_>) -> Result<Delivery, String> {
-    fn text(error: impl std::fmt::Display) -> String {
-        error.to_string()
-    }
-    let parsed = |column| row.get::<_, String>(column).map_err(text);
-    let state: DeliveryState = parsed(6)?.parse().map_err(text)?;
-    let created_at = Timestamp::from_millis(row.get(8).map_err(text)?);
+fn read(row: &Row<'_>) -> Result<Delivery, Box<dyn std::error::Error>> {
+    let text = |column| row.get::<_, String>(column);
+    let state: DeliveryState = text(6)?.parse()?;
+    let created_at = Timestamp::from_millis(row.get(8)?);
     // The first attempt is due from the beginning, whatever that is by the clock.
-    let next_at = Timestamp::from_millis(row.get(9).map_err(text)?).max(created_at);
+    let next_at = Timestamp::from_millis(row.get(9)?).max(created_at);
     Ok(Delivery {
-        id: parsed(1)?.parse().map_err(text)?,
-        notice_id: parsed(2)?.parse().map_err(text)?,
+        id: text(1)?.parse()?,
+        notice_id: text(2)?.parse()?,
         notice_type: row.get(14).unwrap_or_default(),
-        task_id: parsed(3)?.parse().map_err(text)?,
-        owner: parsed(4)?,
-        target: parsed(5)?,
+        task_id: text(3)?.parse()?,
+        owner: text(4)?,
+        target: text(5)?,
         state,
-        attempts: row.get(7).map_err(text)?,
+        attempts: row.get(7)?,
         created_at,
         next_at: (state == DeliveryState::Pending).then_some(next_at),
-        ended_at: row.get::<_, Option<i64>>(10).map_err(text)?.map(Timestamp::from_millis),
-        reason: row.get(11).map_err(text)?,
-        history: serde_json::from_str(&parsed(12)?).unwrap_or_default(),
-        hook: row
-            .get::<_, Option<String>>(13)
-            .map_err(text)?
-            .map(|id| id.parse())
-            .transpose()
-            .map_err(text)?,
+        ended_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+        reason: row.get(11)?,
+        history: serde_json::from_str(&text(12)?).unwrap_or_default(),
+        hook: row.get::<_, Option<String>>(13)?.map(|id| id.parse()).transpose()?,
     })
 }
 
