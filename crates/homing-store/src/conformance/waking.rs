@@ -449,8 +449,8 @@ pub async fn the_operator_has_the_last_word_on_pauses(store: Ledger) {
 /// The first is acknowledged, the second told, the third told to somebody whose it is not.
 async fn know(store: &Ledger) {
     store.acknowledge(OWNER.into(), Vec::new(), vec![id(1)]).await.expect("taken");
-    deliver(&store, OWNER, 2, true, 100).await;
-    deliver(&store, "ann", 3, true, 100).await;
+    deliver(store, OWNER, 2, true, 100).await;
+    deliver(store, "ann", 3, true, 100).await;
 }
 
 /// A command may do more than wake: it gets what its owner knows, and what is older than two days.
