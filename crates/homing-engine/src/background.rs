@@ -2,10 +2,11 @@
 //!
 //! A loop that returns or panics stays in the list as not running, so that its loss is visible.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::BackgroundLoop;
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 
@@ -30,7 +31,7 @@ impl Background {
     /// Registers a loop. Without a period it runs on events only.
     #[must_use]
     pub fn register(&self, name: &str, purpose: &str, period: Option<Duration>) -> Reporter {
-        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loops = self.loops.lock();
         loops.push(BackgroundLoop {
             name: name.to_owned(),
             purpose: purpose.to_owned(),
@@ -47,7 +48,7 @@ impl Background {
     /// Every loop, in the order of registration.
     #[must_use]
     pub fn loops(&self) -> Vec<BackgroundLoop> {
-        self.loops.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.loops.lock().clone()
     }
 }
 
@@ -76,7 +77,7 @@ impl Reporter {
     }
 
     fn update(&self, change: impl FnOnce(&mut BackgroundLoop)) {
-        let mut loops = self.background.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loops = self.background.loops.lock();
         if let Some(entry) = loops.get_mut(self.index) {
             change(entry);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::{Code, Problem, ReconcileInfo};
@@ -12,6 +12,7 @@ use homing_shim::keeper::{Mode, StartError};
 use homing_store::sqlite::SqliteStore;
 use homing_store::{Store, store};
 use homing_sys::{boot, home as names, plain};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 

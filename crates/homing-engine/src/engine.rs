@@ -1,7 +1,7 @@
 //! The engine's handle, and what its parts share.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::ReconcileInfo;
@@ -10,6 +10,7 @@ use homing_model::{Kind, OsText, Reference, Target, TaskId, Timestamp, unsure};
 use homing_shim::wire::ToKeeper;
 use homing_store::store::Found;
 use homing_store::{Record, Store};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -135,7 +136,7 @@ impl Inner {
     }
 
     pub(crate) fn set_degraded(&self, why: Option<String>) {
-        *self.degraded.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        *self.degraded.lock() = why;
     }
 
     /// One task's record.

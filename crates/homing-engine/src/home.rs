@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use homing_model::{Attempt, TaskId};
 use homing_shim::folder;
 use homing_sys::home;
 use homing_sys::private::{self, PrivateHome};
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -114,7 +115,7 @@ impl Home {
     }
 
     fn tasks(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.tasks.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.tasks.lock())
     }
 
     /// The folder that new tasks go into. One that was deleted is made anew; one that something else has taken the place of is not ours.
@@ -129,7 +130,7 @@ impl Home {
             Err(Errno::NOENT) => {
                 let anew = Arc::new(make_tasks(&self.held)?);
                 tracing::error!("the folder of all tasks was deleted; it was made anew");
-                *self.tasks.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&anew);
+                *self.tasks.lock() = Arc::clone(&anew);
                 Ok(anew)
             }
             Err(error) => Err(error.into()),

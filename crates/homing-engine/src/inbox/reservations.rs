@@ -18,12 +18,13 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::reservation::{ConfirmedBy, Confirmer, GRACE_MS, Recipient};
 use homing_model::{TaskId, Timestamp};
 use homing_store::{Handed, Waiter};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::engine::Engine;
 use crate::entropy;
@@ -57,7 +58,7 @@ impl Unconfirmed {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Confirmer, Timestamp>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

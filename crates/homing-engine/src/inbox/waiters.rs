@@ -1,7 +1,9 @@
 //! Waits for an inbox that are open: their owners need not be woken. Kept in memory, since each is a connection to this very engine.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Counts them by owner.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +27,7 @@ impl InboxWaiters {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

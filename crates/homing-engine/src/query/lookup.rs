@@ -1,7 +1,5 @@
 //! Looking: one task, many, events, status. None of it changes anything (P6).
 
-use std::sync::PoisonError;
-
 use homing_api::{AttemptInfo, DaemonInfo, Page, RecentFailure, StatusAnswer, TaskDetail};
 use homing_model::units::millis;
 use homing_model::{Kind, Reference, Status, Task, TaskId, unsure};
@@ -140,9 +138,9 @@ impl Engine {
     /// If the ledger cannot be read.
     pub async fn status(&self) -> Result<StatusAnswer, Error> {
         let inner = &self.inner;
-        let mut reconcile = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut reconcile = inner.reconcile.lock().clone();
         reconcile.interval_ms = millis(inner.config().reconcile.interval.0);
-        let degraded = inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let degraded = inner.degraded.lock().clone();
         let tasks = inner.store.counts().await?;
         let census = inner.store.census().await?;
         let unlucky = Filter { statuses: UNLUCKY.to_vec(), limit: FAILURES, ..Filter::default() };

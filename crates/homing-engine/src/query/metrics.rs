@@ -3,7 +3,6 @@
 //! Counting costs an addition where something happens. Reading asks the ledger, on the thread that reads, and holds up nobody who writes.
 
 use std::array;
-use std::sync::PoisonError;
 
 use homing_api::ReconcileInfo;
 use homing_model::meter::{Counter, Histogram, Reading};
@@ -184,8 +183,8 @@ impl Engine {
             start_delay: meters.start_delay.read(),
             record_delay: meters.record_delay.read(),
             attended: inner.live.records().len() as u64,
-            reconcile: inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            degraded: inner.degraded.lock().unwrap_or_else(PoisonError::into_inner).is_some(),
+            reconcile: inner.reconcile.lock().clone(),
+            degraded: inner.degraded.lock().is_some(),
             keeper: inner.keeper.pid().is_some(),
             started_at: inner.started_at,
             ledger_bytes: size(home::DATABASE),

@@ -1,7 +1,7 @@
 //! Taking over what an earlier engine left, before anybody is served. Keeps P3 and P4.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_model::{Kind, TaskId};
@@ -37,12 +37,12 @@ pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
 /// Adopts one task, unless it is attended already.
 pub(crate) fn one(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receiver<()>> {
     if record.kind == Kind::External {
-        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).adopted += 1;
+        inner.reconcile.lock().adopted += 1;
         return external::adopt(inner, record);
     }
     let attendance = inner.live.enter(record.clone())?;
     let (settled, waiting) = oneshot::channel();
-    inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).adopted += 1;
+    inner.reconcile.lock().adopted += 1;
     tokio::spawn(supervisor::attend(Arc::clone(inner), record, attendance, Begin::Adopt, Some(settled)));
     Some(waiting)
 }

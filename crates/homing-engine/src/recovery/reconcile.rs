@@ -3,7 +3,7 @@
 //! Everything normally happens by events; this pass finds nothing to do. It changes nothing about an attended task, costs nothing for ended ones, isolates
 //! one bad task from the rest, and says what it did. On cancel (shutdown) it ends between two tasks. Retention is paced by it too.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::ReconcileError;
@@ -70,7 +70,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64, report: &Reporter) -> u
     let (live, unending) = (inner.store.live(), inner.store.release_unending());
     match live.await {
         Ok((records, damaged)) => {
-            inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).errors.clear();
+            inner.reconcile.lock().errors.clear();
             for error in damaged {
                 tracing::error!(%error, "a task cannot be read");
                 if let store::Error::BadRow { task, .. } = &error
@@ -109,7 +109,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64, report: &Reporter) -> u
     }
     let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let took = (ended.tv_sec - began.tv_sec) * 1000 + (ended.tv_nsec - began.tv_nsec) / 1_000_000;
-    let mut info = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut info = inner.reconcile.lock();
     info.passes += 1;
     info.last_run_at = Some(inner.now());
     info.last_duration_ms = u64::try_from(took).unwrap_or(0);
@@ -120,7 +120,7 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64, report: &Reporter) -> u
 async fn mend_external(inner: &Arc<Inner>, record: Record) {
     if external::mend(inner, &record).await {
         tracing::info!(task = %record.id, "a live task was not tracked; tracking it");
-        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).repaired += 1;
+        inner.reconcile.lock().repaired += 1;
     }
 }
 
@@ -140,14 +140,14 @@ async fn mend(inner: &Arc<Inner>, id: TaskId) {
     };
     tracing::info!(task = %record.id, "a live task was not attended; adopting it");
     if let Some(settled) = adopt::one(inner, record) {
-        inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner).repaired += 1;
+        inner.reconcile.lock().repaired += 1;
         let _ = tokio::time::timeout(PATIENCE, settled).await;
     }
 }
 
 /// Keeps an error for the status.
 pub(crate) fn note_error(inner: &Inner, task: &TaskId, code: &str, message: &str) {
-    let mut info = inner.reconcile.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut info = inner.reconcile.lock();
     if info.errors.len() < ERRORS {
         info.errors.push(ReconcileError {
             task_id: task.clone(),

@@ -4,13 +4,13 @@
 //! before the launch until the end is recorded (and, for a task whose children outlive it, until they are gone).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use homing_model::agent::Heard;
 use homing_model::{Status, TaskId, Timestamp};
 use homing_shim::wire;
 use homing_store::Record;
 use homing_sys::process::Process;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::control::pause::Stilled;
@@ -67,7 +67,7 @@ pub(crate) struct Attendance {
 
 impl Live {
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Enters a task; none if it is there already.
@@ -86,12 +86,12 @@ impl Live {
 
     /// A task is about to be committed: nobody else may adopt it.
     pub(crate) fn expect(&self, id: &TaskId) {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        self.coming.lock().insert(id.clone());
     }
 
     /// It was entered, or was not committed after all.
     pub(crate) fn expect_no_more(&self, id: &TaskId) {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.coming.lock().remove(id);
     }
 
     /// Takes a task out.
@@ -180,8 +180,7 @@ impl Live {
 
     /// Whether a task is attended, or is about to be.
     pub(crate) fn contains(&self, id: &TaskId) -> bool {
-        self.coming.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-            || self.lock().contains_key(id)
+        self.coming.lock().contains(id) || self.lock().contains_key(id)
     }
 
     /// The task whose shim this process is: a pid alone may be another's by now.

@@ -1,7 +1,5 @@
 //! What is told goes into the ledger with how far the output was judged; what cannot be told is held back.
 
-use std::sync::PoisonError;
-
 use homing_model::notice::Body;
 use homing_model::watch::{Permit, State};
 use homing_model::{EventKind, Timestamp};
@@ -46,12 +44,12 @@ impl Watcher {
     }
 
     fn ask(&self, now: Timestamp) -> Permit {
-        self.inner.breaker.lock().unwrap_or_else(PoisonError::into_inner).ask(now)
+        self.inner.breaker.lock().ask(now)
     }
 
     /// Until when no match is told, if so: the breaker is open, or the ledger was in trouble.
     pub(super) fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let paused = self.inner.breaker.lock().unwrap_or_else(PoisonError::into_inner).paused(now);
+        let paused = self.inner.breaker.lock().paused(now);
         paused.max(self.retry_at.filter(|at| *at > now))
     }
 
