@@ -24,7 +24,7 @@ use std::time::Duration;
 use homing_model::reservation::{ConfirmedBy, Confirmer, GRACE_MS, Recipient};
 use homing_model::{TaskId, Timestamp};
 use homing_store::{Handed, Waiter};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::engine::Engine;
 use crate::entropy;
@@ -50,15 +50,11 @@ impl Unconfirmed {
     }
 
     fn expect(&self, confirmer: Confirmer, until: Timestamp, now: Timestamp) {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         // Recipients that never called again are not remembered for ever.
         open.retain(|_, until| *until > now);
         let known = open.entry(confirmer).or_insert(until);
         *known = until.max(*known);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Confirmer, Timestamp>> {
-        self.0.lock()
     }
 }
 
@@ -111,7 +107,7 @@ impl Engine {
     /// The recipient calls again: what was delivered to it is acknowledged. Where the ledger cannot be written, that is left to its next call:
     /// it is no reason to refuse this one.
     pub async fn confirm(&self, confirmer: Confirmer) {
-        if !self.inner.unconfirmed.lock().contains_key(&confirmer) {
+        if !self.inner.unconfirmed.0.lock().contains_key(&confirmer) {
             return;
         }
         if let Err(error) = self.confirm_by(confirmer, ConfirmedBy::Call).await {
@@ -125,7 +121,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be written.
     pub(crate) async fn confirm_by(&self, confirmer: Confirmer, by: ConfirmedBy) -> Result<(), Error> {
-        let expected = self.inner.unconfirmed.lock().remove(&confirmer);
+        let expected = self.inner.unconfirmed.0.lock().remove(&confirmer);
         let confirmed = self.inner.store.confirm(confirmer.clone(), by, self.inner.now()).await;
         if let (Err(_), Some(until)) = (&confirmed, expected) {
             self.inner.unconfirmed.expect(confirmer, until, self.inner.now());
