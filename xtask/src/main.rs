@@ -11,6 +11,8 @@ mod deny;
 mod dist;
 mod generate;
 mod guarantees;
+#[cfg(test)]
+mod layers;
 mod packages;
 mod record;
 mod step;

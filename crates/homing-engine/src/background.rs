@@ -63,7 +63,7 @@ impl Reporter {
     }
 
     /// A run failed; the loop goes on.
-    pub fn error(&self, error: impl ToString) {
+    pub fn error(&self, error: &impl ToString) {
         let (now, error) = (self.background.clock.now(), error.to_string());
         self.update(|entry| {
             entry.last_error = Some(error);
@@ -101,7 +101,7 @@ mod tests {
         let reporter = background.register("pass", "checks", Some(Duration::from_secs(10)));
         reporter.run();
         reporter.run();
-        reporter.error("the disk is full");
+        reporter.error(&"the disk is full");
         let shown = &background.loops()[0];
         assert_eq!((shown.runs, shown.period_ms, shown.running), (2, Some(10_000), true));
         assert_eq!(shown.last_error.as_deref(), Some("the disk is full"));

@@ -122,7 +122,7 @@ impl Reloader {
                     // It may have changed before the watch was set.
                     report.run();
                     if let Err(error) = self.reload().await {
-                        report.error(error);
+                        report.error(&error);
                     }
                     watch.changed().await
                 }
