@@ -109,7 +109,29 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be read.
     pub async fn standing(&self, ancestry: &Ancestry) -> Result<Standing, Error> {
-        standing(&self.inner, ancestry).await
+        for id in ancestry.tasks().iter().rev() {
+            let Some(record) = self.inner.store.get(id.clone()).await? else {
+                // A folder that no task has: whoever made it does not leave its own task by it.
+                if ancestry.is_unattended() {
+                    return Err(Error::Orphan(id.clone()));
+                }
+                continue;
+            };
+            // Which of the tasks that have ended left it behind is its own choice, so what such a task lent is over.
+            let ended = ancestry.is_unattended() && record.status.is_terminal();
+            let place = if ended { Place::Command } else { Place::inside(record.kind, &record.spec) };
+            if place != Place::Outside {
+                let inside = Inside {
+                    task: record.id,
+                    owner: record.owner,
+                    depth: record.depth,
+                    place,
+                    session: record.nested_session,
+                };
+                return Ok(Standing(Some(inside)));
+            }
+        }
+        Ok(Standing::default())
     }
 
     /// Records `owner` as the session of the caller's task if that is an agent's, has none yet, and nobody else has this one.
@@ -151,32 +173,6 @@ impl Engine {
             Err(error) => Err(error),
         }
     }
-}
-
-pub(crate) async fn standing(inner: &Inner, ancestry: &Ancestry) -> Result<Standing, Error> {
-    for id in ancestry.tasks().iter().rev() {
-        let Some(record) = inner.store.get(id.clone()).await? else {
-            // A folder that no task has: whoever made it does not leave its own task by it.
-            if ancestry.is_unattended() {
-                return Err(Error::Orphan(id.clone()));
-            }
-            continue;
-        };
-        // Which of the tasks that have ended left it behind is its own choice, so what such a task lent is over.
-        let ended = ancestry.is_unattended() && record.status.is_terminal();
-        let place = if ended { Place::Command } else { Place::inside(record.kind, &record.spec) };
-        if place != Place::Outside {
-            let inside = Inside {
-                task: record.id,
-                owner: record.owner,
-                depth: record.depth,
-                place,
-                session: record.nested_session,
-            };
-            return Ok(Standing(Some(inside)));
-        }
-    }
-    Ok(Standing::default())
 }
 
 /// See [`Engine::claim_session`]. `agent` is the process whose hook names the session: it may leave the recorded session for this one, unless

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use homing_agents::registry;
 use homing_model::agent::{KEPT_PROMPT, head};
-use homing_model::environment::DEFAULT_OWNER;
 use homing_model::mask::UNNAMED;
 use homing_model::nesting::{Act, Deed, judge, judge_spec};
 use homing_model::route::Address;
@@ -20,7 +19,6 @@ use homing_store::store::{Answered, Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
-use crate::admission::ancestry::Ancestry;
 use crate::admission::nesting::{self, Inside, Standing};
 use crate::agent;
 use crate::agent::plan::Plan;
@@ -40,8 +38,8 @@ const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
 pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
-    /// The tasks that the calling process runs in.
-    pub ancestry: Ancestry,
+    /// What the tasks that the calling process runs in let it do.
+    pub standing: Standing,
     /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
     pub local: bool,
 }
@@ -49,7 +47,7 @@ pub struct Caller {
 /// Whoever has the engine itself: this process.
 impl Default for Caller {
     fn default() -> Self {
-        Self { owner: None, ancestry: Ancestry::default(), local: true }
+        Self { owner: None, standing: Standing::default(), local: true }
     }
 }
 
@@ -120,8 +118,10 @@ async fn submit(
         Err((owner, _)) => (owner, None),
     };
     let asked = named.as_deref().or(caller.owner.as_deref());
-    let standing = nesting::standing(inner, &caller.ancestry).await?;
-    let standing = nesting::claim_session(inner, standing, asked.unwrap_or(DEFAULT_OWNER), None).await?;
+    let mut standing = caller.standing;
+    if let Some(owner) = named {
+        standing = nesting::claim_session(inner, standing, owner, None).await?;
+    }
     // Before the ledger is asked for an earlier answer: those of another owner are not the caller's to see.
     let owner = standing.owner(asked, session.as_deref())?;
     let nest = Nest::new(inner, &standing);
@@ -151,8 +151,8 @@ async fn submit(
 
 async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Result<(Record, bool), Error> {
     let Asked { mut spec, owner, nest, network, idempotency, now } = asked;
-    spec.validate()?;
     spec.owner = Some(owner.clone());
+    spec.validate()?;
     if network || standing.limited_to().is_some() {
         // Over a network nobody says by which socket, program or terminal of this machine a session is reached; nor inside a task, since
         // whoever goes that way goes it outside.

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use homing_api::Code;
-use homing_engine::{Ancestry, Caller, Standing};
+use homing_engine::{Caller, Standing};
 use homing_model::TaskId;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::Act;
@@ -50,9 +50,7 @@ pub(crate) struct Call {
     pub(crate) peer: Peer,
     /// What the caller did, by the name of the command, for messages.
     pub(crate) name: &'static str,
-    /// The tasks that the caller's process runs in.
-    pub(crate) ancestry: Ancestry,
-    /// What that lets it do.
+    /// What the tasks that the caller's process runs in let it do.
     pub(crate) standing: Standing,
     /// What the path names (`{ref}`, `{owner}`, `{id}`), decoded.
     pub(crate) reference: Option<String>,
@@ -80,10 +78,8 @@ impl Call {
     /// Who calls, as far as the engine wants to know.
     pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
         let owner = self.header(OWNER.name)?.map(str::to_owned);
-        Ok(match self.peer {
-            Peer::Local { .. } => Caller { owner, ancestry: self.ancestry.clone(), local: true },
-            Peer::Network => Caller { owner, ancestry: self.ancestry.clone(), local: false },
-        })
+        let local = matches!(self.peer, Peer::Local { .. });
+        Ok(Caller { owner, standing: self.standing.clone(), local })
     }
 
     /// Whose tasks `@last` means.

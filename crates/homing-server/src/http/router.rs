@@ -121,7 +121,6 @@ async fn read(
         app,
         peer,
         name: command::of(route.name),
-        ancestry,
         standing,
         reference,
         query,

@@ -4,25 +4,19 @@ use homing_api::RerunRequest;
 use homing_engine::IdempotencyKey;
 use homing_model::digest::sha256;
 use homing_model::nesting::Act;
-use homing_model::reservation::Confirmer;
 
 use super::tasks;
-use crate::app::to_the_end;
 use crate::http::answer::Answer;
 use crate::http::call::Call;
 
 /// Serves it. An empty body asks for nothing special. Whoever runs a task again reads what it was, so it has to be theirs to look at.
 pub(crate) async fn rerun(call: Call) -> Answer {
-    let mut request = if call.body.trim_ascii().is_empty() {
+    let request = if call.body.trim_ascii().is_empty() {
         RerunRequest::default()
     } else {
         call.json::<RerunRequest>()?
     };
-    let caller = call.caller()?;
-    request.owner = request.owner.or_else(|| caller.owner.clone());
-    if let (Some(owner), None) = (&request.owner, call.standing.limited_to()) {
-        call.app.engine.confirm(Confirmer::Owner(owner.clone())).await;
-    }
+    tasks::confirm(&call, request.owner.as_deref()).await?;
     let named = call.named()?;
     let id = call.certain(named, Act::Look).await?;
     let idempotency = tasks::idempotency_key(&call)?.map(|key| {
@@ -30,7 +24,5 @@ pub(crate) async fn rerun(call: Call) -> Answer {
         let body = [named.as_bytes(), b"\n", &call.body].concat();
         IdempotencyKey { key: key.to_owned(), body_hash: sha256(&body) }
     });
-    let engine = call.app.engine.clone();
-    let submission = to_the_end(async move { engine.rerun(&id, request, caller, idempotency).await }).await?;
-    tasks::submitted(&submission)
+    tasks::submitted(&call.app.engine.rerun(&id, request, call.caller()?, idempotency).await?)
 }

@@ -9,9 +9,8 @@ use homing_engine::{IdempotencyKey, Submission};
 use homing_model::Spec;
 use homing_model::reservation::Confirmer;
 
-use crate::app::to_the_end;
 use crate::http::answer::{Answer, json, json_with};
-use crate::http::call::Call;
+use crate::http::call::{Call, OWNER};
 use crate::http::refusal::Refusal;
 use crate::http::route::{Kind, Parameter};
 use homing_model::digest::sha256;
@@ -54,18 +53,22 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[(
 
 /// `POST /v1/tasks`.
 pub(crate) async fn submit(call: Call) -> Answer {
-    let mut spec: Spec = call.json()?;
-    let caller = call.caller()?;
-    // Whichever owner it is, it is checked with the rest of the spec.
-    spec.owner = spec.owner.or_else(|| caller.owner.clone());
-    if let (Some(owner), None) = (&spec.owner, call.standing.limited_to()) {
-        call.app.engine.confirm(Confirmer::Owner(owner.clone())).await;
-    }
+    let spec: Spec = call.json()?;
+    confirm(&call, spec.owner.as_deref()).await?;
     let idempotency = idempotency_key(&call)?
         .map(|key| IdempotencyKey { key: key.to_owned(), body_hash: sha256(&call.body) });
-    let engine = call.app.engine.clone();
-    let submission = to_the_end(async move { engine.submit(spec, caller, idempotency).await }).await?;
-    submitted(&submission)
+    submitted(&call.app.engine.submit(spec, call.caller()?, idempotency).await?)
+}
+
+/// Confirms for the owner that a body names. The router has done so for the owner in the header.
+pub(crate) async fn confirm(call: &Call, named: Option<&str>) -> Result<(), Refusal> {
+    if let Some(owner) = named
+        && call.standing.limited_to().is_none()
+        && call.header(OWNER.name)? != named
+    {
+        call.app.engine.confirm(Confirmer::Owner(owner.to_owned())).await;
+    }
+    Ok(())
 }
 
 /// The key of a submit, if it has one.
