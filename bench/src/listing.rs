@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use homing_client::ListQuery;
+use homing_model::queue::StartPolicy;
 use homing_model::{Ending, Notify, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 use homing_store::sqlite::SqliteStore;
 use homing_store::store::Submit;
@@ -103,7 +104,13 @@ fn new_task(id: TaskId, notify: Option<Notify>) -> Submit {
         node: "here".into(),
         boot_id: "then".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None }
+    Submit {
+        task,
+        on_duplicate: OnDuplicate::Join,
+        children: 0,
+        idempotency: None,
+        policy: StartPolicy::default(),
+    }
 }
 
 fn ending(at: Timestamp) -> Ending {

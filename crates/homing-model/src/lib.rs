@@ -7,6 +7,7 @@ mod callers;
 mod format;
 pub mod meter;
 mod notices;
+pub mod queue;
 mod secrets;
 mod tasks;
 pub mod watch;

@@ -9,6 +9,7 @@ use homing_model::counts::{DeliveryCounts, TaskCounts};
 use homing_model::notice::Body;
 use homing_model::notify::When;
 use homing_model::operator::TargetKind;
+use homing_model::queue::StartPolicy;
 use homing_model::reservation::{Access, ConfirmedBy, Confirmer};
 use homing_model::retention::Policy;
 use homing_model::wake::Budget;
@@ -93,6 +94,21 @@ pub struct Submit {
     pub children: u32,
     /// The request's own key, if it had one.
     pub idempotency: Option<Idempotency>,
+    /// Decides whether the task starts at once.
+    pub policy: StartPolicy,
+}
+
+/// Claims waiting tasks for the node that will start them.
+#[derive(Debug, Clone)]
+pub struct ClaimQueued {
+    /// Decides which of them start.
+    pub policy: StartPolicy,
+    /// The node.
+    pub node: String,
+    /// Its boot.
+    pub boot_id: String,
+    /// The maximum number of tasks to read.
+    pub limit: u32,
 }
 
 /// One body per key, for a day.
@@ -118,7 +134,7 @@ pub struct Answered {
 /// What became of a submit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
-    /// Accepted, durable, and claimed for starting in the same transaction.
+    /// Accepted and durable. It is `queued`, or `starting` if it was claimed in the same transaction.
     Created(Record),
     /// A live task has the same key: it is that one.
     Joined(Record),
@@ -244,14 +260,18 @@ pub struct Trimmed {
 }
 
 /// The ledger. Every method is one transaction; whatever it answers is durable where the promise needs it:
-/// [`submit`](Store::submit), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
+/// [`submit`](Store::submit), [`claim_queued`](Store::claim_queued), [`finish`](Store::finish), [`publish`](Store::publish), [`acknowledge`](Store::acknowledge),
 /// [`redeliver`](Store::redeliver), [`forget`](Store::forget), [`retire`](Store::retire) survive a power cut (P9);
 /// [`started`](Store::started), [`paused`](Store::paused), [`resumed`](Store::resumed) and [`stop_requested`](Store::stop_requested) survive
 /// a crash of the daemon.
 pub trait Store: Send + Sync + 'static {
-    /// Accepts a task and claims it for starting, with its `task.queued` event. Two submits with one key at once give one task, and however many
+    /// Accepts a task, with its `task.queued` event, and claims it if [`decide`](homing_model::queue::decide) starts it. Two submits with one key at once give one task, and however many
     /// are sent at once, a parent has no more live children than it may have. An external task runs from the start, with `task.started` too.
     fn submit(&self, submit: Submit, now: Timestamp) -> Op<Submitted>;
+
+    /// Claims the waiting tasks that [`decide`](homing_model::queue::decide) starts: state `starting`, on this node. Each task is returned
+    /// to one caller only.
+    fn claim_queued(&self, claim: ClaimQueued) -> Op<Vec<Record>>;
 
     /// What the same request of this owner was answered with before, while its key stands.
     fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Answered>>;

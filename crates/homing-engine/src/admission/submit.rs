@@ -263,6 +263,7 @@ async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Re
             on_duplicate: spec.on_duplicate,
             children: nest.children,
             idempotency: idempotency.clone(),
+            policy: homing_model::queue::StartPolicy::default(),
         };
         inner.live.expect(&id);
         // Before the commit: a task is never accepted without its folder.

@@ -71,6 +71,7 @@ pub(crate) async fn track(inner: &Arc<Inner>, asked: Asked<'_>) -> Result<(Recor
             on_duplicate: spec.on_duplicate,
             children: nest.children,
             idempotency: idempotency.clone(),
+            policy: homing_model::queue::StartPolicy::default(),
         };
         inner.live.expect(&id);
         let submitted = inner.store.submit(submit, now).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use homing_model::notice::Body;
 use homing_model::notify::{Notify, When};
+use homing_model::queue::StartPolicy;
 use homing_model::reservation::{ConfirmedBy, Recipient};
 use homing_model::watch::State;
 use homing_model::{
@@ -53,7 +54,13 @@ pub fn submit(n: u64) -> Submit {
         node: "here".into(),
         boot_id: "this".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None }
+    Submit {
+        task,
+        on_duplicate: OnDuplicate::Join,
+        children: u32::MAX,
+        idempotency: None,
+        policy: StartPolicy::default(),
+    }
 }
 
 /// The same with a name.

@@ -15,6 +15,7 @@ mod masking;
 mod nesting;
 mod notifying;
 mod pausing;
+mod queueing;
 mod reserving;
 mod submitting;
 mod tracking;
@@ -35,6 +36,7 @@ pub use masking::*;
 pub use nesting::*;
 pub use notifying::*;
 pub use pausing::*;
+pub use queueing::*;
 pub use reserving::*;
 pub use submitting::*;
 pub use tracking::*;
@@ -56,6 +58,11 @@ macro_rules! store_conformance_cases {
             a_request_that_was_answered_is_known_by_its_key_and_body
             a_request_key_survives_the_end_of_a_joined_task
             p12_an_id_in_use_is_not_issued_again
+            a_held_task_waits_until_it_is_claimed
+            p10_a_waiting_task_is_claimed_once
+            p1_a_waiting_task_neither_starts_nor_ends_before_its_claim
+            p1_a_waiting_task_that_is_stopped_is_not_claimed
+            a_waiting_task_is_found_by_request_and_key
             p11_however_many_at_once_a_parent_has_no_more_live_children_than_it_may
             p11_whether_its_caller_was_on_the_network_stays_with_a_delivery
             p11_a_nested_session_is_recorded_once_and_never_anothers

@@ -55,8 +55,8 @@ use crate::sqlite::threads::reader;
 use crate::sqlite::threads::writer;
 use crate::sqlite::threads::writer::Durability::{Full, Relaxed};
 use crate::store::{
-    Answered, Applied, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op, Retired, Store,
-    Submit, Submitted, Trimmed,
+    Answered, Applied, ClaimQueued, Error, EventFilter, Events, Filter, Found, Idempotency, Listed, Op,
+    Retired, Store, Submit, Submitted, Trimmed,
 };
 
 /// The ledger in one SQLite file, with a thread that writes and one that reads.
@@ -114,6 +114,11 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn submit(&self, task: Submit, now: Timestamp) -> Op<Submitted> {
         self.writer.run(Full, move |conn| submit::submit(conn, task, now))
+    }
+
+    fn claim_queued(&self, claim: ClaimQueued) -> Op<Vec<Record>> {
+        // Full: a command that was started before a power cut must not be started again after it.
+        self.writer.run(Full, move |conn| submit::claim_queued(conn, &claim))
     }
 
     fn answered(&self, owner: String, request: Idempotency, now: Timestamp) -> Op<Option<Answered>> {
@@ -437,7 +442,13 @@ mod tests {
             node: "here".into(),
             boot_id: "this".into(),
         };
-        Submit { task, on_duplicate: homing_model::OnDuplicate::Join, children: u32::MAX, idempotency: None }
+        Submit {
+            task,
+            on_duplicate: homing_model::OnDuplicate::Join,
+            children: u32::MAX,
+            idempotency: None,
+            policy: homing_model::queue::StartPolicy::default(),
+        }
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use homing_model::queue::StartPolicy;
 use homing_model::{Kind, Notify, OnDuplicate, Spec, TaskId, Timestamp};
 use homing_store::store::Submit;
 use homing_store::{NewTask, SqliteStore, Store, Tracking};
@@ -72,7 +73,13 @@ pub(super) fn plant(home: &Home, n: u64, tracking: Tracking, boot_id: String, th
         node: "here".into(),
         boot_id,
     };
-    let submit = Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None };
+    let submit = Submit {
+        task,
+        on_duplicate: OnDuplicate::Join,
+        children: u32::MAX,
+        idempotency: None,
+        policy: StartPolicy::default(),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let store = SqliteStore::open(&home.path().join("homing.db")).expect("the ledger opens");

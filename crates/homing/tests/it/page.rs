@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use homing_model::queue::StartPolicy;
 use homing_model::{Kind, Masks, OnDuplicate, Spec, TaskId, Timestamp};
 use homing_store::store::Submit;
 use homing_store::{NewTask, SqliteStore, Store, Tracking};
@@ -129,7 +130,13 @@ fn foreign(number: u64) -> Submit {
         node: "here".into(),
         boot_id: "then".into(),
     };
-    Submit { task, on_duplicate: OnDuplicate::Join, children: 0, idempotency: None }
+    Submit {
+        task,
+        on_duplicate: OnDuplicate::Join,
+        children: 0,
+        idempotency: None,
+        policy: StartPolicy::default(),
+    }
 }
 
 #[test]

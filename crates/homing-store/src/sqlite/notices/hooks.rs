@@ -1,6 +1,7 @@
 //! Deliveries in the hands of a command: given in the transaction that accepts it, settled in the one that ends it.
 
 use homing_model::operator::TargetKind;
+use homing_model::queue::StartPolicy;
 use homing_model::schedule::{Tries, Verdict};
 use homing_model::{DeliveryId, Timestamp, Tried};
 use rusqlite::{Connection, params};
@@ -60,7 +61,8 @@ pub(in crate::sqlite) fn hand_over(
     for (id, fence) in claims {
         give.execute(params![id.as_str(), row::signed(*fence), hook.id.as_str(), HANDED_OVER])?;
     }
-    submit::insert(conn, hook, now).map(Some)
+    // A hook never waits.
+    submit::insert(conn, hook, StartPolicy::default(), now).map(Some)
 }
 
 /// A hook ended: so did the attempts that it was given.

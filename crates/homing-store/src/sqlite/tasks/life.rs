@@ -353,6 +353,7 @@ pub(in crate::sqlite) fn expect_one(changed: usize, record: &Record) -> Result<(
 
 #[cfg(test)]
 mod tests {
+    use homing_model::queue::StartPolicy;
     use homing_model::{OnDuplicate, Spec};
 
     use super::*;
@@ -403,13 +404,16 @@ mod tests {
         };
         submit(
             &conn,
-            Submit { task, on_duplicate: OnDuplicate::Join, children: u32::MAX, idempotency: None },
+            Submit {
+                task,
+                on_duplicate: OnDuplicate::Join,
+                children: u32::MAX,
+                idempotency: None,
+                policy: StartPolicy::HoldAll,
+            },
             now,
         )
         .unwrap();
-        // No operation of this release leaves a task in the queue; a later one will.
-        conn.execute("UPDATE tasks SET status = 'queued'", []).unwrap();
-
         let Applied::Done(record) = stop_requested(&conn, &id, "bob".into(), 1, None, now).unwrap() else {
             panic!("a queued task takes a stop")
         };

@@ -1,5 +1,6 @@
 //! Accepting a task, or finding out that it was accepted before.
 
+use homing_model::queue::{self, Start, StartPolicy, View, Waiting};
 use homing_model::reservation::{GRACE_MS, Reserve};
 use homing_model::{
     EventKind, Kind, OnDuplicate, Session, Status, TaskId, Timestamp, Transition, transition,
@@ -12,16 +13,17 @@ use crate::sqlite::notices::events;
 use crate::sqlite::notices::reservations;
 use crate::sqlite::sessions::bindings;
 use crate::sqlite::sessions::resumable;
-use crate::sqlite::tasks::row;
-use crate::store::{Answered, Error, Idempotency, Submit, Submitted};
+use crate::sqlite::tasks::life::expect_one;
+use crate::sqlite::tasks::row::{self, select_task};
+use crate::store::{Answered, ClaimQueued, Error, Idempotency, Submit, Submitted};
 
-/// One task accepted and claimed for starting.
+/// Accepts one task, and claims it if its turn has come.
 pub(in crate::sqlite) fn submit(
     conn: &Connection,
     submit: Submit,
     now: Timestamp,
 ) -> Result<Submitted, Error> {
-    let Submit { task, on_duplicate, children, idempotency } = submit;
+    let Submit { task, on_duplicate, children, idempotency, policy } = submit;
     let owner = task.owner.clone();
     if let Some(request) = &idempotency
         && let Some(earlier) = repeated(conn, &owner, request, now)?
@@ -42,7 +44,7 @@ pub(in crate::sqlite) fn submit(
     } else if was_issued(conn, &task.id)? {
         return Ok(Submitted::IdTaken);
     } else {
-        Submitted::Created(insert(conn, task, now)?)
+        Submitted::Created(insert(conn, task, policy, now)?)
     };
     match (&idempotency, &submitted) {
         (Some(request), Submitted::Created(record)) => remember(conn, &owner, request, &record.id, false)?,
@@ -116,12 +118,21 @@ pub(in crate::sqlite) fn was_issued(conn: &Connection, id: &TaskId) -> Result<bo
     Ok(query.query_row([id.as_str()], |row| row.get(0))?)
 }
 
-pub(in crate::sqlite) fn insert(conn: &Connection, task: NewTask, now: Timestamp) -> Result<Record, Error> {
+pub(in crate::sqlite) fn insert(
+    conn: &Connection,
+    task: NewTask,
+    policy: StartPolicy,
+    now: Timestamp,
+) -> Result<Record, Error> {
     let next = |status, step| {
         transition::next(status, step)
             .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })
     };
-    let mut status = next(Status::Queued, Transition::Claimed)?;
+    let mut status = Status::Queued;
+    let waiting = [Waiting { id: task.id.clone(), kind: task.kind }];
+    if !queue::decide(&View { policy, waiting: &waiting }).is_empty() {
+        status = next(status, Transition::Claimed)?;
+    }
     // What somebody else runs is not ours to start: it runs.
     let started_at = (task.kind == Kind::External).then_some(now);
     if started_at.is_some() {
@@ -215,6 +226,32 @@ pub(in crate::sqlite) fn insert(conn: &Connection, task: NewTask, now: Timestamp
         events::append(conn, EventKind::TaskStarted, now, &record, &data)?;
     }
     Ok(record)
+}
+
+/// Claims the waiting tasks whose turn has come. A damaged row is left out and hides no other.
+pub(in crate::sqlite) fn claim_queued(conn: &Connection, claim: &ClaimQueued) -> Result<Vec<Record>, Error> {
+    let mut query = conn.prepare_cached(select_task!(
+        "INDEXED BY tasks_live WHERE ended_at IS NULL AND status = 'queued' ORDER BY seq LIMIT ?1"
+    ))?;
+    let rows =
+        query.query_map([claim.limit], |row| Ok(row::decode(row)))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut records: Vec<_> = rows.into_iter().filter_map(Result::ok).collect();
+    let waiting: Vec<_> =
+        records.iter().map(|record| Waiting { id: record.id.clone(), kind: record.kind }).collect();
+    let starts = queue::decide(&View { policy: claim.policy, waiting: &waiting });
+    records.retain(|record| starts.contains(&Start(record.id.clone())));
+    let mut update = conn.prepare_cached(
+        "UPDATE tasks SET status = ?2, node = ?3, boot_id = ?4 WHERE seq = ?1 AND status = 'queued'",
+    )?;
+    for record in &mut records {
+        record.status = transition::next(record.status, Transition::Claimed)
+            .map_err(|error| Error::BadRow { task: record.id.to_string(), why: error.to_string() })?;
+        record.node.clone_from(&claim.node);
+        record.boot_id.clone_from(&claim.boot_id);
+        let place = params![row::signed(record.seq), record.status.as_str(), record.node, record.boot_id];
+        expect_one(update.execute(place)?, record)?;
+    }
+    Ok(records)
 }
 
 fn remember(
