@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::{Code, Problem, ReconcileInfo};
+use homing_model::queue::StartPolicy;
 use homing_model::{EventKind, OsText};
 use homing_shim::cgroup;
 use homing_shim::keeper::{Mode, StartError};
@@ -34,6 +35,7 @@ use crate::query::metrics::Meters;
 use crate::recovery::adopt;
 use crate::recovery::reconcile;
 use crate::run_blocking;
+use crate::scheduler::Scheduler;
 use crate::supervisor::keeper;
 use crate::supervisor::launch::Values;
 use crate::supervisor::live::Live;
@@ -107,6 +109,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     store: Option<Arc<dyn Store>>,
     boot_id: Option<String>,
+    start_policy: StartPolicy,
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -121,6 +124,7 @@ impl Builder {
             clock,
             store: None,
             boot_id: None,
+            start_policy: StartPolicy::default(),
             transport: None,
         }
     }
@@ -160,6 +164,12 @@ impl Builder {
     /// ledger has already stay pending.
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
+        self
+    }
+
+    /// When accepted tasks start; at once if this is not called.
+    pub fn start_policy(mut self, policy: StartPolicy) -> Self {
+        self.start_policy = policy;
         self
     }
 
@@ -211,6 +221,7 @@ impl Builder {
             store,
             keeper,
             live: Live::default(),
+            scheduler: Scheduler::new(self.start_policy),
             oldest_shim: Oldest::default(),
             ends: Ends::default(),
             orphans: Orphans::default(),

@@ -27,6 +27,7 @@ use crate::inbox::waiters::InboxWaiters;
 use crate::outbox::transport::Transport;
 use crate::query::ends::Ends;
 use crate::query::metrics::Meters;
+use crate::scheduler::Scheduler;
 use crate::supervisor::keeper;
 use crate::supervisor::launch::Values;
 use crate::supervisor::live::Live;
@@ -51,6 +52,7 @@ pub(crate) struct Inner {
     pub(crate) config: watch::Sender<Arc<Config>>,
     pub(crate) keeper: keeper::Handle,
     pub(crate) live: Live,
+    pub(crate) scheduler: Scheduler,
     pub(crate) oldest_shim: Oldest,
     pub(crate) ends: Ends,
     pub(crate) orphans: Orphans,

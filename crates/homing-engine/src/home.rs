@@ -179,6 +179,11 @@ impl Home {
         folder::open_in(&*tasks, id.as_str())
     }
 
+    /// Makes the names of the tasks' folders survive a power cut.
+    pub(crate) fn sync_tasks(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&*self.tasks())?)
+    }
+
     /// Removes a task's folder and all in it.
     pub(crate) fn remove_task(&self, id: &TaskId) -> io::Result<()> {
         // Through the descriptor, so that what was put in the folder's place is not touched.

@@ -45,6 +45,7 @@ mod query;
 mod recovery;
 mod retention;
 mod run_blocking;
+mod scheduler;
 mod supervisor;
 mod watch;
 

@@ -156,6 +156,14 @@ pub enum Submitted {
     NothingToTrack,
 }
 
+impl Submitted {
+    /// The new task, if there is one.
+    #[must_use]
+    pub const fn created(&self) -> Option<&Record> {
+        if let Self::Created(record) = self { Some(record) } else { None }
+    }
+}
+
 /// What became of a compare-and-set on one attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Applied {

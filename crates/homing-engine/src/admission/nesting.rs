@@ -7,8 +7,8 @@
 
 use homing_agents::registry;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::nesting::{Act, Deed, Place, Relation, judge};
-use homing_model::{TaskId, nesting};
+use homing_model::nesting::{Act, Deed, Place, Relation, judge, judge_spec};
+use homing_model::{Spec, Target, TaskId, nesting};
 use homing_store::{Binding, SessionClaim};
 use homing_sys::process::{self, Process};
 
@@ -27,11 +27,11 @@ pub struct Standing(Option<Inside>);
 /// Inside of a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Inside {
-    pub(crate) task: TaskId,
+    task: TaskId,
     /// Of that task.
     owner: String,
-    pub(crate) depth: u32,
-    pub(crate) place: Place,
+    depth: u32,
+    place: Place,
     /// The session of the agent inside that task, once it is recorded.
     session: Option<String>,
 }
@@ -43,8 +43,14 @@ impl Standing {
         self.0.as_ref().filter(|inside| inside.place != Place::Trusted).map(|inside| &inside.task)
     }
 
-    pub(crate) const fn inside(&self) -> Option<&Inside> {
-        self.0.as_ref()
+    /// The task that is around it.
+    pub(crate) fn parent(&self) -> Option<TaskId> {
+        self.0.as_ref().map(|inside| inside.task.clone())
+    }
+
+    /// How many tasks a task that is submitted from there is in.
+    pub(crate) fn depth(&self) -> u32 {
+        self.0.as_ref().map_or(0, |inside| inside.depth + 1)
     }
 
     fn check(&self, deed: Deed, what: impl FnOnce() -> String) -> Result<(), Error> {
@@ -91,13 +97,55 @@ impl Standing {
     }
 }
 
+impl Standing {
+    /// Whether this may be submitted from there.
+    pub(crate) async fn may_submit(&self, inner: &Inner, spec: &Spec, owner: &str) -> Result<(), Error> {
+        let depth = self.depth();
+        if depth > inner.config().nested.depth {
+            return Err(Error::TooDeep { depth });
+        }
+        let Some(inside) = &self.0 else { return Ok(()) };
+        let mut targets = spec.notify.iter().flat_map(|notify| &notify.targets);
+        let wakes = targets.any(|target| matches!(target, Target::Wake(_)));
+        // A call can name any session that the ledger has not seen. A wake puts text into that
+        // session, so a hook must have named it in a process of this task.
+        let own = inside.is_session(owner) && (!wakes || is_bound_within(inner, inside, owner).await?);
+        judge_spec(inside.place, spec, own).map_err(|(rule, what)| inside.refused(rule, what))
+    }
+
+    /// There is no room for another child.
+    pub(crate) fn too_many(&self, most: u32) -> Error {
+        match self.parent() {
+            Some(parent) => Error::TooManyChildren { parent, most },
+            None => Error::TooDeep { depth: self.depth() },
+        }
+    }
+
+    /// See [`Engine::permit`].
+    pub(crate) async fn permit(
+        &self,
+        inner: &Inner,
+        owner: &str,
+        act: Act,
+        what: &str,
+        task: &TaskId,
+    ) -> Result<(), Error> {
+        let Some(inside) = &self.0 else { return Ok(()) };
+        if inside.place == Place::Trusted {
+            return Ok(());
+        }
+        let relation = relation(inner, inside, owner, task).await?;
+        self.check(Deed::To(act, relation), || format!("`{what}` of task {task}"))
+    }
+}
+
 impl Inside {
-    pub(crate) fn refused(&self, rule: nesting::Rule, what: String) -> Error {
+    fn refused(&self, rule: nesting::Rule, what: String) -> Error {
         Error::Nested { rule, what, task: self.task.clone() }
     }
 
     /// Whether an owner is the agent's own session.
-    pub(crate) fn is_session(&self, owner: &str) -> bool {
+    fn is_session(&self, owner: &str) -> bool {
         self.place == Place::Agent && self.session.as_deref() == Some(owner)
     }
 }
@@ -154,12 +202,7 @@ impl Engine {
         what: &str,
         task: &TaskId,
     ) -> Result<(), Error> {
-        let Some(inside) = &standing.0 else { return Ok(()) };
-        if inside.place == Place::Trusted {
-            return Ok(());
-        }
-        let relation = relation(&self.inner, inside, owner, task).await?;
-        standing.check(Deed::To(act, relation), || format!("`{what}` of task {task}"))
+        standing.permit(&self.inner, owner, act, what, task).await
     }
 
     /// Whether a caller may see this task, where what it may not see is left out.
@@ -226,7 +269,7 @@ pub(crate) async fn claim_session(
 }
 
 /// Whether a hook has named the session that an owner is in a live process inside of the task.
-pub(crate) async fn is_bound_within(inner: &Inner, inside: &Inside, owner: &str) -> Result<bool, Error> {
+async fn is_bound_within(inner: &Inner, inside: &Inside, owner: &str) -> Result<bool, Error> {
     let Some(named) = registry::session_of(owner) else { return Ok(false) };
     let bound = session::live_binding(inner, &named).await?;
     Ok(bound.is_some_and(|bound| is_within(inner, inside, &bound)))
@@ -240,12 +283,7 @@ fn is_within(inner: &Inner, inside: &Inside, bound: &Binding) -> bool {
 }
 
 /// What a task is to somebody inside another.
-pub(crate) async fn relation(
-    inner: &Inner,
-    inside: &Inside,
-    owner: &str,
-    task: &TaskId,
-) -> Result<Relation, Error> {
+async fn relation(inner: &Inner, inside: &Inside, owner: &str, task: &TaskId) -> Result<Relation, Error> {
     if *task == inside.task {
         return Ok(Relation::Itself);
     }

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use homing_api::RerunRequest;
 use homing_model::agent::KEPT_PROMPT;
 use homing_model::mask::UNNAMED;
-use homing_model::{Kind, Notify, OsText, Secret, Spec, Stdin, TaskId};
+use homing_model::{Kind, Notify, OsText, Spec, Stdin, TaskId};
 use homing_store::Record;
 
 use crate::admission::submit::{Caller, IdempotencyKey, Submission};
+use crate::admission::values;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::supervisor::launch::{self, Values};
+use crate::supervisor::launch::Values;
 
 /// The longest that the end of a prompt may be when it was cut between two characters.
 const LONGEST_CHARACTER: usize = 4;
@@ -70,9 +71,9 @@ async fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result
     let spec = if record.masks.is_spliced() {
         let mut whole = env.clone();
         whole.extend(env_set.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))));
-        let values = values(&whole, &secrets).await?;
+        whole.extend(values::read_secrets(&secrets).await?);
         let given = |name: &str| request.secrets.contains_key(name) || request.env_set.contains_key(name);
-        record.masks.restore_anew(&record.spec, &values, given).map_err(|name| {
+        record.masks.restore_anew(&record.spec, &whole, given).map_err(|name| {
             refuse(match name.strip_prefix(UNNAMED) {
                 Some(what) => format!("its command line held a secret ({what}), which is not kept"),
                 None => format!("its command line held the value of {name}, which is not kept, and that is not the same here"),
@@ -119,34 +120,20 @@ fn with_folder(mut env: BTreeMap<String, OsText>, spec: &Spec) -> BTreeMap<Strin
     env
 }
 
-/// All values that the new task will have.
-async fn values(env: &Values, secrets: &BTreeMap<String, Secret>) -> Result<Values, Error> {
-    let mut values = env.clone();
-    for (name, secret) in secrets {
-        let value = match secret {
-            Secret::Value(value) => value.clone(),
-            Secret::File(path) => {
-                launch::read_secret(path).await.map_err(|error| Error::secret(name, path, &error))?
-            }
-        };
-        values.insert(name.clone(), value);
-    }
-    Ok(values)
-}
-
 #[cfg(test)]
 mod tests {
-    use homing_model::{Masks, Status};
+    use homing_model::{Masks, Secret, Status};
 
     use homing_model::reservation::Reserve;
 
     use super::*;
-    use crate::admission::submit::kept_variables;
+    use crate::admission::values::kept_variables;
 
     fn again(record: &Record, request: RerunRequest, usual: &Values) -> Result<Spec, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(super::again(record, request, usual))
     }
+    use crate::supervisor::launch;
     use crate::supervisor::live::tests::record;
 
     fn ran(spec: &Spec, values: &[(&str, &str)]) -> Record {

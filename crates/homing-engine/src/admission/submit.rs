@@ -1,34 +1,18 @@
-//! Accepting a task: checked, folder made, recorded durably, handed to the keeper, answered.
-//!
-//! Keeps P9 and P10. What can crash where: before the commit there is at most a folder that nobody knows, which the next start
-//! sweeps away; after it the task exists, with its folder, and whoever opens the home next finds it unstarted and launches it.
+//! The submit of a task: who submits, what they may do, and what became of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::sync::Arc;
 
-use homing_agents::registry;
-use homing_model::agent::{KEPT_PROMPT, head};
-use homing_model::mask::UNNAMED;
-use homing_model::nesting::{Act, Deed, judge, judge_spec};
-use homing_model::route::Address;
-use homing_model::{
-    Kind, Masks, NoRoute, Notify, OsText, Secret, Session, Spec, Stdin, Target, Task, TaskId, obvious,
-};
+use homing_model::{Kind, Session, Spec, Task, Timestamp};
 use homing_store::store::{Answered, Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
-use rustix::io::Errno;
 
-use crate::admission::nesting::{self, Inside, Standing};
-use crate::agent;
-use crate::agent::plan::Plan;
+use crate::admission::accept::{Submitter, accept};
+use crate::admission::commit::{Failure, commit};
+use crate::admission::nesting::{self, Standing};
 use crate::engine::{Engine, Inner};
-use crate::entropy;
 use crate::error::Error;
-use crate::external::{self, Asked};
+use crate::external;
 use crate::query::view;
-use crate::supervisor::launch::{self, Values};
-use crate::supervisor::{self, Begin};
 
 /// An idempotency key stands for its body this long.
 const IDEMPOTENCY_MS: i64 = 24 * 3_600 * 1_000;
@@ -91,7 +75,7 @@ impl Engine {
         idempotency: Option<IdempotencyKey>,
     ) -> Result<Submission, Error> {
         let inner = Arc::clone(&self.inner);
-        // To the end, even if the caller goes away in the middle: a task that was committed would have nobody who starts it.
+        // To its end, also where the caller goes away in the middle: a committed task has to reach the scheduler.
         let accepting =
             tokio::spawn(async move { Box::pin(submit(&inner, spec, caller, idempotency)).await });
         let (record, joined) = accepting.await.map_err(|_| Error::Closed)??;
@@ -99,8 +83,8 @@ impl Engine {
     }
 }
 
-/// Accepts it. What a request was answered with stands, whatever has changed since: a program that is gone, a file that cannot be read, a
-/// full disk. So a refusal is the answer only where the ledger has no other; who is not refused is told the same by the commit.
+/// Admits a request. What it was answered with stands, whatever has changed since: a program that is gone, a file that
+/// cannot be read, a full disk. So a refusal is the answer only where the ledger has no other.
 async fn submit(
     inner: &Arc<Inner>,
     spec: Result<Spec, (Option<String>, Error)>,
@@ -124,357 +108,82 @@ async fn submit(
     }
     // Before the ledger is asked for an earlier answer: those of another owner are not the caller's to see.
     let owner = standing.owner(asked, session.as_deref())?;
-    let nest = Nest::new(inner, &standing);
+    let by = Submitter { owner, standing, network: !caller.local };
     let refusal = match spec {
-        Ok(spec) => {
-            let asked = Asked {
-                spec,
-                owner: owner.clone(),
-                nest: &nest,
-                network: !caller.local,
-                idempotency: idempotency.clone(),
-                now,
-            };
-            match Box::pin(accept(inner, asked, &standing)).await {
-                Err(refusal) => refusal,
-                accepted => return accepted,
-            }
-        }
+        Ok(spec) => match Box::pin(admit(inner, &by, spec, idempotency.clone(), now)).await {
+            Err(refusal) => refusal,
+            admitted => return admitted,
+        },
         Err((_, refusal)) => refusal,
     };
     let Some(request) = idempotency else { return Err(refusal) };
-    match inner.store.answered(owner, request, now).await {
-        Ok(Some(answered)) => nest.repeated(inner, answered).await,
+    match inner.store.answered(by.owner.clone(), request, now).await {
+        Ok(Some(answered)) => repeated(inner, &by, answered).await,
         Ok(None) | Err(_) => Err(refusal),
     }
 }
 
-async fn accept(inner: &Arc<Inner>, asked: Asked<'_>, standing: &Standing) -> Result<(Record, bool), Error> {
-    let Asked { mut spec, owner, nest, network, idempotency, now } = asked;
-    spec.owner = Some(owner.clone());
-    spec.validate()?;
-    if network || standing.limited_to().is_some() {
-        // Over a network nobody says by which socket, program or terminal of this machine a session is reached; nor inside a task, since
-        // whoever goes that way goes it outside.
-        spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
-        spec.pane = None;
-    }
-    // Who speaks for a session is told where it is, though no more is known of the way there.
-    let session = match spec.session.take() {
-        Some(session) => {
-            let agent = registry::known(session.agent.as_str());
-            let agent = agent.map_err(|why| Error::BadParameter(format!("`session`: {why}")))?;
-            Some(Session { asleep: !agent.identity().wakes, ..session })
-        }
-        None => registry::session_of(&owner),
-    };
-    spec.session.clone_from(&session);
-    let pane = spec.pane.clone();
-    let notify = spec.notify.get_or_insert_with(Notify::usual);
-    let policy = &inner.config().notify;
-    notify.on = notify.on.at_most(policy.on);
-    // Told twice is not told better.
-    let mut named = HashSet::new();
-    notify.targets.retain(|target| named.insert(target.clone()));
-    nest.admit(inner, &spec, &owner).await?;
-    if let Some(notify) = &mut spec.notify {
-        for target in &notify.targets {
-            policy.check(target.into()).map_err(Error::Forbidden)?;
-            // Before the pane: what runs there does not matter while the setting is off.
-            if let Target::Wake(Some(whom)) = target
-                && let Ok(Address::Tmux(pane)) = whom.parse()
-                && !inner.config().wake.tmux
-            {
-                return Err(NoRoute::TmuxOff(pane).into());
-            }
-            // The way of a wake is found now or never.
-            let route = registry::route(target, session.as_ref(), pane.as_ref())?;
-            let named = route.map_or_else(|| target.clone(), |route| route.target());
-            inner.check_target(&named, notify, !network)?;
-        }
-        // Where nobody can be woken after all, the notice is still there.
-        if notify.targets.iter().any(|target| matches!(target, Target::Wake(_)))
-            && named.insert(Target::Inbox)
-        {
-            notify.targets.push(Target::Inbox);
-        }
-    }
-    if spec.kind == Kind::External {
-        let asked = Asked { spec, owner, nest, network, idempotency, now };
-        return external::track(inner, asked).await;
-    }
-    let plan = match spec.kind {
-        Kind::Agent => Some(nest.checked(inner, agent::plan::plan(inner, &mut spec, &owner).await?).await?),
-        Kind::Command | Kind::External | Kind::Hook => None,
-    };
-    // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
-    spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
-    let values = values(inner, &mut spec).await?;
-    let (mut stored, volatile_secrets) = launch::storable(&spec);
-    let mut masks = Masks::new(entropy::draw(), &values.all, |name| spec.secrets.contains_key(name));
-    for target in spec.notify.iter().flat_map(|notify| &notify.targets) {
-        if let Some(name) = masks.given_in(&target.to_string()) {
-            return Err(Error::SecretInTarget(name.to_owned()));
-        }
-    }
-    if let Some(name) = spec.watch.iter().find_map(|pattern| masks.given_in(pattern)) {
-        return Err(Error::BadParameter(format!(
-            "`watch` contains the value of the secret `{name}`, which is never written down"
-        )));
-    }
-    if let Some(name) = plan.as_ref().and_then(|plan| masks.given_in(plan.input.as_deref()?)) {
-        return Err(Error::BadParameter(format!(
-            "`prompt` contains the value of the secret `{name}`, which is never written down: name the variable instead, the agent has it"
-        )));
-    }
-    masks.cover_spec(&mut stored);
-    stored.env_set = kept_variables(&spec, &masks);
-    if let Some(prompt) = &mut stored.prompt {
-        prompt.truncate(head(prompt, KEPT_PROMPT).len());
-    }
-    let command = stored.command_line();
-    let names: BTreeSet<_> = values.all.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect();
+/// Accepts the task, commits it, and says what became of it; true if it was there before.
+async fn admit(
+    inner: &Arc<Inner>,
+    by: &Submitter,
+    spec: Spec,
+    idempotency: Option<Idempotency>,
+    now: Timestamp,
+) -> Result<(Record, bool), Error> {
+    let mut task = accept(inner, by, spec).await?;
+    let children = inner.config().nested.children;
     loop {
-        let id = TaskId::from_entropy(entropy::draw());
-        let input = plan.as_ref().and_then(|plan| plan.input.as_deref());
-        if input.is_some() {
-            let path = inner.home.task(&id).join(agent::prompt::FILE);
-            stored.stdin = Stdin::File(path.into_os_string().into());
-        }
-        let task = NewTask {
-            kind: spec.kind,
-            tracking: None,
-            agent: plan.as_ref().map(|plan| plan.agent.clone()),
-            id: id.clone(),
-            spec: stored.clone(),
-            owner: owner.clone(),
-            command: command.clone(),
-            env_names: names.iter().cloned().collect(),
-            volatile_secrets: volatile_secrets.clone(),
-            masks: masks.clone(),
-            parent: nest.parent(),
-            depth: nest.depth,
-            network,
-            node: inner.node.clone(),
-            boot_id: inner.boot_id.clone(),
+        let idempotency = idempotency.clone();
+        let write = |task: NewTask| {
+            let (on_duplicate, policy) = (task.spec.on_duplicate, inner.scheduler.policy());
+            inner.store.submit(Submit { task, on_duplicate, children, idempotency, policy }, now)
         };
-        let submit = Submit {
-            task,
-            on_duplicate: spec.on_duplicate,
-            children: nest.children,
-            idempotency: idempotency.clone(),
-            policy: homing_model::queue::StartPolicy::default(),
-        };
-        inner.live.expect(&id);
-        // Before the commit: a task is never accepted without its folder.
-        let folder = match make_folder(inner, &id, &values.written, input) {
-            Ok(folder) => folder,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                inner.live.expect_no_more(&id);
-                continue;
+        let submitted = commit(inner, &mut task, write, Submitted::created).await;
+        match submitted.map_err(|failure| degrade(inner, failure))? {
+            Submitted::Created(record) => return created(inner, record).await,
+            Submitted::IdTaken => {}
+            Submitted::Joined(record) => {
+                by.may_see(inner, &record).await?;
+                inner.meters.joined();
+                return Ok((record, true));
             }
-            Err(error) => {
-                inner.live.expect_no_more(&id);
-                let error = folder_error(&error);
-                if matches!(error, Error::Full) {
-                    inner.set_degraded(Some(error.to_string()));
-                }
-                return Err(error);
-            }
-        };
-        let submitted = inner.store.submit(submit, now).await;
-        if !matches!(submitted, Ok(Submitted::Created(_))) {
-            let _ = inner.home.remove_task(&id);
-            inner.live.expect_no_more(&id);
-        }
-        match submitted {
-            Ok(Submitted::Created(record)) => {
-                inner.set_degraded(None);
-                inner.meters.submitted(record.kind);
-                tracing::debug!(task = %record.id, kind = record.kind.as_str(), "accepted");
-                inner.bump();
-                let attendance = inner.live.enter(record.clone());
-                inner.live.expect_no_more(&id);
-                if let Some(attendance) = attendance {
-                    let begin = Begin::Launch(folder, values.all);
-                    let attending =
-                        supervisor::attend(Arc::clone(inner), record.clone(), attendance, begin, None);
-                    tokio::spawn(async {
-                        // Whoever asked is answered first: a launch takes a while.
-                        tokio::task::yield_now().await;
-                        attending.await;
-                    });
-                }
-                return Ok((record, false));
-            }
-            Ok(Submitted::Joined(record)) => return nest.joined(inner, record).await,
-            Ok(Submitted::Repeated(answered)) => return nest.repeated(inner, answered).await,
-            Ok(Submitted::TooManyChildren) => return Err(nest.full()),
-            Ok(Submitted::IdempotencyMismatch) => return Err(Error::IdempotencyMismatch),
-            Ok(Submitted::Duplicate(id)) => return Err(Error::Duplicate(id)),
-            Ok(Submitted::SessionGone(task)) => {
+            Submitted::Repeated(answered) => return repeated(inner, by, answered).await,
+            Submitted::TooManyChildren => return Err(by.standing.too_many(children)),
+            Submitted::IdempotencyMismatch => return Err(Error::IdempotencyMismatch),
+            Submitted::Duplicate(id) => return Err(Error::Duplicate(id)),
+            Submitted::SessionGone(task) => {
                 let why = "it is forgotten, and its session with it".to_owned();
                 return Err(Error::NotContinued { task, why });
             }
-            Ok(Submitted::SessionBusy(id)) => return Err(Error::Live(id)),
-            Ok(Submitted::IdTaken | Submitted::NothingToTrack) => {}
-            Err(error) => {
-                inner.set_degraded(Some(error.to_string()));
-                return Err(error.into());
-            }
+            Submitted::SessionBusy(id) => return Err(Error::Live(id)),
+            Submitted::NothingToTrack => return Err(external::absent(task.row.spec.pid)),
         }
     }
 }
 
-/// Where a submit stands among tasks.
-pub(crate) struct Nest {
-    inside: Option<Inside>,
-    /// How many tasks the new one will be in.
-    pub(crate) depth: u32,
-    /// How many live ones its parent may have.
-    pub(crate) children: u32,
+async fn created(inner: &Arc<Inner>, record: Record) -> Result<(Record, bool), Error> {
+    inner.set_degraded(None);
+    inner.meters.submitted(record.kind);
+    tracing::debug!(task = %record.id, kind = record.kind.as_str(), "accepted");
+    inner.bump();
+    let record = if record.kind == Kind::External { external::settled(inner, record).await? } else { record };
+    Ok((record, false))
 }
 
-impl Nest {
-    fn new(inner: &Inner, standing: &Standing) -> Self {
-        let inside = standing.inside().cloned();
-        let depth = inside.as_ref().map_or(0, |inside| inside.depth + 1);
-        Self { inside, depth, children: inner.config().nested.children }
-    }
-
-    /// Whether this may be submitted from there.
-    async fn admit(&self, inner: &Inner, spec: &Spec, owner: &str) -> Result<(), Error> {
-        if self.depth > inner.config().nested.depth {
-            return Err(Error::TooDeep { depth: self.depth });
-        }
-        let Some(inside) = &self.inside else { return Ok(()) };
-        let mut targets = spec.notify.iter().flat_map(|notify| &notify.targets);
-        let wakes = targets.any(|target| matches!(target, Target::Wake(_)));
-        // A call can name any session that the ledger has not seen. A wake puts text into that
-        // session, so a hook must have named it in a process of this task.
-        let own =
-            inside.is_session(owner) && (!wakes || nesting::is_bound_within(inner, inside, owner).await?);
-        judge_spec(inside.place, spec, own).map_err(|(rule, what)| inside.refused(rule, what))
-    }
-
-    /// The task that it is submitted from.
-    pub(crate) fn parent(&self) -> Option<TaskId> {
-        self.inside.as_ref().map(|inside| inside.task.clone())
-    }
-
-    /// There is no room for another.
-    pub(crate) fn full(&self) -> Error {
-        match self.parent() {
-            Some(parent) => Error::TooManyChildren { parent, most: self.children },
-            None => Error::TooDeep { depth: self.depth },
-        }
-    }
-
-    /// It turned out to be a task that was there before: that one must be the caller's to see.
-    pub(crate) async fn joined(&self, inner: &Inner, record: Record) -> Result<(Record, bool), Error> {
-        self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
-        inner.meters.joined();
-        Ok((record, true))
-    }
-
-    /// It turned out to be asked again: it is answered as it was the first time. Whoever asked may never have heard that, and has all that
-    /// comes after it still to do.
-    pub(crate) async fn repeated(&self, inner: &Inner, answered: Answered) -> Result<(Record, bool), Error> {
-        let Answered { record, joined } = answered;
-        self.check(inner, Act::Look, "key", &record.owner, &record.id).await?;
-        Ok((record, joined))
-    }
-
-    /// Whoever goes on with the session of a task speaks to it: that one must be the caller's too.
-    async fn checked(&self, inner: &Inner, plan: Plan) -> Result<Plan, Error> {
-        if let Some(earlier) = &plan.agent.continues {
-            let owner = inner.record(earlier).await?.owner;
-            self.check(inner, Act::Steer, "continue", &owner, earlier).await?;
-        }
-        Ok(plan)
-    }
-
-    async fn check(
-        &self,
-        inner: &Inner,
-        act: Act,
-        what: &str,
-        owner: &str,
-        task: &TaskId,
-    ) -> Result<(), Error> {
-        let Some(inside) = &self.inside else { return Ok(()) };
-        let relation = nesting::relation(inner, inside, owner, task).await?;
-        let refused = |rule| inside.refused(rule, format!("`{what}` of task {task}"));
-        judge(inside.place, Deed::To(act, relation)).map_err(refused)
-    }
+/// The request was sent before: it gets the answer of then. Its sender may never have had that, and has all that
+/// comes after it still to do.
+async fn repeated(inner: &Inner, by: &Submitter, answered: Answered) -> Result<(Record, bool), Error> {
+    by.may_see(inner, &answered.record).await?;
+    Ok((answered.record, answered.joined))
 }
 
-/// Values for the launch: all of them, and those that may be written to the attempt's folder.
-struct LaunchValues {
-    all: Values,
-    written: Values,
-}
-
-/// What was set for the task alone, as far as it may be kept; of a secret only that there was one.
-pub(crate) fn kept_variables(spec: &Spec, masks: &Masks) -> BTreeMap<String, Option<OsText>> {
-    let set = spec.env_set.iter().filter(|(name, _)| !spec.secrets.contains_key(*name));
-    set.map(|(name, value)| (name.clone(), value.clone().filter(|value| masks.may_keep(name, value))))
-        .collect()
-}
-
-async fn values(inner: &Inner, spec: &mut Spec) -> Result<LaunchValues, Error> {
-    let mut written = spec.env.take().unwrap_or_else(|| inner.default_env.clone());
-    let set = spec.env_set.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
-    written.extend(set);
-    written.retain(|name, _| !name.starts_with("HOMING_"));
-    written.retain(|name, _| !spec.secrets.contains_key(name));
-    let mut secrets = Values::new();
-    for (name, secret) in &spec.secrets {
-        let value: OsText = match secret {
-            Secret::Value(value) => value.clone(),
-            Secret::File(path) => {
-                launch::read_secret(path).await.map_err(|error| Error::secret(name, path, &error))?
-            }
-        };
-        secrets.insert(name.clone(), value);
+/// New tasks are refused while the ledger cannot be written, or the disk is full.
+fn degrade(inner: &Inner, failure: Failure) -> Error {
+    let ledger = matches!(failure, Failure::Ledger(_));
+    let error = Error::from(failure);
+    if ledger || matches!(error, Error::Full) {
+        inner.set_degraded(Some(error.to_string()));
     }
-    // What stands in the command line alone is written beside the environment, and gone with it; nothing of a secret is.
-    let within = |whole: &[u8], part: &[u8]| whole.windows(part.len().max(1)).any(|window| window == part);
-    let obvious = obvious::find(spec).into_iter().filter(|(_, value)| {
-        !secrets.values().any(|secret| within(secret.as_bytes(), value) || within(value, secret.as_bytes()))
-    });
-    for (index, (name, value)) in obvious.enumerate() {
-        let name = if index == 0 { name } else { format!("{name} {}", index + 1) };
-        written.insert(format!("{UNNAMED}{name}"), value.to_vec().into());
-    }
-    let mut all = written.clone();
-    all.extend(secrets);
-    Ok(LaunchValues { all, written })
-}
-
-/// Makes the folder of a new task, with its environment, and with a prompt if there is one.
-pub(crate) fn make_folder(
-    inner: &Inner,
-    id: &TaskId,
-    values: &Values,
-    prompt: Option<&str>,
-) -> io::Result<std::os::fd::OwnedFd> {
-    let folder = inner.home.make_task(id)?;
-    let written = launch::write_environment(&folder, values)
-        .and_then(|()| prompt.map_or(Ok(()), |prompt| agent::prompt::write(&folder, prompt)));
-    if let Err(error) = written {
-        let _ = inner.home.remove_task(id);
-        return Err(error);
-    }
-    Ok(folder)
-}
-
-pub(crate) fn folder_error(error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::Full,
-        _ if matches!(Errno::from_io_error(error), Some(Errno::NFILE | Errno::MFILE)) => {
-            Error::Limit(error.to_string())
-        }
-        _ => Error::Folder(error.to_string()),
-    }
+    error
 }

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::query::view;
 use crate::query::wait;
 use crate::recovery::adopt;
+use crate::scheduler;
 use crate::supervisor;
 use crate::supervisor::judge;
 use crate::supervisor::live::Command;
@@ -53,8 +54,10 @@ impl Engine {
         let record =
             match inner.store.stop_requested(id.clone(), asked, entropy::draw(), at_most, inner.now()).await?
             {
-                Applied::Done(record) if record.kind == Kind::External => {
+                // It was waiting, or someone else runs it: that was the end.
+                Applied::Done(record) if record.status.is_terminal() => {
                     inner.roll.leave(id);
+                    scheduler::cancelled(inner, &record);
                     inner.announce(&record);
                     return Ok(StopAnswer { stopping: true, task: view::task(inner, record) });
                 }

@@ -21,7 +21,7 @@ use crate::engine::Inner;
 
 /// A living process, held.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(crate) struct Foreign {
     pub(super) pid: u32,
     /// In the kernel's ticks since boot.
     pub(super) start: u64,

@@ -21,6 +21,7 @@ mod roll;
 mod track;
 
 pub(crate) use adopt::{adopt, mend};
+pub(crate) use foreign::Foreign;
 pub(crate) use lease::run;
 pub(crate) use roll::Roll;
-pub(crate) use track::{Asked, track};
+pub(crate) use track::{absent, accept, begin, settled};

@@ -9,27 +9,21 @@
 //! While a wake runs, the inbox entries of its notices are held, so that no hook of the agent and no
 //! waiter delivers them too. Its end acknowledges or frees them.
 
-use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use homing_agents::registry;
 use homing_model::notice::Body;
 use homing_model::spec::LONGEST_COMMAND;
-use homing_model::{
-    Channel, Kind, Masks, Notice, OsText, Route, Spec, Stdin, TaskId, WakeOrder, agent, turn, wake,
-};
+use homing_model::{Channel, Kind, Notice, OsText, Route, Spec, WakeOrder, agent, turn, wake};
 use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use homing_store::store;
-use rustix::fs::{Mode, OFlags};
 
-use crate::admission::submit;
+use crate::admission::accept::{self, AcceptedTask, LaunchData, Work};
+use crate::admission::commit::commit;
 use crate::engine::Inner;
-use crate::entropy;
 use crate::error::Error;
 use crate::supervisor::launch::Values;
-use crate::supervisor::{self, Begin};
 
 /// What the command reads, in its folder.
 const NOTICES: &str = "notices.json";
@@ -56,78 +50,38 @@ pub(super) async fn hand_over(
     let (settings, now) = (inner.config().wake, inner.now());
     let input = input(channel, claims, settings)?;
     let values = environment(inner.default_env.clone(), first);
-    let id = TaskId::from_entropy(entropy::draw());
-    let task = new_task(inner, &id, channel, waker, first, &values);
-    let limit = task.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
+    let row = row(inner, channel, waker, first, &values);
+    let limit = row.spec.timeout_ms.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(i64::MAX);
     let wake = channel.spends_budget(registry::is_session).then(|| Wake {
         owner: first.owner.clone(),
         budget: settings.budget(),
         until: matches!(channel, Channel::Wake { .. }).then(|| now.plus_millis(limit)),
     });
     let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
-    let folder =
-        submit::make_folder(inner, &id, &values, None).map_err(|error| submit::folder_error(&error))?;
-    inner.live.expect(&id);
-    let accepted = match write(&folder, input.as_bytes()) {
-        Ok(()) => inner.store.hand_over(given, task, wake, now).await.map_err(Error::from),
-        Err(error) => Err(submit::folder_error(&error)),
-    };
-    let record = match accepted {
-        Ok(Some(record)) => record,
-        // A claim is no longer ours, the budget is spent, or the id was used before: they are due again.
-        refused => {
-            let _ = inner.home.remove_task(&id);
-            inner.live.expect_no_more(&id);
-            return refused.map(drop);
-        }
-    };
-    let attendance = inner.live.enter(record.clone());
-    inner.live.expect_no_more(&id);
-    if let Some(attendance) = attendance {
-        let begin = Begin::Launch(folder, values);
-        tokio::spawn(supervisor::attend(Arc::clone(inner), record, attendance, begin, None));
-    }
+    let work = Work::Command(LaunchData { values, input: Some((NOTICES, input)) });
+    let mut hook = AcceptedTask { row, work };
+    // None where a claim is no longer ours, the budget is spent, or the id was used before: they are due again.
+    commit(inner, &mut hook, |row| inner.store.hand_over(given, row, wake, now), Option::as_ref).await?;
     Ok(())
 }
 
-fn new_task(
-    inner: &Inner,
-    id: &TaskId,
-    channel: &Channel,
-    waker: &[OsText],
-    first: &Claimed,
-    values: &Values,
-) -> NewTask {
+fn row(inner: &Inner, channel: &Channel, waker: &[OsText], first: &Claimed, values: &Values) -> NewTask {
     let (shell, argv, limit) = match channel {
         Channel::Command { line, .. } => (Some(line.as_str().into()), Vec::new(), TIME_LIMIT_MS),
         _ => (None, waker.to_vec(), TURN_LIMIT_MS),
     };
-    NewTask {
-        id: id.clone(),
-        kind: Kind::Hook,
-        tracking: None,
-        agent: None,
-        // The line itself is only for the shell.
-        command: first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned(),
-        spec: Spec {
-            shell,
-            argv,
-            cwd: Some(folder_of(first).unwrap_or_else(|| inner.fallback_cwd.clone())),
-            stdin: Stdin::File(inner.home.task(id).join(NOTICES).into_os_string().into()),
-            timeout_ms: Some(limit),
-            max_output_bytes: Some(MAX_OUTPUT_BYTES),
-            ..Spec::default()
-        },
-        owner: String::new(),
-        env_names: values.keys().cloned().collect(),
-        volatile_secrets: Vec::new(),
-        masks: Masks::default(),
-        parent: None,
-        depth: 0,
-        network: false,
-        node: inner.node.clone(),
-        boot_id: inner.boot_id.clone(),
-    }
+    let spec = Spec {
+        shell,
+        argv,
+        cwd: Some(folder_of(first).unwrap_or_else(|| inner.fallback_cwd.clone())),
+        timeout_ms: Some(limit),
+        max_output_bytes: Some(MAX_OUTPUT_BYTES),
+        ..Spec::default()
+    };
+    // The line itself is only for the shell.
+    let command = first.shown.strip_prefix("exec:").unwrap_or(&first.shown).to_owned();
+    let env_names = values.keys().cloned().collect();
+    NewTask { kind: Kind::Hook, env_names, ..accept::row(inner, spec, command) }
 }
 
 fn input(channel: &Channel, claims: &[Claimed], settings: wake::Settings) -> Result<String, Error> {
@@ -174,12 +128,6 @@ fn folder_of(claim: &Claimed) -> Option<OsText> {
     Some(OsText::from(cwd.as_str()))
 }
 
-fn write(folder: impl AsFd, bytes: &[u8]) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::openat(folder, NOTICES, flags, Mode::RUSR | Mode::WUSR)?;
-    io::Write::write_all(&mut std::fs::File::from(file), bytes)
-}
-
 /// The environment of a hook task: the first notice in a few words. Calls of homing from inside it
 /// act for its owner.
 fn environment(mut values: Values, claim: &Claimed) -> Values {
@@ -206,7 +154,7 @@ fn environment(mut values: Values, claim: &Claimed) -> Values {
 
 #[cfg(test)]
 mod tests {
-    use homing_model::{DeliveryId, NoticeId, Target, Timestamp};
+    use homing_model::{DeliveryId, NoticeId, Target, TaskId, Timestamp};
 
     use super::*;
 

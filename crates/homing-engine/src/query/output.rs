@@ -59,6 +59,7 @@ impl Engine {
         // Both subscriptions come before the look, so that nothing falls in between.
         let mut ended = inner.ends.subscribe(id);
         let mut growth = inner.live.growth(id);
+        let mut events = inner.events.subscribe();
         loop {
             let record = inner.record(id).await?;
             let live = !record.status.is_terminal();
@@ -85,6 +86,8 @@ impl Engine {
                 () = tokio::time::sleep_until(end) => {}
                 _ = wait::next_end(&mut ended) => {}
                 _ = changed(&mut growth) => {}
+                // A queued task: news of its start.
+                _ = events.changed(), if growth.is_none() => growth = inner.live.growth(id),
             }
         }
     }

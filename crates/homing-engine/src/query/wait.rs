@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use homing_api::WaitAnswer;
-use homing_model::{Task, TaskId};
+use homing_model::{Status, Task, TaskId};
 use homing_store::Record;
 use tokio::sync::watch;
 
@@ -148,6 +148,9 @@ pub(crate) async fn next_end(end: &mut watch::Receiver<Option<Record>>) -> Optio
 
 /// Why a task's shim was not heard: it has ended, which is recorded in a moment; or it lives and does not answer now.
 pub(crate) async fn unheard(inner: &Inner, id: &TaskId) -> Error {
+    if matches!(inner.record(id).await, Ok(record) if record.status == Status::Queued) {
+        return Error::NotStarted(id.clone());
+    }
     match tokio::time::timeout(RECORDED, ended(inner, id)).await {
         Ok(Ok(_)) => Error::Ended(id.clone()),
         Ok(Err(error)) => error,

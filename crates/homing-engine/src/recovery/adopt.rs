@@ -1,18 +1,18 @@
 //! Taking over what an earlier engine left, before anybody is served. Keeps P3 and P4.
+//!
+//! Nothing is launched here: the [scheduler] gets what is found.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homing_model::{Kind, TaskId};
+use homing_model::{Kind, Status, TaskId};
 use homing_store::{Record, store};
 use homing_sys::home::{self, START_MARKER};
 use tokio::sync::oneshot;
 
 use crate::engine::Inner;
-use crate::external;
-use crate::retention;
-use crate::supervisor::{self, Begin};
+use crate::{external, retention, scheduler};
 
 /// How long all tasks together may take until their state is certain.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,6 +24,7 @@ pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
         tracing::error!(%error, "a task cannot be read; the others are not affected");
     }
     let known: HashSet<TaskId> = records.iter().map(|record| record.id.clone()).collect();
+    let queued = records.iter().any(|record| record.status == Status::Queued);
     let waiting: Vec<_> = records.into_iter().filter_map(|record| one(inner, record)).collect();
     // A task whose command or shim hangs must not keep the others from being served; its attendant goes on.
     let deadline = tokio::time::Instant::now() + PATIENCE;
@@ -31,19 +32,21 @@ pub(crate) async fn all(inner: &Arc<Inner>) -> Result<(), store::Error> {
         let _ = tokio::time::timeout_at(deadline, settled).await;
     }
     sweep(inner, &known).await;
+    if queued {
+        scheduler::claim_waiting(inner).await;
+    }
     Ok(())
 }
 
-/// Adopts one task, unless it is attended already.
+/// Adopts one task, unless it is attended already or waits.
 pub(crate) fn one(inner: &Arc<Inner>, record: Record) -> Option<oneshot::Receiver<()>> {
+    let adopted = || inner.reconcile.lock().adopted += 1;
     if record.kind == Kind::External {
-        inner.reconcile.lock().adopted += 1;
+        adopted();
         return external::adopt(inner, record);
     }
-    let attendance = inner.live.enter(record.clone())?;
-    let (settled, waiting) = oneshot::channel();
-    inner.reconcile.lock().adopted += 1;
-    tokio::spawn(supervisor::attend(Arc::clone(inner), record, attendance, Begin::Adopt, Some(settled)));
+    let waiting = scheduler::resume(inner, record)?;
+    adopted();
     Some(waiting)
 }
 
@@ -60,9 +63,14 @@ async fn sweep(inner: &Arc<Inner>, live: &HashSet<TaskId>) {
     tokio::spawn(retention::remove_forgotten(Arc::clone(inner), marked));
     // A task that ever began has its marker; only what never did can be unknown to the ledger.
     for id in unmarked {
-        if let Ok(None) = inner.store.get(id.clone()).await {
-            tracing::info!(task = %id, "removing the folder of a submit that was never acknowledged");
-            let _ = inner.home.remove_task(&id);
+        match inner.store.get(id.clone()).await {
+            Ok(None) => {
+                tracing::info!(task = %id, "removing the folder of a submit that was never acknowledged");
+                let _ = inner.home.remove_task(&id);
+            }
+            // It was stopped while it waited, and the daemon died before it came to the folder.
+            Ok(Some(record)) if record.status.is_terminal() => scheduler::cancelled(inner, &record),
+            Ok(Some(_)) | Err(_) => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homing_api::ReconcileError;
-use homing_model::{Kind, TaskId};
+use homing_model::{Kind, Status, TaskId};
 use homing_store::{Record, store};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use crate::external;
 use crate::home_watch;
 use crate::recovery::adopt;
 use crate::retention;
+use crate::scheduler;
 
 /// Errors kept for the status at most.
 const ERRORS: usize = 20;
@@ -83,7 +84,10 @@ pub(crate) async fn pass(inner: &Arc<Inner>, after: u64, report: &Reporter) -> u
             let turn: Vec<_> = records.into_iter().filter(|record| record.seq > after).take(limit).collect();
             // Fewer than may be looked at means that the last was among them: the next pass begins anew.
             next = if turn.len() < limit { 0 } else { turn.last().map_or(0, |record| record.seq) };
-            for record in turn {
+            if turn.iter().any(|record| record.status == Status::Queued) {
+                scheduler::claim_waiting(inner).await;
+            }
+            for record in turn.into_iter().filter(|record| record.status != Status::Queued) {
                 if record.kind == Kind::External {
                     mend_external(inner, record).await;
                 } else {

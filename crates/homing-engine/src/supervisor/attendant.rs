@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::conversation::Parted;
 use super::link::Link;
+use super::recording::forget_inputs;
 use crate::agent;
 use crate::control::pause::Stilled;
 use crate::control::resize::Size;
@@ -29,8 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) enum Begin {
     /// A new attempt, with the values that its launch needs.
     Launch(OwnedFd, Values),
-    /// Whatever an earlier engine left.
-    Adopt,
+    /// An attempt that was claimed: it may have been launched before, by this engine or an earlier one.
+    Recover,
 }
 
 /// One of them at work.
@@ -107,11 +108,12 @@ pub(crate) async fn attend(
             attendant.values = Some(values);
             attendant.launch(folder).await
         }
-        Begin::Adopt => None,
+        Begin::Recover => None,
     };
     attendant.run(link).await;
     attendant.settle();
     inner.live.leave(&id);
+    drop(inner.scheduler.take_secrets(&id));
 }
 
 impl Attendant {
@@ -133,7 +135,7 @@ impl Attendant {
                 Judged::Alive(found) => link = Some(found),
                 Judged::Ended(ending) => {
                     // No shim lives, so nobody else will: no value outlives the task.
-                    self.forget_environment();
+                    forget_inputs(&self.inner, &self.record);
                     self.finish(*ending).await;
                     break;
                 }

@@ -11,7 +11,7 @@ use homing_model::units::millis;
 use homing_model::{Kind, OnExit, OsText, Secret, Spec, Stdin};
 use homing_shim::tree::HOOK;
 use homing_shim::{folder, wire};
-use homing_store::Record;
+use homing_store::{NewTask, Record};
 use homing_sys::{memory, plain};
 use minicbor::bytes::ByteVec;
 use rustix::fs::{Mode, OFlags};
@@ -22,12 +22,15 @@ use crate::run_blocking;
 /// Values that a launch needs and that the store does not hold.
 pub(crate) type Values = BTreeMap<String, OsText>;
 
-/// Writes the environment beside the attempt, for a relaunch by another daemon. Same boot only, so it is not synced.
-pub(crate) fn write_environment(attempt: &OwnedFd, values: &Values) -> io::Result<()> {
+/// Writes the environment beside the attempt, for a start by another daemon.
+pub(crate) fn write_environment<'a>(
+    attempt: &OwnedFd,
+    values: impl Iterator<Item = (&'a String, &'a OsText)> + Clone,
+) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::openat(attempt, folder::ENVIRONMENT, flags, Mode::RUSR | Mode::WUSR)?;
     // As long as it becomes: one that grows leaves copies behind.
-    let length = values.iter().map(|(name, value)| name.len() + value.as_bytes().len() + 2).sum();
+    let length = values.clone().map(|(name, value)| name.len() + value.as_bytes().len() + 2).sum();
     let mut bytes = Vec::with_capacity(length);
     for (name, value) in values {
         bytes.extend_from_slice(name.as_bytes());
@@ -186,23 +189,37 @@ pub(crate) fn storable(spec: &Spec) -> (Spec, Vec<String>) {
     (stored, missing)
 }
 
-/// What a relaunch by another daemon needs: the environment from its file, and secrets read again; a secret that only the old
-/// daemon's memory held is gone.
-pub(crate) async fn recover_values(record: &Record, folder: &OwnedFd) -> Result<Values, String> {
-    if !record.volatile_secrets.is_empty() {
-        return Err(format!("secret unavailable: {}", record.volatile_secrets.join(", ")));
+/// Whether a variable of a task is a secret.
+pub(crate) fn is_secret(row: &NewTask, name: &str) -> bool {
+    row.spec.secrets.contains_key(name) || row.volatile_secrets.iter().any(|secret| secret == name)
+}
+
+/// What a later start needs: the environment from its file, the secrets that this process kept, and those from files, read again.
+/// A value that only the memory of an earlier daemon held is gone.
+pub(crate) async fn recover_values(
+    record: &Record,
+    folder: &OwnedFd,
+    kept: Values,
+) -> Result<Values, String> {
+    let gone = record.volatile_secrets.iter().filter(|name| !kept.contains_key(*name));
+    let gone: Vec<_> = gone.map(String::as_str).collect();
+    if !gone.is_empty() {
+        return Err(format!("secret unavailable: {}", gone.join(", ")));
     }
     let mut values = read_environment(folder).map_err(|error| format!("environment unavailable: {error}"))?;
-    values.extend(file_secrets(record).await?);
+    values.extend(file_secrets(record, &kept).await?);
+    values.extend(kept);
     restored(record, &values)?;
     Ok(values)
 }
 
-/// Reads the secrets that are files.
-async fn file_secrets(record: &Record) -> Result<Values, String> {
+/// Reads the secrets that are files and were not kept.
+async fn file_secrets(record: &Record, kept: &Values) -> Result<Values, String> {
     let mut values = Values::new();
     for (name, secret) in &record.spec.secrets {
-        if let Secret::File(path) = secret {
+        if let Secret::File(path) = secret
+            && !kept.contains_key(name)
+        {
             let value = read_secret(path)
                 .await
                 .map_err(|error| format!("secret unavailable: {name}: {}: {error}", path.lossy()))?;
@@ -221,7 +238,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let attempt = folder::open(dir.path()).unwrap();
         let values = Values::from([("A".into(), "1=2\n".into()), ("EMPTY".into(), OsText::default())]);
-        write_environment(&attempt, &values).unwrap();
+        write_environment(&attempt, values.iter()).unwrap();
         assert_eq!(read_environment(&attempt).unwrap(), values);
     }
 

@@ -141,7 +141,8 @@ impl Attendant {
             ));
         }
         if self.values.is_none() {
-            match launch::recover_values(&self.record, folder).await {
+            let kept = self.inner.scheduler.take_secrets(&self.record.id);
+            match launch::recover_values(&self.record, folder, kept).await {
                 Ok(values) => self.values = Some(values),
                 Err(reason) => return Some((Verdict::StartFailed, reason)),
             }

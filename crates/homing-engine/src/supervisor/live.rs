@@ -59,6 +59,19 @@ pub(crate) struct Live {
     coming: Mutex<HashSet<TaskId>>,
 }
 
+/// A task that is being submitted.
+#[must_use]
+pub(crate) struct Coming<'a> {
+    live: &'a Live,
+    id: TaskId,
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        self.live.coming.lock().remove(&self.id);
+    }
+}
+
 /// The attendant's end of an entry.
 #[derive(Debug)]
 pub(crate) struct Attendance {
@@ -84,14 +97,10 @@ impl Live {
         Some(Attendance { commands: receiver })
     }
 
-    /// A task is about to be committed: nobody else may adopt it.
-    pub(crate) fn expect(&self, id: &TaskId) {
+    /// A task is about to be committed: until this is dropped, nobody else may adopt it.
+    pub(crate) fn expect(&self, id: &TaskId) -> Coming<'_> {
         self.coming.lock().insert(id.clone());
-    }
-
-    /// It was entered, or was not committed after all.
-    pub(crate) fn expect_no_more(&self, id: &TaskId) {
-        self.coming.lock().remove(id);
+        Coming { live: self, id: id.clone() }
     }
 
     /// Takes a task out.

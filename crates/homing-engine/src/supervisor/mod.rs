@@ -13,6 +13,7 @@ mod stillness;
 
 pub(crate) use attendant::{Begin, attend};
 pub(crate) use link::{Link, is_shortage, send};
+pub(crate) use recording::forget_inputs;
 pub(crate) mod ending;
 pub(crate) mod judge;
 pub(crate) mod keeper;

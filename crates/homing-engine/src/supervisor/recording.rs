@@ -1,6 +1,7 @@
 //! Putting starts and ends into the ledger. Keeps P1 and P2.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use homing_model::{Ending, Kind, Timestamp};
@@ -8,12 +9,13 @@ use homing_shim::folder;
 use homing_shim::record::ExitRecord;
 use homing_shim::wire::ToShim;
 use homing_store::store::Applied;
-use homing_store::{Started, store};
+use homing_store::{Record, Started, store};
 use tokio::net::UnixStream;
 
 use super::attendant::Attendant;
 use super::link::send;
 use crate::agent;
+use crate::engine::Inner;
 use crate::query::report;
 use crate::supervisor::ending;
 use crate::supervisor::retry_commit::Insist;
@@ -168,18 +170,25 @@ impl Attendant {
     fn forget_prompt(&self) {
         if self.record.kind == Kind::Agent
             && let Ok(attempt) = self.inner.home.open_attempt(&self.record.attempt())
-            && let Err(error) = agent::prompt::forget(attempt)
         {
-            tracing::warn!(task = %self.record.id, %error, "its prompt could not be removed");
+            remove_prompt(&self.record, &attempt);
         }
     }
+}
 
-    /// An attempt that nobody runs may have left its environment behind.
-    pub(super) fn forget_environment(&self) {
-        if let Ok(attempt) = self.inner.home.open_attempt(&self.record.attempt())
-            && let Err(error) = folder::forget_environment(attempt)
-        {
-            tracing::warn!(task = %self.record.id, %error, "its environment could not be removed");
-        }
+/// Removes what an attempt that nobody runs may have left in its folder: its environment and its prompt.
+pub(crate) fn forget_inputs(inner: &Inner, record: &Record) {
+    let Ok(attempt) = inner.home.open_attempt(&record.attempt()) else { return };
+    if let Err(error) = folder::forget_environment(&attempt) {
+        tracing::warn!(task = %record.id, %error, "its environment could not be removed");
+    }
+    remove_prompt(record, &attempt);
+}
+
+fn remove_prompt(record: &Record, attempt: &OwnedFd) {
+    if record.kind == Kind::Agent
+        && let Err(error) = agent::prompt::forget(attempt)
+    {
+        tracing::warn!(task = %record.id, %error, "its prompt could not be removed");
     }
 }
