@@ -2,8 +2,9 @@
 //!
 //! # Theory of operation
 //!
-//! A submit is checked, given a folder, recorded durably in the ledger, and handed to the keeper, which forks a shim for it. From then on one
-//! [attendant](supervisor) per task listens to its shim and records what it says. What the shim says is enough; nothing polls.
+//! [Admission](admission) turns a request into an accepted task, makes its folder and commits its row. The [scheduler] starts it: it hands the
+//! attempt to the keeper, which forks a shim. From then on one [attendant](supervisor) per task listens to its shim and records what it says. What
+//! the shim says is enough; nothing polls.
 //!
 //! When an engine opens a home, it [adopts](recovery::adopt) what an earlier one left: it connects to the shims that live, and [judges](supervisor::judge) by the facts on
 //! disk where none does. A periodic [pass](recovery::reconcile) is only the safety net.

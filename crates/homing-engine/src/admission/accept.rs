@@ -115,9 +115,10 @@ pub(crate) async fn accept(inner: &Inner, by: &Submitter, mut spec: Spec) -> Res
         // An owner that is a session is found by its name, though nothing more is known of the way there.
         None => registry::session_of(&by.owner),
     };
-    targets::limit(inner, &mut spec);
+    let config = inner.config();
+    targets::limit(&config, &mut spec);
     by.standing.may_submit(inner, &spec, &by.owner).await?;
-    targets::resolve(inner, &mut spec, by.network)?;
+    targets::resolve(&config, &mut spec, |target, notify| inner.check_target(target, notify, !by.network))?;
     match spec.kind {
         Kind::External => external::accept(inner, by, spec),
         Kind::Agent => {
@@ -139,7 +140,7 @@ async fn command(
 ) -> Result<AcceptedTask, Error> {
     // Recorded, so that everybody can see where it runs and a relaunch by another daemon runs there too.
     spec.cwd.get_or_insert_with(|| inner.fallback_cwd.clone());
-    let values = values::collect(inner, &mut spec).await?;
+    let values = values::collect(&inner.default_env, &mut spec).await?;
     let mut masks = Masks::new(entropy::draw(), &values, |name| spec.secrets.contains_key(name));
     let (agent, input) = plan.map_or((None, None), |plan| (Some(plan.agent), plan.input));
     values::refuse_secrets(&masks, &spec, input.as_deref())?;

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use homing_model::mask::UNNAMED;
 use homing_model::{Masks, OsText, Secret, Spec, obvious};
 
-use crate::engine::Inner;
 use crate::error::Error;
 use crate::supervisor::launch::{self, Values};
 
 /// All values that the launch needs: variables, secrets, and values that stand in the command line alone.
-pub(super) async fn collect(inner: &Inner, spec: &mut Spec) -> Result<Values, Error> {
-    let mut values = spec.env.take().unwrap_or_else(|| inner.default_env.clone());
+pub(super) async fn collect(default_env: &Values, spec: &mut Spec) -> Result<Values, Error> {
+    let mut values = spec.env.take().unwrap_or_else(|| default_env.clone());
     let set = spec.env_set.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?)));
     values.extend(set);
     values.retain(|name, _| !name.starts_with("HOMING_"));
@@ -76,4 +75,43 @@ pub(super) fn kept_variables(spec: &Spec, masks: &Masks) -> BTreeMap<String, Opt
 /// The names of the variables.
 pub(super) fn names(values: &Values) -> Vec<String> {
     values.keys().filter(|name| !name.starts_with(UNNAMED)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn collected(mut spec: Spec) -> Values {
+        let default_env = Values::from([("PATH".into(), "/bin".into()), ("HOMING_HOME".into(), "/h".into())]);
+        collect(&default_env, &mut spec).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_secret_replaces_a_variable_and_none_of_ours_is_passed_on() {
+        let secrets = BTreeMap::from([("TOKEN".into(), Secret::Value("hunter22".into()))]);
+        let set = |name: &str, value: &str| (name.to_owned(), Some(OsText::from(value)));
+        let env_set = BTreeMap::from([set("TOKEN", "other"), set("HOMING_X", "1"), set("A", "b")]);
+        let values = collected(Spec { secrets, env_set, ..Spec::default() }).await;
+        let expected = [("A", "b"), ("PATH", "/bin"), ("TOKEN", "hunter22")];
+        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value.into())).into());
+    }
+
+    #[tokio::test]
+    async fn a_value_in_the_command_line_alone_has_no_name() {
+        let values =
+            collected(Spec { shell: Some("curl --password=correct-horse".into()), ..Spec::default() }).await;
+        assert_eq!(values.len(), 2, "{values:?}");
+        assert_eq!(names(&values), ["PATH"]);
+    }
+
+    #[test]
+    fn a_secret_is_refused_where_it_would_be_written_down() {
+        let values = Values::from([("TOKEN".into(), "hunter22".into())]);
+        let masks = Masks::new(7, &values, |_| true);
+        let watched = Spec { watch: vec!["hunter22".into()], ..Spec::default() };
+        assert!(matches!(refuse_secrets(&masks, &watched, None), Err(Error::BadParameter(_))));
+        let asked = refuse_secrets(&masks, &Spec::default(), Some("say hunter22"));
+        assert!(matches!(asked, Err(Error::BadParameter(_))));
+        assert!(refuse_secrets(&masks, &Spec::default(), Some("say it")).is_ok());
+    }
 }
