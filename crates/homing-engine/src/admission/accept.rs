@@ -2,7 +2,7 @@
 
 use homing_agents::registry;
 use homing_model::agent::{KEPT_PROMPT, head};
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use homing_model::{Kind, Masks, Session, Spec, TaskId};
 use homing_store::{NewTask, Record};
 
@@ -67,11 +67,11 @@ impl Submitter {
 
     /// A task of this owner that the request turned out to name: it must be the caller's to see.
     pub(crate) async fn may_see(&self, inner: &Inner, record: &Record) -> Result<(), Error> {
-        self.may(inner, Act::Look, "key", record).await
+        self.may(inner, TaskAccess::Read, "key", record).await
     }
 
-    async fn may(&self, inner: &Inner, act: Act, what: &str, record: &Record) -> Result<(), Error> {
-        self.standing.permit(inner, &record.owner, act, what, &record.id).await
+    async fn may(&self, inner: &Inner, access: TaskAccess, what: &str, record: &Record) -> Result<(), Error> {
+        self.standing.permit(inner, &record.owner, access, what, &record.id).await
     }
 }
 
@@ -124,7 +124,7 @@ pub(crate) async fn accept(inner: &Inner, by: &Submitter, mut spec: Spec) -> Res
         Kind::Agent => {
             let plan = agent::plan::plan(inner, &mut spec, &by.owner).await?;
             if let Some(earlier) = &plan.agent.continues {
-                by.may(inner, Act::Steer, "continue", &inner.record(earlier).await?).await?;
+                by.may(inner, TaskAccess::Control, "continue", &inner.record(earlier).await?).await?;
             }
             command(inner, by, spec, Some(plan)).await
         }

@@ -7,7 +7,7 @@
 
 use homing_agents::registry;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::nesting::{Act, Deed, Place, Relation, judge, judge_spec};
+use homing_model::nesting::{Action, Place, Relation, TaskAccess, allow, allow_spec};
 use homing_model::{Spec, Target, TaskId, nesting};
 use homing_store::{Binding, SessionClaim};
 use homing_sys::process::{self, Process};
@@ -53,9 +53,9 @@ impl Standing {
         self.0.as_ref().map_or(0, |inside| inside.depth + 1)
     }
 
-    fn check(&self, deed: Deed, what: impl FnOnce() -> String) -> Result<(), Error> {
+    fn check(&self, action: Action, what: impl FnOnce() -> String) -> Result<(), Error> {
         let Some(inside) = &self.0 else { return Ok(()) };
-        judge(inside.place, deed).map_err(|rule| inside.refused(rule, what()))
+        allow(inside.place, action).map_err(|rule| inside.refused(rule, what()))
     }
 
     /// Whether it may change what concerns everybody.
@@ -63,7 +63,7 @@ impl Standing {
     /// # Errors
     /// The rule that forbids it.
     pub fn may_configure(&self, what: &str) -> Result<(), Error> {
-        self.check(Deed::Configure, || format!("`{what}`"))
+        self.check(Action::Configure, || format!("`{what}`"))
     }
 
     /// Whether it may look at what others have.
@@ -71,7 +71,7 @@ impl Standing {
     /// # Errors
     /// The rule that forbids it.
     pub fn may_look_around(&self, what: &str) -> Result<(), Error> {
-        self.check(Deed::To(Act::Look, Relation::Foreign), || format!("`{what}` of everybody"))
+        self.check(Action::Task(TaskAccess::Read, Relation::Foreign), || format!("`{what}` of everybody"))
     }
 
     /// Whether it may use the inbox of this owner.
@@ -80,7 +80,7 @@ impl Standing {
     /// The rule that forbids it.
     pub fn may_use_inbox(&self, what: &str, owner: &str) -> Result<(), Error> {
         let own = self.0.as_ref().is_some_and(|inside| inside.is_session(owner));
-        self.check(Deed::Inbox { own }, || format!("`{what}` of `{owner}`"))
+        self.check(Action::Inbox { own }, || format!("`{what}` of `{owner}`"))
     }
 }
 
@@ -110,7 +110,7 @@ impl Standing {
         // A call can name any session that the ledger has not seen. A wake puts text into that
         // session, so a hook must have named it in a process of this task.
         let own = inside.is_session(owner) && (!wakes || is_bound_within(inner, inside, owner).await?);
-        judge_spec(inside.place, spec, own).map_err(|(rule, what)| inside.refused(rule, what))
+        allow_spec(inside.place, spec, own).map_err(|(rule, what)| inside.refused(rule, what))
     }
 
     /// There is no room for another child.
@@ -126,7 +126,7 @@ impl Standing {
         &self,
         inner: &Inner,
         owner: &str,
-        act: Act,
+        access: TaskAccess,
         what: &str,
         task: &TaskId,
     ) -> Result<(), Error> {
@@ -135,7 +135,7 @@ impl Standing {
             return Ok(());
         }
         let relation = relation(inner, inside, owner, task).await?;
-        self.check(Deed::To(act, relation), || format!("`{what}` of task {task}"))
+        self.check(Action::Task(access, relation), || format!("`{what}` of task {task}"))
     }
 }
 
@@ -198,11 +198,11 @@ impl Engine {
         &self,
         standing: &Standing,
         owner: &str,
-        act: Act,
+        access: TaskAccess,
         what: &str,
         task: &TaskId,
     ) -> Result<(), Error> {
-        standing.permit(&self.inner, owner, act, what, task).await
+        standing.permit(&self.inner, owner, access, what, task).await
     }
 
     /// Whether a caller may see this task, where what it may not see is left out.
@@ -210,7 +210,7 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be read.
     pub async fn sees(&self, standing: &Standing, owner: &str, task: &TaskId) -> Result<bool, Error> {
-        match self.permit(standing, owner, Act::Look, "", task).await {
+        match self.permit(standing, owner, TaskAccess::Read, "", task).await {
             Ok(()) => Ok(true),
             Err(Error::Nested { .. } | Error::Unknown(_) | Error::NoLast(_) | Error::Expired(_)) => Ok(false),
             Err(error) => Err(error),

@@ -54,22 +54,22 @@ pub enum Relation {
 
 /// What is done with a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum TaskAccess {
     /// Its state and output are read, or waited for.
-    Look,
+    Read,
     /// It is stopped, signalled, given input, completed, heard of.
-    Steer,
+    Control,
     /// What it left is taken from its owner: acknowledged, or forgotten.
     Dispose,
 }
 
 /// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// Something with a task.
-    To(Act, Relation),
+    Task(TaskAccess, Relation),
     /// A task of its own tells there.
-    Tell(TargetKind),
+    Notify(TargetKind),
     /// A task of its own may do more than it may itself.
     Grant,
     /// An inbox is looked into or taken from: that of its own session, or another.
@@ -96,34 +96,38 @@ pub enum Rule {
 ///
 /// # Errors
 /// The rule that it would break.
-pub const fn judge(place: Place, deed: Deed) -> Result<(), Rule> {
-    match (place, deed) {
+pub const fn allow(place: Place, action: Action) -> Result<(), Rule> {
+    match (place, action) {
         (Place::Outside | Place::Trusted, _)
-        | (Place::Command | Place::Agent, Deed::Tell(TargetKind::Inbox))
-        | (Place::Agent, Deed::Tell(TargetKind::Wake) | Deed::Inbox { own: true })
+        | (Place::Command | Place::Agent, Action::Notify(TargetKind::Inbox))
+        | (Place::Agent, Action::Notify(TargetKind::Wake) | Action::Inbox { own: true })
         | (
             Place::Command | Place::Agent,
-            Deed::To(Act::Look | Act::Steer, Relation::Itself)
-            | Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Below),
+            Action::Task(TaskAccess::Read | TaskAccess::Control, Relation::Itself)
+            | Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Below),
         )
-        | (Place::Agent, Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Session)) => Ok(()),
-        (Place::Command, Deed::Tell(TargetKind::Wake))
+        | (
+            Place::Agent,
+            Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Session),
+        ) => Ok(()),
+        (Place::Command, Action::Notify(TargetKind::Wake))
         | (
             Place::Command | Place::Agent,
-            Deed::Tell(TargetKind::Webhook | TargetKind::Exec | TargetKind::Desktop) | Deed::Grant,
+            Action::Notify(TargetKind::Webhook | TargetKind::Exec | TargetKind::Desktop) | Action::Grant,
         ) => Err(Rule::Notify),
         (
             Place::Command | Place::Agent,
             // Its own end is its owner's to hear of, also from what it left running.
-            Deed::To(Act::Dispose, Relation::Itself)
-            | Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Foreign)
-            | Deed::Inbox { own: false },
+            Action::Task(TaskAccess::Dispose, Relation::Itself)
+            | Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Foreign)
+            | Action::Inbox { own: false },
         )
         | (
             Place::Command,
-            Deed::To(Act::Look | Act::Steer | Act::Dispose, Relation::Session) | Deed::Inbox { own: true },
+            Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Session)
+            | Action::Inbox { own: true },
         ) => Err(Rule::Foreign),
-        (Place::Command | Place::Agent, Deed::Configure) => Err(Rule::Configuration),
+        (Place::Command | Place::Agent, Action::Configure) => Err(Rule::Configuration),
     }
 }
 
@@ -131,7 +135,7 @@ pub const fn judge(place: Place, deed: Deed) -> Result<(), Rule> {
 ///
 /// # Errors
 /// The rule, and what would break it.
-pub fn judge_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, String)> {
+pub fn allow_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, String)> {
     let asks = spec.session.as_ref().map(Session::owner);
     let wakes_itself = |whom: Option<&String>| {
         own && asks.is_some() && asks == spec.owner && whom.is_none_or(|whom| asks.as_ref() == Some(whom))
@@ -142,14 +146,14 @@ pub fn judge_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, Str
             Target::Wake(whom) if !wakes_itself(whom.as_ref()) => TargetKind::Exec,
             target => target.into(),
         };
-        judge(place, Deed::Tell(kind))
+        allow(place, Action::Notify(kind))
             .map_err(|rule| (rule, format!("the target `{}` (`notify`)", target.shown())))?;
     }
     for (name, asked) in
         [("allow_nested_notify", spec.allow_nested_notify), ("agent_session", spec.agent_session)]
     {
         if asked {
-            judge(place, Deed::Grant).map_err(|rule| (rule, format!("`{name}`")))?;
+            allow(place, Action::Grant).map_err(|rule| (rule, format!("`{name}`")))?;
         }
     }
     Ok(())
@@ -218,39 +222,39 @@ mod tests {
         assert_eq!(of(Place::Command, Some("claude:s"), None), None, "only an agent has a session");
     }
 
-    const PLACES: [Place; 4] = [Place::Outside, Place::Command, Place::Agent, Place::Trusted];
+    const AUTHORITIES: [Place; 4] = [Place::Outside, Place::Command, Place::Agent, Place::Trusted];
 
-    fn deeds() -> Vec<Deed> {
-        let mut deeds =
-            vec![Deed::Grant, Deed::Inbox { own: true }, Deed::Inbox { own: false }, Deed::Configure];
-        deeds.extend(TargetKind::ALL.map(Deed::Tell));
-        for act in [Act::Look, Act::Steer, Act::Dispose] {
+    fn actions() -> Vec<Action> {
+        let mut actions =
+            vec![Action::Grant, Action::Inbox { own: true }, Action::Inbox { own: false }, Action::Configure];
+        actions.extend(TargetKind::ALL.map(Action::Notify));
+        for access in [TaskAccess::Read, TaskAccess::Control, TaskAccess::Dispose] {
             for relation in [Relation::Itself, Relation::Below, Relation::Session, Relation::Foreign] {
-                deeds.push(Deed::To(act, relation));
+                actions.push(Action::Task(access, relation));
             }
         }
-        deeds
+        actions
     }
 
     /// What each may do, and nothing else: the page that a reviewer reads.
-    fn allowed(place: Place) -> Vec<Deed> {
+    fn allowed(place: Place) -> Vec<Action> {
         let family = [
-            Deed::Tell(TargetKind::Inbox),
-            Deed::To(Act::Look, Relation::Itself),
-            Deed::To(Act::Steer, Relation::Itself),
-            Deed::To(Act::Look, Relation::Below),
-            Deed::To(Act::Steer, Relation::Below),
-            Deed::To(Act::Dispose, Relation::Below),
+            Action::Notify(TargetKind::Inbox),
+            Action::Task(TaskAccess::Read, Relation::Itself),
+            Action::Task(TaskAccess::Control, Relation::Itself),
+            Action::Task(TaskAccess::Read, Relation::Below),
+            Action::Task(TaskAccess::Control, Relation::Below),
+            Action::Task(TaskAccess::Dispose, Relation::Below),
         ];
         let session = [
-            Deed::Tell(TargetKind::Wake),
-            Deed::Inbox { own: true },
-            Deed::To(Act::Look, Relation::Session),
-            Deed::To(Act::Steer, Relation::Session),
-            Deed::To(Act::Dispose, Relation::Session),
+            Action::Notify(TargetKind::Wake),
+            Action::Inbox { own: true },
+            Action::Task(TaskAccess::Read, Relation::Session),
+            Action::Task(TaskAccess::Control, Relation::Session),
+            Action::Task(TaskAccess::Dispose, Relation::Session),
         ];
         match place {
-            Place::Outside | Place::Trusted => deeds(),
+            Place::Outside | Place::Trusted => actions(),
             Place::Command => family.to_vec(),
             Place::Agent => [&family[..], &session[..]].concat(),
         }
@@ -258,20 +262,20 @@ mod tests {
 
     #[test]
     fn p11_inside_a_task_nothing_is_open_but_what_the_table_says() {
-        for place in PLACES {
+        for place in AUTHORITIES {
             let allowed = allowed(place);
-            for deed in deeds() {
-                assert_eq!(judge(place, deed).is_ok(), allowed.contains(&deed), "{place:?} {deed:?}");
+            for action in actions() {
+                assert_eq!(allow(place, action).is_ok(), allowed.contains(&action), "{place:?} {action:?}");
             }
         }
     }
 
     #[test]
     fn every_refusal_has_its_rule() {
-        let refused = |deed| judge(Place::Command, deed).unwrap_err();
-        assert_eq!(refused(Deed::Tell(TargetKind::Exec)), Rule::Notify);
-        assert_eq!(refused(Deed::To(Act::Steer, Relation::Foreign)), Rule::Foreign);
-        assert_eq!(refused(Deed::Configure), Rule::Configuration);
+        let refused = |action| allow(Place::Command, action).unwrap_err();
+        assert_eq!(refused(Action::Notify(TargetKind::Exec)), Rule::Notify);
+        assert_eq!(refused(Action::Task(TaskAccess::Control, Relation::Foreign)), Rule::Foreign);
+        assert_eq!(refused(Action::Configure), Rule::Configuration);
     }
 
     #[test]
@@ -295,7 +299,7 @@ mod tests {
             notify: Some(Notify { targets: vec![Target::Inbox, target.parse().unwrap()], ..Notify::usual() }),
             ..Spec::default()
         };
-        let refused = |place, spec: &Spec| judge_spec(place, spec, true).map_err(|(_, what)| what);
+        let refused = |place, spec: &Spec| allow_spec(place, spec, true).map_err(|(_, what)| what);
         assert_eq!(refused(Place::Command, &Spec::default()), Ok(()));
         assert_eq!(
             refused(Place::Command, &telling("exec:true")),
@@ -313,9 +317,9 @@ mod tests {
             assert_eq!(refused(Place::Agent, &from("claude:a", "claude:a")), Ok(()));
             assert!(refused(Place::Agent, &from("claude:a", "claude:b")).is_err());
             assert!(refused(Place::Agent, &from("claude:b", "claude:a")).is_err());
-            assert!(judge_spec(Place::Agent, &from("claude:a", "claude:a"), false).is_err(), "another's");
+            assert!(allow_spec(Place::Agent, &from("claude:a", "claude:a"), false).is_err(), "another's");
             assert!(refused(Place::Command, &from("claude:a", "claude:a")).is_err());
-            assert_eq!(judge_spec(Place::Trusted, &from("claude:b", "claude:a"), false), Ok(()));
+            assert_eq!(allow_spec(Place::Trusted, &from("claude:b", "claude:a"), false), Ok(()));
         }
         assert_eq!(refused(Place::Trusted, &telling("exec:true")), Ok(()));
         let granting = Spec { agent_session: true, ..Spec::default() };

@@ -6,7 +6,7 @@ use homing_api::Code;
 use homing_engine::{Caller, Standing};
 use homing_model::TaskId;
 use homing_model::environment::DEFAULT_OWNER;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use homing_sys::process::ProcessId;
 use hyper::upgrade::OnUpgrade;
 use serde::de::DeserializeOwned;
@@ -88,16 +88,16 @@ impl Call {
     }
 
     /// The task that the path names, if the caller may do this with it. What changes it needs more than a letter.
-    pub(crate) async fn task(&self, act: Act) -> Result<TaskId, Refusal> {
-        match act {
-            Act::Look => self.resolve(self.named()?, act).await,
-            Act::Steer | Act::Dispose => self.certain(self.named()?, act).await,
+    pub(crate) async fn task(&self, access: TaskAccess) -> Result<TaskId, Refusal> {
+        match access {
+            TaskAccess::Read => self.resolve(self.named()?, access).await,
+            TaskAccess::Control | TaskAccess::Dispose => self.certain(self.named()?, access).await,
         }
     }
 
     /// The same as [`Self::resolve`], where the text is enough of an id to do something by.
-    pub(crate) async fn certain(&self, reference: &str, act: Act) -> Result<TaskId, Refusal> {
-        let id = self.resolve(reference, act).await?;
+    pub(crate) async fn certain(&self, reference: &str, access: TaskAccess) -> Result<TaskId, Refusal> {
+        let id = self.resolve(reference, access).await?;
         self.app.engine.certain(reference, &id).await?;
         Ok(id)
     }
@@ -109,12 +109,12 @@ impl Call {
 
     /// The task that a text names, if the caller may do this with it. A whole id needs no look: whatever is asked of it says if there is
     /// none.
-    pub(crate) async fn resolve(&self, reference: &str, act: Act) -> Result<TaskId, Refusal> {
+    pub(crate) async fn resolve(&self, reference: &str, access: TaskAccess) -> Result<TaskId, Refusal> {
         let id = match reference.parse() {
             Ok(id) => id,
             Err(_) => self.app.engine.resolve(reference, self.owner()?).await?,
         };
-        self.permit(act, &id).await?;
+        self.permit(access, &id).await?;
         Ok(id)
     }
 
@@ -123,14 +123,14 @@ impl Call {
         let reference = self.named()?;
         if self.standing.limited_to().is_some() {
             let id = self.app.engine.external_task(reference, owner).await?;
-            self.permit(Act::Steer, &id).await?;
+            self.permit(TaskAccess::Control, &id).await?;
         }
         Ok(reference.to_owned())
     }
 
     /// Whether the caller may do this with a task.
-    pub(crate) async fn permit(&self, act: Act, task: &TaskId) -> Result<(), Refusal> {
-        Ok(self.app.engine.permit(&self.standing, self.owner()?, act, self.name, task).await?)
+    pub(crate) async fn permit(&self, access: TaskAccess, task: &TaskId) -> Result<(), Refusal> {
+        Ok(self.app.engine.permit(&self.standing, self.owner()?, access, self.name, task).await?)
     }
 
     /// Whether the caller may change what concerns everybody.

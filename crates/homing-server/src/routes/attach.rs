@@ -22,7 +22,7 @@ use axum::response::Response;
 use homing_api::Code;
 use homing_engine::{LARGEST_SIZE, Size};
 use homing_model::TerminalSize;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 pub(crate) use self::keys::as_asked_for;
@@ -56,7 +56,7 @@ pub(crate) async fn attach(mut call: Call) -> Answer {
             return Err(Refusal::invalid("a size is both `cols` and `rows`"));
         }
     };
-    let id = call.task(Act::Steer).await?;
+    let id = call.task(TaskAccess::Control).await?;
     let engine = call.app.engine.clone();
     engine.has_terminal(&id).await?;
     let key = key(&call.headers)?;
@@ -77,7 +77,7 @@ pub(crate) async fn attach(mut call: Call) -> Answer {
 /// Serves the size.
 pub(crate) async fn resize(call: Call) -> Answer {
     let size = sized(call.json::<TerminalSize>()?)?;
-    let id = call.task(Act::Steer).await?;
+    let id = call.task(TaskAccess::Control).await?;
     let engine = call.app.engine.clone();
     let (task, asked) = (id.clone(), size);
     let given = to_the_end(async move { engine.resize(&task, asked).await }).await?;

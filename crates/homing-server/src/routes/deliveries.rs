@@ -1,7 +1,7 @@
 //! `/v1/deliveries`: what went out, and sending it again.
 
 use homing_engine::DeliveryQuery;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::app::to_the_end;
 use crate::http::answer::{Answer, json};
@@ -29,7 +29,7 @@ pub(crate) const QUERY: &[Parameter] = &[
 /// `GET /v1/deliveries`.
 pub(crate) async fn list(call: Call) -> Answer {
     let task = match call.query.text("task") {
-        Some(reference) => Some(call.resolve(reference, Act::Look).await?),
+        Some(reference) => Some(call.resolve(reference, TaskAccess::Read).await?),
         None => {
             call.standing.may_look_around(call.name)?;
             None

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use homing_api::{OutputGap, Problem};
 use homing_engine::{Engine, Error, OutputPart, OutputQuery};
 use homing_model::TaskId;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -24,7 +24,7 @@ pub(crate) const QUERY: &[Parameter] =
 
 /// Serves it.
 pub(crate) async fn follow(call: Call) -> Answer {
-    let id = call.task(Act::Look).await?;
+    let id = call.task(TaskAccess::Read).await?;
     let offset = call.last_event_id()?.or_else(|| call.query.number("offset")).unwrap_or(0);
     let mut follower = Follower {
         engine: call.app.engine.clone(),

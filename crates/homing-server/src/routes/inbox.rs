@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use homing_api::{AckRequest, TakeRequest};
 use homing_model::NoticeId;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use homing_model::reservation::Confirmer;
 
 use crate::app::to_the_end;
@@ -90,7 +90,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
                 return Err(refusal.into());
             }
             // To the owner of the inbox the same words may mean another task.
-            *id = call.certain(id, Act::Dispose).await?.to_string();
+            *id = call.certain(id, TaskAccess::Dispose).await?.to_string();
         }
     } else {
         engine.confirm(Confirmer::Owner(owner.clone())).await;

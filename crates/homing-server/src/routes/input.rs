@@ -4,7 +4,7 @@ use axum::http::header::CONTENT_TYPE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use homing_api::{Code, InputAnswer, InputRequest};
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::Call;
@@ -44,7 +44,7 @@ pub(crate) async fn write(call: Call) -> Answer {
         return Err(Refusal::new(Code::TooLarge, format!("the input is larger than {MOST} bytes")));
     }
     let eof = eof || call.query.flag("eof").unwrap_or(false);
-    let id = call.task(Act::Steer).await?;
+    let id = call.task(TaskAccess::Control).await?;
     let data = if call.query.flag("keys").unwrap_or(false) {
         attach::as_asked_for(&call.app.engine, &call.app.stages, &id, data).await
     } else {

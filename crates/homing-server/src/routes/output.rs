@@ -5,7 +5,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
 use homing_engine::Stream;
 use homing_engine::{OutputPart, OutputQuery};
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -37,7 +37,7 @@ pub(crate) const HEADERS: &[(&str, &str)] = &[
 /// Serves it.
 pub(crate) async fn read(call: Call) -> Answer {
     let query = parse(&call.query)?;
-    let id = call.task(Act::Look).await?;
+    let id = call.task(TaskAccess::Read).await?;
     let part = call.app.engine.read_output(&id, query).await?;
     let name = HeaderName::from_static;
     let headers = [

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use homing_engine::{Engine, OutputQuery};
 use homing_model::TaskId;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::http::answer::Answer;
 use crate::http::call::Call;
@@ -26,7 +26,7 @@ pub(crate) const HEADERS: &[(&str, &str)] =
 
 /// Serves it.
 pub(crate) async fn read(call: Call) -> Answer {
-    let id = call.task(Act::Look).await?;
+    let id = call.task(TaskAccess::Read).await?;
     let engine = call.app.engine.clone();
     let end = OutputQuery { tail: Some(0), limit: 1, ..OutputQuery::default() };
     let last = engine.read_output(&id, end).await?;

@@ -1,7 +1,7 @@
 //! `GET /v1/tasks/{ref}/output/index`: which stream the bytes came from, and when.
 
 use homing_model::Timestamp;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub(crate) struct OutputIndex {
 
 /// Serves it.
 pub(crate) async fn read(call: Call) -> Answer {
-    let id = call.task(Act::Look).await?;
+    let id = call.task(TaskAccess::Read).await?;
     let offset = call.query.number("offset").unwrap_or(0);
     let limit = call.query.number("limit").unwrap_or(MOST);
     let spans = call.app.engine.output_index(&id, offset, u64::MAX).await?;

@@ -1,7 +1,7 @@
 //! `POST /v1/tasks/{ref}/progress`: how far a task is, by its own word.
 
 use homing_api::ProgressRequest;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use crate::http::answer::{Answer, json};
 use crate::http::call::Call;
@@ -11,7 +11,7 @@ pub(crate) async fn note(call: Call) -> Answer {
     let request = call.json::<ProgressRequest>()?;
     let reference = call.named()?;
     if call.standing.limited_to().is_some() {
-        call.resolve(reference, Act::Steer).await?;
+        call.resolve(reference, TaskAccess::Control).await?;
     }
     json(&call.app.engine.progress(reference, call.owner()?, request).await?)
 }

@@ -3,7 +3,7 @@
 use homing_api::RerunRequest;
 use homing_engine::IdempotencyKey;
 use homing_model::digest::sha256;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 
 use super::tasks;
 use crate::http::answer::Answer;
@@ -18,7 +18,7 @@ pub(crate) async fn rerun(call: Call) -> Answer {
     };
     tasks::confirm(&call, request.owner.as_deref()).await?;
     let named = call.named()?;
-    let id = call.certain(named, Act::Look).await?;
+    let id = call.certain(named, TaskAccess::Read).await?;
     let idempotency = tasks::idempotency_key(&call)?.map(|key| {
         // The same key for another task is another request. By the word for it: after the first one, `@last` is the new task.
         let body = [named.as_bytes(), b"\n", &call.body].concat();

@@ -2,7 +2,7 @@
 
 use homing_agents::registry::is_session;
 use homing_api::StopRequest;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use homing_model::reservation::ConfirmedBy;
 use homing_sys::process::signal_number;
 
@@ -31,8 +31,8 @@ pub(crate) async fn stop(call: Call) -> Answer {
     }
     let owner = call.owner()?;
     request.by.get_or_insert_with(|| owner.to_owned());
-    let id = call.task(Act::Steer).await?;
-    let told = call.permit(Act::Dispose, &id).await.is_ok();
+    let id = call.task(TaskAccess::Control).await?;
+    let told = call.permit(TaskAccess::Dispose, &id).await.is_ok();
     let reserves = call.query.flag(RESERVE.name) == Some(true);
     let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
     let stopped = async move {

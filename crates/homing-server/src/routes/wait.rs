@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use homing_api::{Code, WaitAnswer};
 use homing_engine::{ReservedWait, WaitMode};
 use homing_model::TaskId;
-use homing_model::nesting::Act;
+use homing_model::nesting::TaskAccess;
 use homing_model::reservation::ConfirmedBy;
 use tokio_util::sync::CancellationToken;
 
@@ -55,14 +55,14 @@ fn confirmed_by(call: &Call) -> Option<ConfirmedBy> {
 }
 
 /// A wait that reserves keeps other readers from the inbox entries.
-fn act(call: &Call) -> Act {
+fn access(call: &Call) -> TaskAccess {
     let reserves = call.query.flag(RESERVE.name) == Some(true) || confirmed_by(call).is_some();
-    if reserves { Act::Dispose } else { Act::Look }
+    if reserves { TaskAccess::Dispose } else { TaskAccess::Read }
 }
 
 /// Waits for one.
 pub(crate) async fn one(call: Call) -> Answer {
-    let ids = [call.task(act(&call)).await?];
+    let ids = [call.task(access(&call)).await?];
     let answer = wait(&call, &ids, WaitMode::All).await?;
     let Some(task) = answer.items.first() else {
         return Err(Refusal::new(Code::Internal, "a wait for one task was answered with none"));
@@ -84,7 +84,7 @@ pub(crate) async fn several(call: Call) -> Answer {
     }
     let mut ids: Vec<TaskId> = Vec::with_capacity(references.len());
     for reference in &references {
-        ids.push(call.resolve(reference, act(&call)).await?);
+        ids.push(call.resolve(reference, access(&call)).await?);
     }
     let mode = if call.query.text("mode") == Some("any") { WaitMode::Any } else { WaitMode::All };
     let answer = wait(&call, &ids, mode).await?;
@@ -94,7 +94,7 @@ pub(crate) async fn several(call: Call) -> Answer {
 /// Waits; where that reserves, the reservation is there before the first look, and the answer delivers or leaves it for a moment.
 async fn wait(call: &Call, ids: &[TaskId], mode: WaitMode) -> Result<WaitAnswer, Refusal> {
     let (engine, timeout) = (&call.app.engine, call.query.millis("timeout_ms"));
-    if act(call) == Act::Look {
+    if access(call) == TaskAccess::Read {
         return Ok(engine.wait(ids, mode, timeout).await?);
     }
     let owner = call.owner()?;
