@@ -51,8 +51,8 @@ mod supervisor;
 mod watch;
 
 pub use admission::ancestry::{Ancestry, Unplaced};
+pub use admission::caller_scope::CallerScope;
 pub use admission::exec::{Exec, ExecOutcome};
-pub use admission::nesting::Standing;
 pub use admission::submit::{Caller, IdempotencyKey, Submission};
 pub use background::{Background, Reporter};
 pub use builder::{Builder, OpenError};

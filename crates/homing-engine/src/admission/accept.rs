@@ -6,7 +6,7 @@ use homing_model::nesting::TaskAccess;
 use homing_model::{Kind, Masks, Session, Spec, TaskId};
 use homing_store::{NewTask, Record};
 
-use crate::admission::nesting::Standing;
+use crate::admission::caller_scope::CallerScope;
 use crate::admission::{targets, values};
 use crate::agent;
 use crate::agent::plan::Plan;
@@ -22,12 +22,12 @@ pub(crate) struct AcceptedTask {
     /// Its row. No value of a secret is in it.
     pub(crate) row: NewTask,
     /// What its start needs besides.
-    pub(crate) work: Work,
+    pub(crate) execution: Execution,
 }
 
 /// What the start of a task needs that the ledger does not hold.
 #[derive(Debug)]
-pub(crate) enum Work {
+pub(crate) enum Execution {
     /// A shim runs it.
     Command(LaunchData),
     /// Someone else runs it; the process is watched if there is one.
@@ -45,21 +45,21 @@ pub(crate) struct LaunchData {
 
 /// Who submits, once that is decided.
 #[derive(Debug)]
-pub(crate) struct Submitter {
+pub(crate) struct TaskOrigin {
     pub(crate) owner: String,
-    pub(crate) standing: Standing,
+    pub(crate) scope: CallerScope,
     /// Whether the request came over the network.
     pub(crate) network: bool,
 }
 
-impl Submitter {
+impl TaskOrigin {
     /// A row of this submitter.
     pub(crate) fn row(&self, inner: &Inner, spec: Spec, command: String) -> NewTask {
         NewTask {
             kind: spec.kind,
             owner: self.owner.clone(),
-            parent: self.standing.parent(),
-            depth: self.standing.depth(),
+            parent: self.scope.parent(),
+            depth: self.scope.depth(),
             network: self.network,
             ..row(inner, spec, command)
         }
@@ -71,7 +71,7 @@ impl Submitter {
     }
 
     async fn may(&self, inner: &Inner, access: TaskAccess, what: &str, record: &Record) -> Result<(), Error> {
-        self.standing.permit(inner, &record.owner, access, what, &record.id).await
+        self.scope.permit(inner, &record.owner, access, what, &record.id).await
     }
 }
 
@@ -97,10 +97,10 @@ pub(crate) fn row(inner: &Inner, spec: Spec, command: String) -> NewTask {
 }
 
 /// Accepts a task, or says why not.
-pub(crate) async fn accept(inner: &Inner, by: &Submitter, mut spec: Spec) -> Result<AcceptedTask, Error> {
+pub(crate) async fn accept(inner: &Inner, by: &TaskOrigin, mut spec: Spec) -> Result<AcceptedTask, Error> {
     spec.owner = Some(by.owner.clone());
     spec.validate()?;
-    if by.network || by.standing.limited_to().is_some() {
+    if by.network || by.scope.limited_to().is_some() {
         // A caller over the network does not name sockets, programs or terminals of this machine. A caller inside a
         // task does not either: a wake takes that way outside of the task.
         spec.session = spec.session.and_then(|session| Session::new(session.agent, &session.id));
@@ -117,7 +117,7 @@ pub(crate) async fn accept(inner: &Inner, by: &Submitter, mut spec: Spec) -> Res
     };
     let config = inner.config();
     targets::limit(&config, &mut spec);
-    by.standing.may_submit(inner, &spec, &by.owner).await?;
+    by.scope.may_submit(inner, &spec, &by.owner).await?;
     targets::resolve(&config, &mut spec, |target, notify| inner.check_target(target, notify, !by.network))?;
     match spec.kind {
         Kind::External => external::accept(inner, by, spec),
@@ -134,7 +134,7 @@ pub(crate) async fn accept(inner: &Inner, by: &Submitter, mut spec: Spec) -> Res
 
 async fn command(
     inner: &Inner,
-    by: &Submitter,
+    by: &TaskOrigin,
     mut spec: Spec,
     plan: Option<Plan>,
 ) -> Result<AcceptedTask, Error> {
@@ -154,5 +154,5 @@ async fn command(
     let env_names = values::names(&values);
     let row = NewTask { agent, env_names, volatile_secrets, masks, ..by.row(inner, stored, command) };
     let input = input.map(|prompt| (agent::prompt::FILE, prompt));
-    Ok(AcceptedTask { row, work: Work::Command(LaunchData { values, input }) })
+    Ok(AcceptedTask { row, execution: Execution::Command(LaunchData { values, input }) })
 }

@@ -8,7 +8,7 @@ use homing_store::store::{self, Op};
 use homing_store::{NewTask, Record};
 use rustix::io::Errno;
 
-use crate::admission::accept::{AcceptedTask, LaunchData, Work};
+use crate::admission::accept::{AcceptedTask, Execution, LaunchData};
 use crate::admission::folder;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -16,18 +16,18 @@ use crate::{entropy, scheduler};
 
 /// Why a task was not committed. Nothing is left of it.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum CommitError {
     /// Its folder cannot be made.
     Folder(io::Error),
     /// The ledger cannot be written.
     Ledger(store::Error),
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<CommitError> for Error {
+    fn from(failure: CommitError) -> Self {
         let error = match failure {
-            Failure::Folder(error) => error,
-            Failure::Ledger(error) => return error.into(),
+            CommitError::Folder(error) => error,
+            CommitError::Ledger(error) => return error.into(),
         };
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
@@ -46,15 +46,15 @@ pub(crate) async fn commit<T>(
     task: &mut AcceptedTask,
     write: impl FnOnce(NewTask) -> Op<T>,
     created: impl FnOnce(&T) -> Option<&Record>,
-) -> Result<T, Failure> {
+) -> Result<T, CommitError> {
     loop {
         task.row.id = TaskId::from_entropy(entropy::draw());
         let id = task.row.id.clone();
         // Recovery leaves the task alone until the scheduler has it.
         let _coming = inner.live.expect(&id);
-        let folder = match &task.work {
-            Work::External(_) => None,
-            Work::Command(data) => {
+        let folder = match &task.execution {
+            Execution::External(_) => None,
+            Execution::Command(data) => {
                 if let Some((name, _)) = &data.input {
                     let path = inner.home.task(&id).join(name);
                     task.row.spec.stdin = Stdin::File(path.into_os_string().into());
@@ -68,7 +68,7 @@ pub(crate) async fn commit<T>(
                         Some(folder)
                     }
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                    Err(error) => return Err(Failure::Folder(error)),
+                    Err(error) => return Err(CommitError::Folder(error)),
                 }
             }
         };
@@ -78,10 +78,10 @@ pub(crate) async fn commit<T>(
                 let _ = inner.scheduler.take_secrets(&id);
                 let _ = inner.home.remove_task(&id);
             }
-            return written.map_err(Failure::Ledger);
+            return written.map_err(CommitError::Ledger);
         };
-        let work = std::mem::replace(&mut task.work, Work::Command(LaunchData::default()));
-        scheduler::accepted(inner, record.clone(), work, folder);
-        return written.map_err(Failure::Ledger);
+        let execution = std::mem::replace(&mut task.execution, Execution::Command(LaunchData::default()));
+        scheduler::accepted(inner, record.clone(), execution, folder);
+        return written.map_err(CommitError::Ledger);
     }
 }

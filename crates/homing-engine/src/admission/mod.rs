@@ -28,11 +28,11 @@
 
 pub(crate) mod accept;
 pub(crate) mod ancestry;
+pub(crate) mod caller_scope;
 pub(crate) mod commit;
 pub(crate) mod exec;
 mod folder;
 pub(crate) mod misconfigured;
-pub(crate) mod nesting;
 pub(crate) mod rerun;
 pub(crate) mod submit;
 mod targets;

@@ -6,9 +6,9 @@ use homing_model::{Kind, Session, Spec, Task, Timestamp};
 use homing_store::store::{Answered, Idempotency, Submit, Submitted};
 use homing_store::{NewTask, Record};
 
-use crate::admission::accept::{Submitter, accept};
-use crate::admission::commit::{Failure, commit};
-use crate::admission::nesting::{self, Standing};
+use crate::admission::accept::{TaskOrigin, accept};
+use crate::admission::caller_scope::{self, CallerScope};
+use crate::admission::commit::{CommitError, commit};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 use crate::external;
@@ -23,7 +23,7 @@ pub struct Caller {
     /// Whom the task belongs to, where the spec does not say.
     pub owner: Option<String>,
     /// What the tasks that the calling process runs in let it do.
-    pub standing: Standing,
+    pub scope: CallerScope,
     /// Whether it is known to be on this machine, as this user: then webhooks of its tasks may go to this machine's own ports.
     pub local: bool,
 }
@@ -31,7 +31,7 @@ pub struct Caller {
 /// Whoever has the engine itself: this process.
 impl Default for Caller {
     fn default() -> Self {
-        Self { owner: None, standing: Standing::default(), local: true }
+        Self { owner: None, scope: CallerScope::default(), local: true }
     }
 }
 
@@ -102,13 +102,13 @@ async fn submit(
         Err((owner, _)) => (owner, None),
     };
     let asked = named.as_deref().or(caller.owner.as_deref());
-    let mut standing = caller.standing;
+    let mut scope = caller.scope;
     if let Some(owner) = named {
-        standing = nesting::claim_session(inner, standing, owner, None).await?;
+        scope = caller_scope::claim_session(inner, scope, owner, None).await?;
     }
     // Before the ledger is asked for an earlier answer: those of another owner are not the caller's to see.
-    let owner = standing.owner(asked, session.as_deref())?;
-    let by = Submitter { owner, standing, network: !caller.local };
+    let owner = scope.owner(asked, session.as_deref())?;
+    let by = TaskOrigin { owner, scope, network: !caller.local };
     let refusal = match spec {
         Ok(spec) => match Box::pin(admit(inner, &by, spec, idempotency.clone(), now)).await {
             Err(refusal) => refusal,
@@ -126,7 +126,7 @@ async fn submit(
 /// Accepts the task, commits it, and says what became of it; true if it was there before.
 async fn admit(
     inner: &Arc<Inner>,
-    by: &Submitter,
+    by: &TaskOrigin,
     spec: Spec,
     idempotency: Option<Idempotency>,
     now: Timestamp,
@@ -149,7 +149,7 @@ async fn admit(
                 return Ok((record, true));
             }
             Submitted::Repeated(answered) => return repeated(inner, by, answered).await,
-            Submitted::TooManyChildren => return Err(by.standing.too_many(children)),
+            Submitted::TooManyChildren => return Err(by.scope.too_many(children)),
             Submitted::IdempotencyMismatch => return Err(Error::IdempotencyMismatch),
             Submitted::Duplicate(id) => return Err(Error::Duplicate(id)),
             Submitted::SessionGone(task) => {
@@ -173,14 +173,14 @@ async fn created(inner: &Arc<Inner>, record: Record) -> Result<(Record, bool), E
 
 /// The request was sent before: it gets the answer of then. Its sender may never have had that, and has all that
 /// comes after it still to do.
-async fn repeated(inner: &Inner, by: &Submitter, answered: Answered) -> Result<(Record, bool), Error> {
+async fn repeated(inner: &Inner, by: &TaskOrigin, answered: Answered) -> Result<(Record, bool), Error> {
     by.may_see(inner, &answered.record).await?;
     Ok((answered.record, answered.joined))
 }
 
 /// New tasks are refused while the ledger cannot be written, or the disk is full.
-fn degrade(inner: &Inner, failure: Failure) -> Error {
-    let ledger = matches!(failure, Failure::Ledger(_));
+fn degrade(inner: &Inner, failure: CommitError) -> Error {
+    let ledger = matches!(failure, CommitError::Ledger(_));
     let error = Error::from(failure);
     if ledger || matches!(error, Error::Full) {
         inner.set_degraded(Some(error.to_string()));

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::foreign::{self, Absent, Foreign};
-use crate::admission::accept::{AcceptedTask, Submitter, Work};
+use crate::admission::accept::{AcceptedTask, Execution, TaskOrigin};
 use crate::engine::Inner;
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ use crate::error::Error;
 const LEASE_MS: u64 = 24 * 3_600 * 1_000;
 
 /// Accepts one. Without anything to track it by, only an earlier answer to the same request is given.
-pub(crate) fn accept(inner: &Inner, by: &Submitter, spec: Spec) -> Result<AcceptedTask, Error> {
+pub(crate) fn accept(inner: &Inner, by: &TaskOrigin, spec: Spec) -> Result<AcceptedTask, Error> {
     let lease = Tracking::Lease { ms: spec.lease_ms.unwrap_or(LEASE_MS) };
     let (process, tracking, command) = match spec.pid.map(foreign::open) {
         Some(Ok(process)) => {
@@ -30,7 +30,7 @@ pub(crate) fn accept(inner: &Inner, by: &Submitter, spec: Spec) -> Result<Accept
         None => (None, Some(lease), "external task".to_owned()),
     };
     let row = NewTask { tracking, ..by.row(inner, spec, command) };
-    Ok(AcceptedTask { row, work: Work::External(process) })
+    Ok(AcceptedTask { row, execution: Execution::External(process) })
 }
 
 /// A new task, once it is on the roll. Another caller may have found it in a list and ended it before.

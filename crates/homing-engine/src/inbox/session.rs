@@ -15,7 +15,7 @@ use homing_store::{Bind, Binding};
 use homing_sys::process::{self, Process, ProcessId};
 
 use crate::admission::ancestry;
-use crate::admission::nesting::{self, Standing};
+use crate::admission::caller_scope::{self, CallerScope};
 use crate::engine::{Engine, Inner};
 use crate::error::Error;
 
@@ -30,16 +30,16 @@ impl Engine {
     /// If the ledger cannot be read or written.
     pub async fn claim_bound_session(
         &self,
-        standing: Standing,
+        scope: CallerScope,
         caller: ProcessId,
         request: &BindRequest,
-    ) -> Result<Standing, Error> {
-        if standing.limited_to().is_none() {
-            return Ok(standing);
+    ) -> Result<CallerScope, Error> {
+        if scope.limited_to().is_none() {
+            return Ok(scope);
         }
-        let Ok(agent) = agent_process(caller, request.pid) else { return Ok(standing) };
+        let Ok(agent) = agent_process(caller, request.pid) else { return Ok(scope) };
         let owner = format!("{}:{}", request.agent, request.session);
-        nesting::claim_session(&self.inner, standing, &owner, Some(&agent)).await
+        caller_scope::claim_session(&self.inner, scope, &owner, Some(&agent)).await
     }
 
     /// The process with this pid has a hook of an agent run, which says what session it is in.
@@ -48,7 +48,7 @@ impl Engine {
     /// If the agent's process is no ancestor of the caller's, or the ledger cannot be written.
     pub async fn bind_session(
         &self,
-        standing: &Standing,
+        scope: &CallerScope,
         caller: ProcessId,
         request: &BindRequest,
     ) -> Result<SessionInfo, Error> {
@@ -91,7 +91,7 @@ impl Engine {
             let gives_back =
                 before.as_ref().is_some_and(|before| !before.same_process(&binding) && !lives(inner, before));
             let alone = one_at_a_time(&request.agent);
-            let outside = standing.limited_to().is_none();
+            let outside = scope.limited_to().is_none();
             inner
                 .store
                 .bind(Bind { binding: binding.clone(), alone, gives_back, polls: request.polls, outside })

@@ -19,7 +19,7 @@ use homing_store::NewTask;
 use homing_store::outbox::{Claimed, Wake};
 use homing_store::store;
 
-use crate::admission::accept::{self, AcceptedTask, LaunchData, Work};
+use crate::admission::accept::{self, AcceptedTask, Execution, LaunchData};
 use crate::admission::commit::commit;
 use crate::engine::Inner;
 use crate::error::Error;
@@ -58,8 +58,8 @@ pub(super) async fn hand_over(
         until: matches!(channel, Channel::Wake { .. }).then(|| now.plus_millis(limit)),
     });
     let given = claims.iter().map(|claim| (claim.id.clone(), claim.fence)).collect();
-    let work = Work::Command(LaunchData { values, input: Some((NOTICES, input)) });
-    let mut hook = AcceptedTask { row, work };
+    let execution = Execution::Command(LaunchData { values, input: Some((NOTICES, input)) });
+    let mut hook = AcceptedTask { row, execution };
     // None where a claim is no longer ours, the budget is spent, or the id was used before: they are due again.
     commit(inner, &mut hook, |row| inner.store.hand_over(given, row, wake, now), Option::as_ref).await?;
     Ok(())

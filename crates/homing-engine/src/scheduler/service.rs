@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use homing_model::TaskId;
-use homing_model::queue::{StartPolicy, View, Waiting, reason};
+use homing_model::queue::{QueueView, QueuedTask, StartPolicy, reason};
 use homing_store::NewTask;
 use parking_lot::Mutex;
 
@@ -28,8 +28,8 @@ impl Scheduler {
 
     /// Whether a task may wait once it is committed.
     pub(crate) fn may_wait(&self, row: &NewTask) -> bool {
-        let task = Waiting { id: row.id.clone(), kind: row.kind };
-        reason(&task, &View { policy: self.policy, waiting: &[] }).is_some()
+        let task = QueuedTask { id: row.id.clone(), kind: row.kind };
+        reason(&task, &QueueView { policy: self.policy, waiting: &[] }).is_some()
     }
 
     /// Keeps the secrets of a task until it starts. To be called before its row is committed: it may be claimed at once.

@@ -8,7 +8,7 @@ use homing_store::Record;
 use homing_store::store::ClaimQueued;
 use tokio::sync::oneshot;
 
-use crate::admission::accept::Work;
+use crate::admission::accept::Execution;
 use crate::engine::Inner;
 use crate::external;
 use crate::supervisor::{self, Begin};
@@ -17,15 +17,15 @@ use crate::supervisor::{self, Begin};
 const CLAIM_LIMIT: u32 = 100;
 
 /// A task was committed. Starts it, unless it waits.
-pub(crate) fn accepted(inner: &Arc<Inner>, record: Record, work: Work, folder: Option<OwnedFd>) {
-    match (work, folder) {
-        (Work::External(process), _) => drop(external::begin(inner, record, process, true)),
-        (Work::Command(_), _) if record.status == Status::Queued => {}
-        (Work::Command(data), Some(folder)) => {
+pub(crate) fn accepted(inner: &Arc<Inner>, record: Record, execution: Execution, folder: Option<OwnedFd>) {
+    match (execution, folder) {
+        (Execution::External(process), _) => drop(external::begin(inner, record, process, true)),
+        (Execution::Command(_), _) if record.status == Status::Queued => {}
+        (Execution::Command(data), Some(folder)) => {
             drop(inner.scheduler.take_secrets(&record.id));
             supervise(inner, record, Begin::Launch(folder, data.values), None);
         }
-        (Work::Command(_), None) => drop(resume(inner, record)),
+        (Execution::Command(_), None) => drop(resume(inner, record)),
     }
 }
 

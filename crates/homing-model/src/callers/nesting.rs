@@ -1,8 +1,9 @@
 //! What a caller inside a task may do: one table, pure. Keeps P11.
 //!
-//! Whoever calls from inside a task may run tasks of its own and look after those; it says nothing to anybody else and touches nothing of
-//! theirs. An agent has a session, and with it an inbox and a turn to be woken for; a task that was submitted with `allow_nested_notify`
-//! may do whatever its submitter may. How deep and how many is counted elsewhere, and holds for all of them.
+//! A caller inside a task may run tasks of its own and control those. It notifies no other owner and touches no
+//! other task. An agent has a session, and with it an inbox and a turn to be woken for. A task that was submitted
+//! with `allow_nested_notify` may do what its submitter may. The limits on depth and number hold for all of them and
+//! are checked elsewhere.
 
 use crate::environment::DEFAULT_OWNER;
 use crate::notify::Target;
@@ -11,25 +12,25 @@ use crate::session::Session;
 use crate::spec::Spec;
 use crate::task::Kind;
 
-/// Where a caller stands.
+/// How much a caller may do, by the task that it runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In no task: a person, an agent, a hook, somebody with the token.
+pub enum Authority {
+    /// In no task: a person, an agent, a hook, a client with the token.
     Outside,
     /// In a task that runs a command.
     Command,
     /// In a task that is an agent's session.
     Agent,
-    /// In a task whose submitter lends it all that it may do itself.
+    /// In a task whose submitter lends it all of its own authority.
     Trusted,
 }
 
-impl Place {
-    /// Where those stand who call from inside such a task.
+impl Authority {
+    /// The authority of a caller inside such a task.
     #[must_use]
     pub const fn inside(kind: Kind, spec: &Spec) -> Self {
         match kind {
-            // A command that is told of ends acts for whoever is told.
+            // A hook acts for the owner of the notice.
             Kind::Hook => Self::Outside,
             Kind::Command | Kind::External | Kind::Agent if spec.allow_nested_notify => Self::Trusted,
             Kind::Agent => Self::Agent,
@@ -48,86 +49,86 @@ pub enum Relation {
     Below,
     /// Of the caller's own session, though it was submitted elsewhere.
     Session,
-    /// Anybody else's.
+    /// Another caller's.
     Foreign,
 }
 
-/// What is done with a task.
+/// How a call uses a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskAccess {
-    /// Its state and output are read, or waited for.
+    /// Reads its state and output, or waits for them.
     Read,
-    /// It is stopped, signalled, given input, completed, heard of.
+    /// Stops, signals or completes it, sends it input, or reports progress.
     Control,
-    /// What it left is taken from its owner: acknowledged, or forgotten.
+    /// Takes what it left from its owner: acknowledges or forgets it.
     Dispose,
 }
 
 /// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Something with a task.
+    /// Uses a task.
     Task(TaskAccess, Relation),
-    /// A task of its own tells there.
+    /// Submits a task that sends notices there.
     Notify(TargetKind),
-    /// A task of its own may do more than it may itself.
+    /// Submits a task with more authority than the caller has.
     Grant,
-    /// An inbox is looked into or taken from: that of its own session, or another.
+    /// Reads an inbox or takes from it.
     Inbox {
-        /// Of its own session.
+        /// The inbox of the caller's own session.
         own: bool,
     },
-    /// What concerns everybody is changed: the daemon, its listener, its token, what is kept, what is sent again.
+    /// Changes a daemon-wide setting: the daemon itself, its listener, its token, retention, redelivery.
     Configure,
 }
 
-/// Why something is refused.
+/// Why an action is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// It does not say who is told.
+    /// The caller does not choose where notices go.
     Notify,
-    /// It reaches what came of its own task, and nothing else.
+    /// The caller reaches the tasks of its own family alone.
     Foreign,
-    /// It changes nothing for everybody.
+    /// The caller changes no daemon-wide setting.
     Configuration,
 }
 
-/// Whether a caller that stands there may do that.
+/// Whether a caller with this authority may do that.
 ///
 /// # Errors
 /// The rule that it would break.
-pub const fn allow(place: Place, action: Action) -> Result<(), Rule> {
-    match (place, action) {
-        (Place::Outside | Place::Trusted, _)
-        | (Place::Command | Place::Agent, Action::Notify(TargetKind::Inbox))
-        | (Place::Agent, Action::Notify(TargetKind::Wake) | Action::Inbox { own: true })
+pub const fn allow(authority: Authority, action: Action) -> Result<(), Rule> {
+    match (authority, action) {
+        (Authority::Outside | Authority::Trusted, _)
+        | (Authority::Command | Authority::Agent, Action::Notify(TargetKind::Inbox))
+        | (Authority::Agent, Action::Notify(TargetKind::Wake) | Action::Inbox { own: true })
         | (
-            Place::Command | Place::Agent,
+            Authority::Command | Authority::Agent,
             Action::Task(TaskAccess::Read | TaskAccess::Control, Relation::Itself)
             | Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Below),
         )
         | (
-            Place::Agent,
+            Authority::Agent,
             Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Session),
         ) => Ok(()),
-        (Place::Command, Action::Notify(TargetKind::Wake))
+        (Authority::Command, Action::Notify(TargetKind::Wake))
         | (
-            Place::Command | Place::Agent,
+            Authority::Command | Authority::Agent,
             Action::Notify(TargetKind::Webhook | TargetKind::Exec | TargetKind::Desktop) | Action::Grant,
         ) => Err(Rule::Notify),
         (
-            Place::Command | Place::Agent,
+            Authority::Command | Authority::Agent,
             // Its own end is its owner's to hear of, also from what it left running.
             Action::Task(TaskAccess::Dispose, Relation::Itself)
             | Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Foreign)
             | Action::Inbox { own: false },
         )
         | (
-            Place::Command,
+            Authority::Command,
             Action::Task(TaskAccess::Read | TaskAccess::Control | TaskAccess::Dispose, Relation::Session)
             | Action::Inbox { own: true },
         ) => Err(Rule::Foreign),
-        (Place::Command | Place::Agent, Action::Configure) => Err(Rule::Configuration),
+        (Authority::Command | Authority::Agent, Action::Configure) => Err(Rule::Configuration),
     }
 }
 
@@ -135,7 +136,7 @@ pub const fn allow(place: Place, action: Action) -> Result<(), Rule> {
 ///
 /// # Errors
 /// The rule, and what would break it.
-pub fn allow_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, String)> {
+pub fn allow_spec(authority: Authority, spec: &Spec, own: bool) -> Result<(), (Rule, String)> {
     let asks = spec.session.as_ref().map(Session::owner);
     let wakes_itself = |whom: Option<&String>| {
         own && asks.is_some() && asks == spec.owner && whom.is_none_or(|whom| asks.as_ref() == Some(whom))
@@ -146,14 +147,14 @@ pub fn allow_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, Str
             Target::Wake(whom) if !wakes_itself(whom.as_ref()) => TargetKind::Exec,
             target => target.into(),
         };
-        allow(place, Action::Notify(kind))
+        allow(authority, Action::Notify(kind))
             .map_err(|rule| (rule, format!("the target `{}` (`notify`)", target.shown())))?;
     }
     for (name, asked) in
         [("allow_nested_notify", spec.allow_nested_notify), ("agent_session", spec.agent_session)]
     {
         if asked {
-            allow(place, Action::Grant).map_err(|rule| (rule, format!("`{name}`")))?;
+            allow(authority, Action::Grant).map_err(|rule| (rule, format!("`{name}`")))?;
         }
     }
     Ok(())
@@ -162,8 +163,8 @@ pub fn allow_spec(place: Place, spec: &Spec, own: bool) -> Result<(), (Rule, Str
 /// Who submits from inside a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Submitter<'a> {
-    /// Where it stands.
-    pub place: Place,
+    /// Its authority.
+    pub authority: Authority,
     /// The owner of the task that it is in.
     pub outer: &'a str,
     /// The session of the agent in that task, once it is recorded.
@@ -181,12 +182,12 @@ pub fn owner<'a>(
     asked: Option<&'a str>,
     detected: Option<&str>,
 ) -> Result<&'a str, Rule> {
-    let Submitter { place, outer, session } = submitter;
-    let asked = match (place, asked) {
-        (Place::Outside | Place::Trusted, asked) => return Ok(asked.unwrap_or(DEFAULT_OWNER)),
-        (Place::Command | Place::Agent, asked) => asked.filter(|owner| *owner != DEFAULT_OWNER),
+    let Submitter { authority, outer, session } = submitter;
+    let asked = match (authority, asked) {
+        (Authority::Outside | Authority::Trusted, asked) => return Ok(asked.unwrap_or(DEFAULT_OWNER)),
+        (Authority::Command | Authority::Agent, asked) => asked.filter(|owner| *owner != DEFAULT_OWNER),
     };
-    let own = session.filter(|_| place == Place::Agent);
+    let own = session.filter(|_| authority == Authority::Agent);
     match asked {
         Some(owner) if owner == outer || own == Some(owner) => Ok(owner),
         Some(owner) if detected != Some(owner) => Err(Rule::Notify),
@@ -201,28 +202,33 @@ mod tests {
 
     #[test]
     fn p11_inside_a_task_the_owner_is_inherited_and_no_other_can_be_named() {
-        let of = |place, asked, detected| {
-            owner(Submitter { place, outer: "claude:o", session: Some("claude:s") }, asked, detected).ok()
+        let of = |authority, asked, detected| {
+            owner(Submitter { authority, outer: "claude:o", session: Some("claude:s") }, asked, detected).ok()
         };
-        for place in [Place::Outside, Place::Trusted] {
-            assert_eq!(of(place, Some("ann"), None), Some("ann"));
-            assert_eq!(of(place, None, None), Some("user"));
+        for authority in [Authority::Outside, Authority::Trusted] {
+            assert_eq!(of(authority, Some("ann"), None), Some("ann"));
+            assert_eq!(of(authority, None, None), Some("user"));
         }
-        for (place, inherited) in [(Place::Command, "claude:o"), (Place::Agent, "claude:s")] {
+        for (authority, inherited) in [(Authority::Command, "claude:o"), (Authority::Agent, "claude:s")] {
             for unnamed in [None, Some("user")] {
-                assert_eq!(of(place, unnamed, None), Some(inherited));
+                assert_eq!(of(authority, unnamed, None), Some(inherited));
             }
-            assert_eq!(of(place, Some("claude:o"), None), Some("claude:o"));
-            assert_eq!(of(place, Some("claude:x"), None), None);
-            assert_eq!(of(place, Some("claude:x"), Some("claude:y")), None);
-            assert_eq!(of(place, Some("claude:x"), Some("claude:x")), Some(inherited), "told to the owner");
-            assert_eq!(of(place, Some("ann"), None), None);
+            assert_eq!(of(authority, Some("claude:o"), None), Some("claude:o"));
+            assert_eq!(of(authority, Some("claude:x"), None), None);
+            assert_eq!(of(authority, Some("claude:x"), Some("claude:y")), None);
+            assert_eq!(
+                of(authority, Some("claude:x"), Some("claude:x")),
+                Some(inherited),
+                "told to the owner"
+            );
+            assert_eq!(of(authority, Some("ann"), None), None);
         }
-        assert_eq!(of(Place::Agent, Some("claude:s"), None), Some("claude:s"));
-        assert_eq!(of(Place::Command, Some("claude:s"), None), None, "only an agent has a session");
+        assert_eq!(of(Authority::Agent, Some("claude:s"), None), Some("claude:s"));
+        assert_eq!(of(Authority::Command, Some("claude:s"), None), None, "only an agent has a session");
     }
 
-    const AUTHORITIES: [Place; 4] = [Place::Outside, Place::Command, Place::Agent, Place::Trusted];
+    const AUTHORITIES: [Authority; 4] =
+        [Authority::Outside, Authority::Command, Authority::Agent, Authority::Trusted];
 
     fn actions() -> Vec<Action> {
         let mut actions =
@@ -237,7 +243,7 @@ mod tests {
     }
 
     /// What each may do, and nothing else: the page that a reviewer reads.
-    fn allowed(place: Place) -> Vec<Action> {
+    fn allowed(authority: Authority) -> Vec<Action> {
         let family = [
             Action::Notify(TargetKind::Inbox),
             Action::Task(TaskAccess::Read, Relation::Itself),
@@ -253,44 +259,48 @@ mod tests {
             Action::Task(TaskAccess::Control, Relation::Session),
             Action::Task(TaskAccess::Dispose, Relation::Session),
         ];
-        match place {
-            Place::Outside | Place::Trusted => actions(),
-            Place::Command => family.to_vec(),
-            Place::Agent => [&family[..], &session[..]].concat(),
+        match authority {
+            Authority::Outside | Authority::Trusted => actions(),
+            Authority::Command => family.to_vec(),
+            Authority::Agent => [&family[..], &session[..]].concat(),
         }
     }
 
     #[test]
     fn p11_inside_a_task_nothing_is_open_but_what_the_table_says() {
-        for place in AUTHORITIES {
-            let allowed = allowed(place);
+        for authority in AUTHORITIES {
+            let allowed = allowed(authority);
             for action in actions() {
-                assert_eq!(allow(place, action).is_ok(), allowed.contains(&action), "{place:?} {action:?}");
+                assert_eq!(
+                    allow(authority, action).is_ok(),
+                    allowed.contains(&action),
+                    "{authority:?} {action:?}"
+                );
             }
         }
     }
 
     #[test]
     fn every_refusal_has_its_rule() {
-        let refused = |action| allow(Place::Command, action).unwrap_err();
+        let refused = |action| allow(Authority::Command, action).unwrap_err();
         assert_eq!(refused(Action::Notify(TargetKind::Exec)), Rule::Notify);
         assert_eq!(refused(Action::Task(TaskAccess::Control, Relation::Foreign)), Rule::Foreign);
         assert_eq!(refused(Action::Configure), Rule::Configuration);
     }
 
     #[test]
-    fn a_place_is_what_the_task_was_submitted_as() {
+    fn the_authority_is_what_the_task_was_submitted_as() {
         let spec = |allow_nested_notify, agent_session| Spec {
             allow_nested_notify,
             agent_session,
             ..Spec::default()
         };
-        assert_eq!(Place::inside(Kind::Command, &spec(false, false)), Place::Command);
-        assert_eq!(Place::inside(Kind::Command, &spec(false, true)), Place::Agent);
-        assert_eq!(Place::inside(Kind::Command, &spec(true, true)), Place::Trusted);
-        assert_eq!(Place::inside(Kind::Agent, &spec(false, false)), Place::Agent);
-        assert_eq!(Place::inside(Kind::Agent, &spec(true, false)), Place::Trusted);
-        assert_eq!(Place::inside(Kind::Hook, &spec(false, false)), Place::Outside);
+        assert_eq!(Authority::inside(Kind::Command, &spec(false, false)), Authority::Command);
+        assert_eq!(Authority::inside(Kind::Command, &spec(false, true)), Authority::Agent);
+        assert_eq!(Authority::inside(Kind::Command, &spec(true, true)), Authority::Trusted);
+        assert_eq!(Authority::inside(Kind::Agent, &spec(false, false)), Authority::Agent);
+        assert_eq!(Authority::inside(Kind::Agent, &spec(true, false)), Authority::Trusted);
+        assert_eq!(Authority::inside(Kind::Hook, &spec(false, false)), Authority::Outside);
     }
 
     #[test]
@@ -299,31 +309,31 @@ mod tests {
             notify: Some(Notify { targets: vec![Target::Inbox, target.parse().unwrap()], ..Notify::usual() }),
             ..Spec::default()
         };
-        let refused = |place, spec: &Spec| allow_spec(place, spec, true).map_err(|(_, what)| what);
-        assert_eq!(refused(Place::Command, &Spec::default()), Ok(()));
+        let refused = |authority, spec: &Spec| allow_spec(authority, spec, true).map_err(|(_, what)| what);
+        assert_eq!(refused(Authority::Command, &Spec::default()), Ok(()));
         assert_eq!(
-            refused(Place::Command, &telling("exec:true")),
+            refused(Authority::Command, &telling("exec:true")),
             Err("the target `exec:true` (`notify`)".into())
         );
-        assert!(refused(Place::Command, &telling("wake")).is_err());
-        assert!(refused(Place::Agent, &telling("desktop")).is_err());
-        assert!(refused(Place::Agent, &telling("wake")).is_err(), "nobody asks");
+        assert!(refused(Authority::Command, &telling("wake")).is_err());
+        assert!(refused(Authority::Agent, &telling("desktop")).is_err());
+        assert!(refused(Authority::Agent, &telling("wake")).is_err(), "nobody asks");
         for target in ["wake", "wake:claude:a"] {
             let from = |session: &str, owner: &str| Spec {
                 session: Session::named(session),
                 owner: Some(owner.into()),
                 ..telling(target)
             };
-            assert_eq!(refused(Place::Agent, &from("claude:a", "claude:a")), Ok(()));
-            assert!(refused(Place::Agent, &from("claude:a", "claude:b")).is_err());
-            assert!(refused(Place::Agent, &from("claude:b", "claude:a")).is_err());
-            assert!(allow_spec(Place::Agent, &from("claude:a", "claude:a"), false).is_err(), "another's");
-            assert!(refused(Place::Command, &from("claude:a", "claude:a")).is_err());
-            assert_eq!(allow_spec(Place::Trusted, &from("claude:b", "claude:a"), false), Ok(()));
+            assert_eq!(refused(Authority::Agent, &from("claude:a", "claude:a")), Ok(()));
+            assert!(refused(Authority::Agent, &from("claude:a", "claude:b")).is_err());
+            assert!(refused(Authority::Agent, &from("claude:b", "claude:a")).is_err());
+            assert!(allow_spec(Authority::Agent, &from("claude:a", "claude:a"), false).is_err(), "another's");
+            assert!(refused(Authority::Command, &from("claude:a", "claude:a")).is_err());
+            assert_eq!(allow_spec(Authority::Trusted, &from("claude:b", "claude:a"), false), Ok(()));
         }
-        assert_eq!(refused(Place::Trusted, &telling("exec:true")), Ok(()));
+        assert_eq!(refused(Authority::Trusted, &telling("exec:true")), Ok(()));
         let granting = Spec { agent_session: true, ..Spec::default() };
-        assert_eq!(refused(Place::Command, &granting), Err("`agent_session`".into()));
-        assert_eq!(refused(Place::Outside, &granting), Ok(()));
+        assert_eq!(refused(Authority::Command, &granting), Err("`agent_session`".into()));
+        assert_eq!(refused(Authority::Outside, &granting), Ok(()));
     }
 }

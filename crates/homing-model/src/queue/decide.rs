@@ -15,7 +15,7 @@ pub enum StartPolicy {
 
 /// A task that was accepted and has not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueuedTask {
     /// The task.
     pub id: TaskId,
     /// Hooks and external tasks never wait.
@@ -24,11 +24,11 @@ pub struct Waiting {
 
 /// The facts of one decision, read in the transaction that acts on it.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct QueueView<'a> {
     /// When tasks start.
     pub policy: StartPolicy,
     /// The waiting tasks in submit order.
-    pub waiting: &'a [Waiting],
+    pub waiting: &'a [QueuedTask],
 }
 
 /// A task that starts now.
@@ -37,23 +37,23 @@ pub struct Start(pub TaskId);
 
 /// Why a task waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub enum WaitReason {
     /// The policy holds all tasks back.
     Held,
 }
 
 /// The tasks that start now, in this order.
 #[must_use]
-pub fn decide(view: &View<'_>) -> Vec<Start> {
+pub fn decide(view: &QueueView<'_>) -> Vec<Start> {
     let due = view.waiting.iter().filter(|task| reason(task, view).is_none());
     due.map(|task| Start(task.id.clone())).collect()
 }
 
 /// Why `task` does not start now; `None` if it does.
 #[must_use]
-pub const fn reason(task: &Waiting, view: &View<'_>) -> Option<Reason> {
+pub const fn reason(task: &QueuedTask, view: &QueueView<'_>) -> Option<WaitReason> {
     match (view.policy, task.kind) {
-        (StartPolicy::HoldAll, Kind::Command | Kind::Agent) => Some(Reason::Held),
+        (StartPolicy::HoldAll, Kind::Command | Kind::Agent) => Some(WaitReason::Held),
         (StartPolicy::HoldAll, Kind::External | Kind::Hook) | (StartPolicy::StartAll, _) => None,
     }
 }
@@ -64,9 +64,9 @@ mod tests {
 
     use super::*;
 
-    fn waiting(kinds: &[Kind]) -> Vec<Waiting> {
+    fn waiting(kinds: &[Kind]) -> Vec<QueuedTask> {
         let ids = (0..).map(TaskId::from_entropy);
-        ids.zip(kinds).map(|(id, kind)| Waiting { id, kind: *kind }).collect()
+        ids.zip(kinds).map(|(id, kind)| QueuedTask { id, kind: *kind }).collect()
     }
 
     fn kind() -> impl Strategy<Value = Kind> {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn hooks_and_external_tasks_never_wait() {
         let waiting = waiting(&[Kind::Command, Kind::Hook, Kind::Agent, Kind::External]);
-        let starts = decide(&View { policy: StartPolicy::HoldAll, waiting: &waiting });
+        let starts = decide(&QueueView { policy: StartPolicy::HoldAll, waiting: &waiting });
         assert_eq!(starts, [Start(waiting[1].id.clone()), Start(waiting[3].id.clone())]);
     }
 
@@ -88,7 +88,7 @@ mod tests {
         ) {
             let waiting = waiting(&kinds);
             let policy = if held { StartPolicy::HoldAll } else { StartPolicy::StartAll };
-            let view = View { policy, waiting: &waiting };
+            let view = QueueView { policy, waiting: &waiting };
             let starts = decide(&view);
             for task in &waiting {
                 let times = starts.iter().filter(|Start(id)| *id == task.id).count();

@@ -3,7 +3,7 @@
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use homing_api::Code;
-use homing_engine::{Caller, Standing};
+use homing_engine::{Caller, CallerScope};
 use homing_model::TaskId;
 use homing_model::environment::DEFAULT_OWNER;
 use homing_model::nesting::TaskAccess;
@@ -51,7 +51,7 @@ pub(crate) struct Call {
     /// What the caller did, by the name of the command, for messages.
     pub(crate) name: &'static str,
     /// What the tasks that the caller's process runs in let it do.
-    pub(crate) standing: Standing,
+    pub(crate) scope: CallerScope,
     /// What the path names (`{ref}`, `{owner}`, `{id}`), decoded.
     pub(crate) reference: Option<String>,
     pub(crate) query: Query,
@@ -79,7 +79,7 @@ impl Call {
     pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
         let owner = self.header(OWNER.name)?.map(str::to_owned);
         let local = matches!(self.peer, Peer::Local { .. });
-        Ok(Caller { owner, standing: self.standing.clone(), local })
+        Ok(Caller { owner, scope: self.scope.clone(), local })
     }
 
     /// Whose tasks `@last` means.
@@ -121,7 +121,7 @@ impl Call {
     /// What the path names, where that is an external task of this owner; inside a task, one that the caller may steer.
     pub(crate) async fn own_external(&self, owner: &str) -> Result<String, Refusal> {
         let reference = self.named()?;
-        if self.standing.limited_to().is_some() {
+        if self.scope.limited_to().is_some() {
             let id = self.app.engine.external_task(reference, owner).await?;
             self.permit(TaskAccess::Control, &id).await?;
         }
@@ -130,12 +130,12 @@ impl Call {
 
     /// Whether the caller may do this with a task.
     pub(crate) async fn permit(&self, access: TaskAccess, task: &TaskId) -> Result<(), Refusal> {
-        Ok(self.app.engine.permit(&self.standing, self.owner()?, access, self.name, task).await?)
+        Ok(self.app.engine.permit(&self.scope, self.owner()?, access, self.name, task).await?)
     }
 
     /// Whether the caller may change what concerns everybody.
     pub(crate) fn may_configure(&self) -> Result<(), Refusal> {
-        Ok(self.standing.may_configure(self.name)?)
+        Ok(self.scope.may_configure(self.name)?)
     }
 
     /// The body as a JSON object.

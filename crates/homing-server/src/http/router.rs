@@ -71,7 +71,7 @@ async fn serve(route: &'static Route, app: App, peer: Peer, path: Path, request:
         // A call confirms what was delivered to its caller before: from inside a task, what was delivered there. One that reserves goes with
         // another call, or repeats it by itself, and confirms nothing.
         let reserves = call.query.flag("reserve") == Some(true);
-        match (call.standing.limited_to(), call.header(OWNER.name)?) {
+        match (call.scope.limited_to(), call.header(OWNER.name)?) {
             _ if reserves => {}
             (Some(task), _) => call.app.engine.confirm(Confirmer::Inside(task.clone())).await,
             (None, Some(owner)) => call.app.engine.confirm(Confirmer::Owner(owner.to_owned())).await,
@@ -101,9 +101,9 @@ async fn read(
     let (mut head, body) = request.into_parts();
     let (upgrade, handover) = (head.extensions.remove(), head.extensions.remove());
     let ancestry: Ancestry = head.extensions.remove().unwrap_or_default();
-    let mut standing = app.engine.standing(&ancestry).await?;
+    let mut scope = app.engine.caller_scope(&ancestry).await?;
     if let Some(owner) = head.headers.get(OWNER.name).and_then(|owner| owner.to_str().ok()) {
-        standing = app.engine.claim_session(standing, owner).await?;
+        scope = app.engine.claim_session(scope, owner).await?;
     }
     let query = Query::parse(&head.uri, route.query)?;
     let body = match &route.takes {
@@ -121,7 +121,7 @@ async fn read(
         app,
         peer,
         name: command::of(route.name),
-        standing,
+        scope,
         reference,
         query,
         headers: head.headers,

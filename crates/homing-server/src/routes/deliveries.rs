@@ -31,7 +31,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let task = match call.query.text("task") {
         Some(reference) => Some(call.resolve(reference, TaskAccess::Read).await?),
         None => {
-            call.standing.may_look_around(call.name)?;
+            call.scope.may_look_around(call.name)?;
             None
         }
     };

@@ -13,7 +13,7 @@ use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use homing_api::{EventsReset, Problem, ResetKind, ResetReason};
-use homing_engine::{Engine, Error, Standing};
+use homing_engine::{CallerScope, Engine, Error};
 use homing_engine::{EventFilter, TaskFilter};
 use homing_model::Event;
 use tokio::sync::watch;
@@ -66,8 +66,7 @@ pub(crate) async fn read(call: Call) -> Answer {
         (None, None) if !follow => 0,
         (None, _) => engine.last_event().await?,
     };
-    let log =
-        Log { engine, filter, cursor, standing: call.standing.clone(), owner: call.owner()?.to_owned() };
+    let log = Log { engine, filter, cursor, scope: call.scope.clone(), owner: call.owner()?.to_owned() };
     if follow {
         return Ok(sse::response(stream::body(
             Follower { log, news, over: false },
@@ -95,7 +94,7 @@ struct Log {
     filter: EventFilter,
     cursor: u64,
     /// Where its reader stands, and whom it speaks for.
-    standing: Standing,
+    scope: CallerScope,
     owner: String,
 }
 
@@ -127,13 +126,13 @@ impl Log {
 
     /// Those that the reader may see: inside a task, of what it started.
     async fn seen(&self, events: Vec<Event>) -> Result<Vec<Event>, Error> {
-        if self.standing.limited_to().is_none() {
+        if self.scope.limited_to().is_none() {
             return Ok(events);
         }
         let mut seen = Vec::new();
         for event in events {
             if let Some(task) = &event.task_id
-                && self.engine.sees(&self.standing, &self.owner, task).await?
+                && self.engine.sees(&self.scope, &self.owner, task).await?
             {
                 seen.push(event);
             }
@@ -146,7 +145,7 @@ impl Log {
         let at = self.engine.now();
         let filter = TaskFilter {
             owner: self.filter.owner.clone(),
-            within: self.standing.limited_to().cloned(),
+            within: self.scope.limited_to().cloned(),
             limit: SNAPSHOT,
             ..TaskFilter::default()
         };

@@ -41,13 +41,13 @@ pub(crate) const QUERY: &[Parameter] = &[
 
 /// `GET /v1/inbox`.
 pub(crate) async fn owners(call: Call) -> Answer {
-    call.standing.may_look_around(call.name)?;
+    call.scope.may_look_around(call.name)?;
     json(&call.app.engine.inbox_owners(call.query.text("cursor").map(str::to_owned)).await?)
 }
 
 /// `GET /v1/inbox/{owner}`.
 pub(crate) async fn peek(call: Call) -> Answer {
-    call.standing.may_use_inbox(call.name, owner(&call)?)?;
+    call.scope.may_use_inbox(call.name, owner(&call)?)?;
     let wait = call.query.millis("wait_ms").unwrap_or_default().min(LONGEST_WAIT);
     let limit = call.query.number("limit").and_then(|limit| u32::try_from(limit).ok());
     let owner = owner(&call)?;
@@ -69,7 +69,7 @@ pub(crate) async fn take(call: Call) -> Answer {
     request.wait_ms = request.wait_ms.map(|wait| wait.min(longest));
     bounded(&request.ids)?;
     let (owner, engine) = (owner(&call)?.to_owned(), call.app.engine.clone());
-    call.standing.may_use_inbox(call.name, &owner)?;
+    call.scope.may_use_inbox(call.name, &owner)?;
     if !request.ids.is_empty() {
         return json(&to_the_end(async move { engine.take(&owner, request).await }).await?);
     }
@@ -83,7 +83,7 @@ pub(crate) async fn acknowledge(call: Call) -> Answer {
     bounded(&request.ids)?;
     let owner = owner(&call)?.to_owned();
     let engine = call.app.engine.clone();
-    if let Err(refusal) = call.standing.may_use_inbox(call.name, &owner) {
+    if let Err(refusal) = call.scope.may_use_inbox(call.name, &owner) {
         // Whose inbox it is does not matter for what the caller started itself.
         for id in &mut request.ids {
             if id.parse::<NoticeId>().is_ok() {

@@ -10,7 +10,7 @@ use crate::http::call::Call;
 pub(crate) async fn note(call: Call) -> Answer {
     let request = call.json::<ProgressRequest>()?;
     let reference = call.named()?;
-    if call.standing.limited_to().is_some() {
+    if call.scope.limited_to().is_some() {
         call.resolve(reference, TaskAccess::Control).await?;
     }
     json(&call.app.engine.progress(reference, call.owner()?, request).await?)

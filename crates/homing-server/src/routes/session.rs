@@ -25,16 +25,16 @@ pub(crate) async fn bind(mut call: Call) -> Answer {
     let request = call.json::<BindRequest>()?;
     let caller = local(&call);
     if let Ok(process) = caller {
-        let standing = call.standing.clone();
-        call.standing = call.app.engine.claim_bound_session(standing, process, &request).await?;
+        let scope = call.scope.clone();
+        call.scope = call.app.engine.claim_bound_session(scope, process, &request).await?;
     }
-    call.standing.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
-    answer(&call.app.engine.bind_session(&call.standing, caller?, &request).await?)
+    call.scope.may_use_inbox(call.name, &format!("{}:{}", request.agent, request.session))?;
+    answer(&call.app.engine.bind_session(&call.scope, caller?, &request).await?)
 }
 
 /// `GET /v1/sessions/{owner}`.
 pub(crate) async fn show(call: Call) -> Answer {
-    call.standing.may_use_inbox(call.name, owner(&call)?)?;
+    call.scope.may_use_inbox(call.name, owner(&call)?)?;
     answer(&call.app.engine.session(owner(&call)?).await?)
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 pub(crate) async fn unbind(call: Call) -> Answer {
     let caller = local(&call)?;
     let owner = owner(&call)?;
-    call.standing.may_use_inbox(call.name, owner)?;
+    call.scope.may_use_inbox(call.name, owner)?;
     call.app.engine.unbind_session(caller, owner).await?;
     answer(&json!({}))
 }

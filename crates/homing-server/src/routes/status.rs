@@ -10,7 +10,7 @@ use homing_engine::run_blocking;
 pub(crate) async fn show(call: Call) -> Answer {
     let engine = &call.app.engine;
     let mut status = engine.status().await?;
-    if call.standing.limited_to().is_some() {
+    if call.scope.limited_to().is_some() {
         // From inside a task the tasks of others are not to be seen.
         status.failures.clear();
     }

@@ -34,7 +34,7 @@ pub(crate) async fn stop(call: Call) -> Answer {
     let id = call.task(TaskAccess::Control).await?;
     let told = call.permit(TaskAccess::Dispose, &id).await.is_ok();
     let reserves = call.query.flag(RESERVE.name) == Some(true);
-    let (engine, owner, standing) = (call.app.engine.clone(), owner.to_owned(), call.standing.clone());
+    let (engine, owner, scope) = (call.app.engine.clone(), owner.to_owned(), call.scope.clone());
     let stopped = async move {
         // An agent that waits for the end gets it by the answer, or by what its caller prints; a person may be elsewhere when it comes.
         if !(request.wait && told && is_session(&owner)) {
@@ -45,7 +45,7 @@ pub(crate) async fn stop(call: Call) -> Answer {
         if reserves {
             reserved.linger().await;
         } else if answer.task.status.is_terminal() && answer.task.owner == owner {
-            reserved.deliver(vec![id], ConfirmedBy::Call, standing.limited_to()).await?;
+            reserved.deliver(vec![id], ConfirmedBy::Call, scope.limited_to()).await?;
         }
         Ok(answer)
     };

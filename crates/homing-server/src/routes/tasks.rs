@@ -63,7 +63,7 @@ pub(crate) async fn submit(call: Call) -> Answer {
 /// Confirms for the owner that a body names. The router has done so for the owner in the header.
 pub(crate) async fn confirm(call: &Call, named: Option<&str>) -> Result<(), Refusal> {
     if let Some(owner) = named
-        && call.standing.limited_to().is_none()
+        && call.scope.limited_to().is_none()
         && call.header(OWNER.name)? != named
     {
         call.app.engine.confirm(Confirmer::Owner(owner.to_owned())).await;
@@ -98,7 +98,7 @@ pub(crate) async fn list(call: Call) -> Answer {
         owner: query.text("owner").map(str::to_owned),
         statuses: query.words("status")?,
         labels: labels(query.all("label"))?,
-        within: call.standing.limited_to().cloned(),
+        within: call.scope.limited_to().cloned(),
         limit: query.number("limit").and_then(|limit| u32::try_from(limit).ok()).unwrap_or(PAGE),
         cursor: query.text("cursor").map(str::to_owned),
     };

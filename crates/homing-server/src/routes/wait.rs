@@ -111,7 +111,7 @@ async fn wait(call: &Call, ids: &[TaskId], mode: WaitMode) -> Result<WaitAnswer,
         (Some(reserved), Some(by)) => {
             let ended = answer.items.iter().filter(|task| task.status.is_terminal() && task.owner == owner);
             let ended = ended.map(|task| task.id.clone()).collect();
-            reserved.deliver(ended, by, call.standing.limited_to()).await?;
+            reserved.deliver(ended, by, call.scope.limited_to()).await?;
         }
         (Some(reserved), None) => reserved.linger().await,
         (None, _) => {}

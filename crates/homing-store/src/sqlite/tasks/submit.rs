@@ -1,6 +1,6 @@
 //! Accepting a task, or finding out that it was accepted before.
 
-use homing_model::queue::{self, Start, StartPolicy, View, Waiting};
+use homing_model::queue::{self, QueueView, QueuedTask, Start, StartPolicy};
 use homing_model::reservation::{GRACE_MS, Reserve};
 use homing_model::{
     EventKind, Kind, OnDuplicate, Session, Status, TaskId, Timestamp, Transition, transition,
@@ -129,8 +129,8 @@ pub(in crate::sqlite) fn insert(
             .map_err(|error| Error::BadRow { task: task.id.to_string(), why: error.to_string() })
     };
     let mut status = Status::Queued;
-    let waiting = [Waiting { id: task.id.clone(), kind: task.kind }];
-    if !queue::decide(&View { policy, waiting: &waiting }).is_empty() {
+    let waiting = [QueuedTask { id: task.id.clone(), kind: task.kind }];
+    if !queue::decide(&QueueView { policy, waiting: &waiting }).is_empty() {
         status = next(status, Transition::Claimed)?;
     }
     // What somebody else runs is not ours to start: it runs.
@@ -237,8 +237,8 @@ pub(in crate::sqlite) fn claim_queued(conn: &Connection, claim: &ClaimQueued) ->
         query.query_map([claim.limit], |row| Ok(row::decode(row)))?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut records: Vec<_> = rows.into_iter().filter_map(Result::ok).collect();
     let waiting: Vec<_> =
-        records.iter().map(|record| Waiting { id: record.id.clone(), kind: record.kind }).collect();
-    let starts = queue::decide(&View { policy: claim.policy, waiting: &waiting });
+        records.iter().map(|record| QueuedTask { id: record.id.clone(), kind: record.kind }).collect();
+    let starts = queue::decide(&QueueView { policy: claim.policy, waiting: &waiting });
     records.retain(|record| starts.contains(&Start(record.id.clone())));
     let mut update = conn.prepare_cached(
         "UPDATE tasks SET status = ?2, node = ?3, boot_id = ?4 WHERE seq = ?1 AND status = 'queued'",
