@@ -6,7 +6,7 @@
 //! attempt to the keeper, which forks a shim. From then on one [attendant](supervisor) per task listens to its shim and records what it says. What
 //! the shim says is enough; nothing polls.
 //!
-//! When an engine opens a home, it [adopts](recovery::adopt) what an earlier one left: it connects to the shims that live, and [judges](supervisor::judge) by the facts on
+//! When an engine opens a home, it [adopts](recovery::adopt) what an earlier one left: it connects to the shims that live, and [recovers](supervisor::recover) by the facts on
 //! disk where none does. A periodic [pass](recovery::reconcile) is only the safety net.
 //!
 //! Many engines can live in one process, each with its own home. A program that embeds one calls `homing_shim::dispatch` as the first line of `main`:

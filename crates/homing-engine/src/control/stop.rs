@@ -24,9 +24,9 @@ use crate::query::wait;
 use crate::recovery::adopt;
 use crate::scheduler;
 use crate::supervisor;
-use crate::supervisor::judge;
 use crate::supervisor::live::Command;
 use crate::supervisor::orphans;
+use crate::supervisor::recover;
 use crate::supervisor::thaw;
 
 /// Beyond the grace, for the last signal and a look at who is left.
@@ -141,7 +141,7 @@ pub(crate) fn grace_ms(inner: &Inner, asked: Option<u64>, record: &Record) -> u6
 /// A task that ended may have left children with its shim: a build daemon, a server. This reaches them.
 async fn end_leftovers(inner: &Arc<Inner>, record: &Record, stop: wire::Stop, wait: bool) {
     let Ok(attempt) = inner.home.open_attempt(&record.attempt()) else { return };
-    let Ok(mut stream) = judge::connect(&attempt).await else {
+    let Ok(mut stream) = recover::connect(&attempt).await else {
         // Their shim was killed, and nobody inherited them: the daemon ends them itself.
         if folder::lock(&attempt).is_ok_and(|free| free) {
             let left = orphans::end(inner, record).await;

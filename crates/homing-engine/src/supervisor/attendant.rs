@@ -17,9 +17,9 @@ use crate::agent;
 use crate::control::pause::Stilled;
 use crate::control::resize::Size;
 use crate::engine::Inner;
-use crate::supervisor::judge::{self, Judged};
 use crate::supervisor::launch::Values;
 use crate::supervisor::live::Attendance;
+use crate::supervisor::recover::{self, AttemptState};
 use crate::watch;
 
 /// Between two looks at an attempt that cannot be launched now: longer each time, up to the second.
@@ -131,15 +131,15 @@ impl Attendant {
                     Parted::Gone => self.drop_waiting(),
                 }
             }
-            match self.judge().await {
-                Judged::Alive(found) => link = Some(found),
-                Judged::Ended(ending) => {
+            match self.recover().await {
+                AttemptState::Alive(found) => link = Some(found),
+                AttemptState::Ended(ending) => {
                     // No shim lives, so nobody else will: no value outlives the task.
                     forget_inputs(&self.inner, &self.record);
                     self.finish(*ending).await;
                     break;
                 }
-                Judged::NotStarted(folder) => {
+                AttemptState::NotStarted(folder) => {
                     link = self.launch_again(folder).await;
                     // What is launched now is ours; how long its command takes to begin is not.
                     self.settle();
@@ -147,7 +147,7 @@ impl Attendant {
                         break;
                     }
                 }
-                Judged::Unclear(why) => {
+                AttemptState::Unknown(why) => {
                     tracing::warn!(task = %self.record.id, %why, "the state of a task cannot be told; the next pass looks again");
                     crate::recovery::reconcile::note_error(&self.inner, &self.record.id, "unclear", &why);
                     self.settle();
@@ -174,7 +174,7 @@ impl Attendant {
         }
     }
 
-    pub(super) async fn judge(&self) -> Judged {
-        judge::judge(&self.inner, &self.record).await
+    pub(super) async fn recover(&self) -> AttemptState {
+        recover::recover(&self.inner, &self.record).await
     }
 }

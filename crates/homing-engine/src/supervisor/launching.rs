@@ -13,8 +13,8 @@ use super::attendant::Attendant;
 use super::link::{Link, is_hangup, send};
 use crate::entropy;
 use crate::supervisor::ending::never_started;
-use crate::supervisor::judge::Judged;
 use crate::supervisor::launch::{self, Surroundings};
+use crate::supervisor::recover::AttemptState;
 
 /// Pauses between launches that came to nothing; after the last the task could not be started.
 const RELAUNCH: [Duration; 5] = [
@@ -105,13 +105,13 @@ impl Attendant {
                 self.finish(ending).await;
                 None
             }
-            Ok(None) => match self.judge().await {
-                Judged::Alive(link) => Some(link),
-                Judged::Ended(ending) => {
+            Ok(None) => match self.recover().await {
+                AttemptState::Alive(link) => Some(link),
+                AttemptState::Ended(ending) => {
                     self.finish(*ending).await;
                     None
                 }
-                Judged::NotStarted(_) | Judged::Unclear(_) => None,
+                AttemptState::NotStarted(_) | AttemptState::Unknown(_) => None,
             },
             Err(error) => {
                 crate::recovery::reconcile::note_error(

@@ -1,8 +1,9 @@
-//! What became of an attempt whose shim we do not hear: the facts, in an order in which none can change behind our back.
+//! What became of an attempt whose shim is not connected: the facts, in an order in which none can change meanwhile.
 //!
-//! Keeps P2 and P10. The exit record is the truth if it is there. A held lock is a living shim. A free lock is taken before the rest is
-//! read, so that no late shim can begin meanwhile; then a marker without a record means that the shim was killed, and no marker
-//! that the attempt was never begun. Another boot means that nobody can be alive. Nothing here is decided by a timeout.
+//! Keeps P2 and P10. The exit record is the truth if it is there. A held lock is a living shim. A free lock is taken
+//! before the rest is read, so that no late shim can begin meanwhile. Then a marker without a record means that the
+//! shim was killed, and no marker that the attempt never began. After another boot no shim lives. No timeout decides
+//! anything here.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,37 +27,37 @@ const LOOKS: u32 = 200;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is the case.
-pub(crate) enum Judged {
-    /// A shim lives; this is the connection to it, with the question already asked.
+/// What became of an attempt.
+pub(crate) enum AttemptState {
+    /// A shim lives; this is the connection to it, and it was asked for its state.
     Alive(Link),
     /// It ended.
     Ended(Box<Ending>),
-    /// It was not begun when we held the lock, which is given back: whoever makes the marker now decides.
+    /// It had not begun when we held the lock, which is free again: the next process that makes the marker decides.
     NotStarted(OwnedFd),
     /// The facts cannot be read now.
-    Unclear(String),
+    Unknown(String),
 }
 
-/// Looks at the facts.
-pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
+/// Finds out what became of an attempt.
+pub(crate) async fn recover(inner: &Arc<Inner>, record: &Record) -> AttemptState {
     let same_boot = record.boot_id == inner.boot_id;
-    let lost = |reason: &str| Judged::Ended(Box::new(ending::lost(inner, record, reason, Vec::new())));
+    let lost = |reason: &str| AttemptState::Ended(Box::new(ending::lost(inner, record, reason, Vec::new())));
     let attempt = match inner.home.open_attempt(&record.attempt()) {
         Ok(attempt) => attempt,
         Err(error) if is_missing(&error) && !same_boot => return lost("machine rebooted"),
         Err(error) if is_missing(&error) => {
             let survivors = orphans::end(inner, record).await;
             let ending = ending::lost(inner, record, "the task's folder is missing", survivors);
-            return Judged::Ended(Box::new(ending));
+            return AttemptState::Ended(Box::new(ending));
         }
-        Err(error) => return Judged::Unclear(error.to_string()),
+        Err(error) => return AttemptState::Unknown(error.to_string()),
     };
     let mut pause = FIRST_PAUSE;
     for _ in 0..LOOKS {
         // One that cannot be read decides nothing yet: a living shim has the truth, and a power cut may leave a name without its bytes.
         if let Ok(Some(exit)) = read_record(&attempt, record) {
-            return Judged::Ended(Box::new(ending::ending(exit)));
+            return AttemptState::Ended(Box::new(ending::ending(exit)));
         }
         if !same_boot {
             return lost("machine rebooted");
@@ -64,7 +65,7 @@ pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
         match folder::lock(&attempt) {
             Ok(true) => return unattended(inner, record, attempt).await,
             Ok(false) => {}
-            Err(error) => return Judged::Unclear(error.to_string()),
+            Err(error) => return AttemptState::Unknown(error.to_string()),
         }
         if let Ok(stream) = connect(&attempt).await {
             return greet(stream).await;
@@ -73,7 +74,7 @@ pub(crate) async fn judge(inner: &Arc<Inner>, record: &Record) -> Judged {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    Judged::Unclear("a shim holds the attempt's folder and does not answer".into())
+    AttemptState::Unknown("a shim holds the attempt's folder and does not answer".into())
 }
 
 fn is_missing(error: &io::Error) -> bool {
@@ -81,27 +82,27 @@ fn is_missing(error: &io::Error) -> bool {
 }
 
 /// The lock is ours, so no shim lives and none can begin.
-async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> Judged {
+async fn unattended(inner: &Arc<Inner>, record: &Record, attempt: OwnedFd) -> AttemptState {
     // The shim may have written its record and left between our first look and the lock.
     let damage = match read_record(&attempt, record) {
-        Ok(Some(exit)) => return Judged::Ended(Box::new(ending::ending(exit))),
+        Ok(Some(exit)) => return AttemptState::Ended(Box::new(ending::ending(exit))),
         Ok(None) => None,
-        Err(Unreadable::Now(why)) => return Judged::Unclear(why),
+        Err(Unreadable::Now(why)) => return AttemptState::Unknown(why),
         Err(Unreadable::Ever(why)) => Some(why),
     };
     match folder::is_marked(&attempt) {
         Ok(marked) if marked || damage.is_some() => {
             let survivors = orphans::end(inner, record).await;
             let reason = damage.unwrap_or_else(|| "supervisor killed".to_owned());
-            Judged::Ended(Box::new(ending::lost(inner, record, &reason, survivors)))
+            AttemptState::Ended(Box::new(ending::lost(inner, record, &reason, survivors)))
         }
         Ok(_) => {
             // Given back by closing; the descriptor that goes on is a new one, without the lock.
             drop(attempt);
             let again = inner.home.open_attempt(&record.attempt());
-            again.map_or_else(|error| Judged::Unclear(error.to_string()), Judged::NotStarted)
+            again.map_or_else(|error| AttemptState::Unknown(error.to_string()), AttemptState::NotStarted)
         }
-        Err(error) => Judged::Unclear(error.to_string()),
+        Err(error) => AttemptState::Unknown(error.to_string()),
     }
 }
 
@@ -137,9 +138,9 @@ pub(crate) async fn connect(attempt: &OwnedFd) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}/{}", attempt.as_raw_fd(), folder::SOCKET)).await
 }
 
-async fn greet(mut stream: UnixStream) -> Judged {
+async fn greet(mut stream: UnixStream) -> AttemptState {
     match supervisor::send(&mut stream, &ToShim::Hello).await {
-        Ok(()) => Judged::Alive(Link::new(stream)),
-        Err(error) => Judged::Unclear(error.to_string()),
+        Ok(()) => AttemptState::Alive(Link::new(stream)),
+        Err(error) => AttemptState::Unknown(error.to_string()),
     }
 }
