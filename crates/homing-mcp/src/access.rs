@@ -26,7 +26,7 @@ pub enum Owner {
     /// The session of the agent that runs the bridge.
     Session {
         /// As the environment has it.
-        found: Option<Session>,
+        found: Option<Box<Session>>,
         /// The owner where no session is known: that of the agent's process, so that sessions of unknown agents do not share an inbox.
         process: String,
     },
@@ -64,10 +64,10 @@ impl Bridge {
         let bound = self.client.nameless().session().await?;
         let session = match (bound, found) {
             (Some(bound), Some(found)) if bound.agent == found.agent => {
-                Some(Session { id: bound.session, ..found.clone() })
+                Some(Session { id: bound.session, ..Session::clone(found) })
             }
             (Some(bound), _) => Session::new(bound.agent, &bound.session),
-            (None, found) => found.clone(),
+            (None, found) => found.as_deref().cloned(),
         };
         let owner = session.as_ref().map_or_else(|| process.clone(), Session::owner);
         Ok((owner, session))
@@ -102,7 +102,7 @@ impl Bridge {
             }
             Some(self.base.env.as_ref()?.get(name)?.lossy().into_owned())
         })?;
-        let version = context.client_info().map(|client| client.version.clone());
+        let version = context.client_info().map(|client| client.version);
         Some(Session { version: found.version.or(version), ..found })
     }
 }

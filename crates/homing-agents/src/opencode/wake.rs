@@ -67,7 +67,7 @@ async fn state(session: &Session, surroundings: &Surroundings) -> Result<Readine
         StatusCode::NOT_FOUND => return Err("opencode does not know the session".to_owned()),
         status => return Err(format!("opencode answers {status}")),
     }
-    if !String::from_utf8_lossy(&found.body()).contains(&format!("\"{}\"", session.id)) {
+    if !String::from_utf8_lossy(found.body()).contains(&format!("\"{}\"", session.id)) {
         return Err("what answers is not opencode, or answers for another session".to_owned());
     }
     let status = ask(session, Method::GET, "/session/status", None, surroundings).await?;

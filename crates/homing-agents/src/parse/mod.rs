@@ -63,7 +63,7 @@ impl Listening {
         let Self { stdout, said, .. } = self;
         match stdout {
             Stdout::Lines(lines, machine) => {
-                lines.push(bytes, |line| understand(line, machine.as_mut(), said))
+                lines.push(bytes, |line| understand(line, machine.as_mut(), said));
             }
             Stdout::Text(text) => text.push(bytes, said),
         }

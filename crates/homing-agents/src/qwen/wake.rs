@@ -8,10 +8,11 @@ use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use homing_model::{Session, turn, wake};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::FOLDER;
 use super::record::{open_in, transcript};

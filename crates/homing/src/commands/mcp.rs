@@ -57,7 +57,8 @@ pub(crate) fn run(options: &Options, context: &Context) -> Result<u8, Failure> {
     }
     let look = |name: &str| context.surroundings.text(name).map(str::to_owned);
     let named = options.owner.clone().or_else(|| environment::named_owner(look));
-    let session = || Owner::Session { found: environment::detect(look), process: process_owner() };
+    let session =
+        || Owner::Session { found: environment::detect(look).map(Box::new), process: process_owner() };
     let owner = named.map_or_else(session, Owner::Named);
     let base = Spec {
         env: Some(Variables::default().environment(&context.surroundings)?),
