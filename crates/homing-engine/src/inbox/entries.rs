@@ -1,7 +1,8 @@
 //! The owner's inbox: looked at, waited for, taken under a lease, acknowledged. Keeps P5 and P6.
 //!
-//! An entry is written by the transaction that ends the task and removed by an acknowledgement, by nothing else. A taker that dies, or
-//! a daemon that dies while somebody waits, changes nothing: the lease ends by the clock, and the question can be asked again.
+//! The transaction that ends a task writes its entry; an acknowledgement or a confirmed delivery
+//! removes it. A taker that dies, or a daemon that dies while a request waits, changes nothing: the
+//! lease ends by the clock, and the client repeats its request.
 
 use std::time::Duration;
 
@@ -21,17 +22,6 @@ const OWNERS: u32 = 1_000;
 const LEASE_MS: u64 = 60_000;
 /// No lease is longer: what is taken must come back one day.
 const LONGEST_LEASE_MS: u64 = 24 * 3_600 * 1_000;
-
-/// What somebody wants of an inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    /// To see what is there.
-    Read,
-    /// To see what it may tell the owner, and take it next.
-    Tell,
-    /// To have that, for so long.
-    Take { lease_ms: u64 },
-}
 
 impl Engine {
     /// A page of the owners with something in the inbox, by name; the cursor is the last one of the page
@@ -53,10 +43,10 @@ impl Engine {
     /// # Errors
     /// If the ledger cannot be read.
     pub async fn inbox(&self, owner: &str, limit: Option<u32>, wait: Duration) -> Result<InboxAnswer, Error> {
-        self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Read).await
+        self.once_there(owner, limit.unwrap_or(MOST), wait, Access::Look, None).await
     }
 
-    /// What may be told to an owner by somebody who waits for that: nobody else wakes it meanwhile, and what it asks for itself is not among it.
+    /// What a caller may take and hand to the owner, which is not woken meanwhile. What a waiter holds is not among it.
     ///
     /// # Errors
     /// If the ledger cannot be read.
@@ -66,7 +56,7 @@ impl Engine {
         limit: Option<u32>,
         wait: Duration,
     ) -> Result<InboxAnswer, Error> {
-        self.once_there(owner, limit.unwrap_or(MOST), wait, Wish::Tell).await
+        self.once_there(owner, limit.unwrap_or(MOST), wait, Access::Take, None).await
     }
 
     /// The same, for this taker alone until its lease ends; without waiting if no time is given. With `ids` or `confirm`, they are delivered.
@@ -82,7 +72,7 @@ impl Engine {
         }
         let limit = request.max.unwrap_or(MOST);
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0));
-        let mut taken = self.once_there(owner, limit, wait, Wish::Take { lease_ms: lease }).await?;
+        let mut taken = self.once_there(owner, limit, wait, Access::Take, Some(lease)).await?;
         if let Some(by) = request.confirm {
             let ids = taken.items.iter().map(|notice| notice.id.clone()).collect();
             taken.items = self.deliver(owner, ids, by, lease).await?;
@@ -145,42 +135,40 @@ impl Engine {
         only(found, text, "notices")?.ok_or_else(unknown)
     }
 
-    /// Whether somebody waits to take what comes into an owner's inbox: they tell it, and nobody has to be woken.
+    /// Whether a caller waits to take what comes into an owner's inbox, so that the owner need not be woken.
     #[must_use]
     pub fn is_awaited(&self, owner: &str) -> bool {
         self.inner.inbox_waiters.any(owner)
     }
 
-    /// Looks until there is something or the time is up, and takes it if that is wished. Woken by what is committed and by leases that
-    /// end, by no clock of its own. Nothing is written for those who only wait.
+    /// Looks until there is something or the time is up, and takes it under a lease if one is given. Commits and the ends of leases wake it, no clock
+    /// of its own does. A wait writes nothing.
     async fn once_there(
         &self,
         owner: &str,
         limit: u32,
         wait: Duration,
-        wish: Wish,
+        access: Access,
+        lease_ms: Option<u64>,
     ) -> Result<InboxAnswer, Error> {
         let end = tokio::time::Instant::now() + wait;
         let mut news = self.newest_event();
-        // Before the first look: whoever asks whether somebody waits is answered yes for as long as they may take something.
-        let _waiting = (wish != Wish::Read).then(|| self.inner.inbox_waiters.enter(owner));
+        // Before the first look: the owner counts as awaited for as long as this may take something.
+        let _waiting = (access == Access::Take).then(|| self.inner.inbox_waiters.enter(owner));
         loop {
-            // Marked as seen before the look: whatever is committed after it wakes us again.
+            // Marked as seen before the look: a commit after it wakes this again.
             news.mark_unchanged();
             let now = self.inner.now();
             let (store, whose) = (&self.inner.store, owner.to_owned());
-            let mut there = match wish {
-                Wish::Read => store.peek(whose, limit, Access::Look, now).await?,
-                Wish::Tell => store.peek(whose, limit, Access::Take, now).await?,
-                Wish::Take { .. } => store.peek(whose, 1, Access::Take, now).await?,
-            };
-            if let (Wish::Take { lease_ms }, false) = (wish, there.notices.is_empty()) {
+            let first = if lease_ms.is_some() { 1 } else { limit };
+            let mut there = store.peek(whose, first, access, now).await?;
+            if let (Some(lease_ms), false) = (lease_ms, there.notices.is_empty()) {
                 let until = now.after_millis(lease_ms);
                 there.notices = store.take(owner.to_owned(), Take::Oldest { limit, until }, now).await?;
                 // What was taken is not there for now.
                 there.more = !store.peek(owner.to_owned(), 1, Access::Take, now).await?.notices.is_empty();
                 if there.notices.is_empty() && tokio::time::Instant::now() < end {
-                    // Somebody else was first: when that lease ends is to be seen anew.
+                    // Another taker was first: look for the end of its lease.
                     continue;
                 }
             }
