@@ -23,6 +23,11 @@ pub(crate) fn target() -> Result<PathBuf> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(root());
+    // Set by .cargo/config.toml for this process. In the environment of another cargo they would look changed, and every C
+    // library would be built again whenever `cargo` and `cargo xtask` take turns.
+    for name in ["HOST_CFLAGS", "TARGET_CFLAGS", "LIBSQLITE3_FLAGS"] {
+        command.env_remove(name);
+    }
     command
 }
 
