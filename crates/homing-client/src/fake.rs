@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use crate::socket::SOCKET;
+use crate::transport::socket::SOCKET;
 
 /// A request as it came.
 #[derive(Debug, Clone)]

@@ -10,37 +10,18 @@
 //!
 //! The crate never prints, and reads neither the environment nor the clock of the wall.
 
-mod attach;
-mod call;
-mod client;
-mod deliveries;
-mod error;
-mod events;
-mod external;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
-mod inbox;
-mod input;
-mod listener;
-mod output;
-mod pause;
-mod query;
-mod session;
-mod socket;
-mod sse;
-mod status;
-mod stop;
-mod tasks;
-mod tcp;
-mod wait;
+mod resources;
+mod transport;
 
-pub use attach::{Keys, Screen, Seen};
-pub use client::{Absence, Client, Connect, Revive};
-pub use deliveries::DeliveryQuery;
-pub use error::Error;
-pub use events::{EventQuery, EventStream, Log, Record};
-pub use input::piece_number;
-pub use output::{Chunk, Follow, OutputQuery, Source, Span, Stream};
-pub use socket::SOCKET;
-pub use tasks::{ListQuery, Submitted};
-pub use wait::{Mode, Purpose};
+pub use resources::attach::{Keys, Screen, Seen};
+pub use resources::deliveries::DeliveryQuery;
+pub use resources::events::{EventQuery, EventStream, Log, Record};
+pub use resources::input::piece_number;
+pub use resources::output::{Chunk, Follow, OutputQuery, Source, Span, Stream};
+pub use resources::tasks::{ListQuery, Submitted};
+pub use resources::wait::{Mode, Purpose};
+pub use transport::client::{Absence, Client, Connect, Revive};
+pub use transport::error::Error;
+pub use transport::socket::SOCKET;

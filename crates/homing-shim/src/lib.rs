@@ -18,8 +18,4 @@ mod shim;
 pub mod tree;
 pub mod wire;
 
-// Until every user names homing_sys.
 pub use dispatch::{DAEMON, dispatch};
-pub use homing_sys::{
-    atomic_file, boot, confine, home, memory, peer, plain, presence, private, process, tcp_owner,
-};

@@ -216,7 +216,7 @@ async fn a_task_that_waited_starts_with_its_secrets_and_its_reader_sees_it() {
 }
 
 fn home_boot() -> String {
-    homing_shim::boot::id().unwrap()
+    homing_sys::boot::id().unwrap()
 }
 
 async fn claim(store: &SqliteStore, boot_id: String) -> Vec<TaskId> {

@@ -2,11 +2,11 @@
 
 use homing_api::{GcAnswer, ReloadAnswer, StatusAnswer};
 
-use crate::call::Call;
-use crate::client::{Client, Way};
-use crate::error::Error;
-use crate::query::Target;
-use crate::socket;
+use crate::transport::call::Call;
+use crate::transport::client::{Client, Way};
+use crate::transport::error::Error;
+use crate::transport::query::Target;
+use crate::transport::socket;
 
 impl Client {
     /// How the daemon is.

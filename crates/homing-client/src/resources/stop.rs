@@ -3,10 +3,10 @@
 use homing_api::{SignalRequest, StopAnswer, StopRequest};
 use homing_model::Task;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 impl Client {
     /// Stops a task; with `wait` it answers when the whole tree is gone. Stopping twice is stopping once, so it is

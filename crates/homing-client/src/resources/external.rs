@@ -3,10 +3,10 @@
 use homing_api::{CompleteAnswer, CompleteRequest, HeartbeatRequest};
 use homing_model::Task;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 impl Client {
     /// Says how an external task ended. The first word counts, so it is repeated through a restart of the daemon; a repeated one may find

@@ -23,10 +23,10 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::call::{Answer, Call};
-use crate::error::Error;
-use crate::socket;
-use crate::tcp::Tcp;
+use crate::transport::call::{Answer, Call};
+use crate::transport::error::Error;
+use crate::transport::socket;
+use crate::transport::tcp::Tcp;
 
 /// Whether the daemon was not there from the start, or went away in the middle, and how long the caller waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -396,7 +396,7 @@ mod tests {
 
     use super::*;
     use crate::fake::{Fake, Reply, serve_stream};
-    use crate::query::Target;
+    use crate::transport::query::Target;
 
     #[tokio::test]
     async fn requests_in_a_row_share_one_connection() {

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, HOST, HeaderValue};
 use http::{HeaderMap, Request};
 use tokio::net::TcpStream;
 
-use crate::error::Error;
+use crate::transport::error::Error;
 
 /// Where it is, and what opens it.
 #[derive(Clone)]

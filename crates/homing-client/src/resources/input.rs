@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use bytes::Bytes;
 use homing_api::InputAnswer;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 /// A number that no other piece of input has: what a hash table is seeded with, another one each time.
 #[must_use]

@@ -11,7 +11,7 @@ use homing_sys::private::PrivateHome;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep};
 
-use crate::error::Error;
+use crate::transport::error::Error;
 
 /// The socket's name in the home.
 pub const SOCKET: &str = homing_sys::home::SOCKET;
@@ -50,8 +50,8 @@ mod tests {
     use homing_api::Code;
 
     use super::*;
-    use crate::client::Client;
     use crate::fake::{Fake, Reply};
+    use crate::transport::client::Client;
 
     #[tokio::test]
     async fn paths_too_long_for_an_address_work() {

@@ -2,10 +2,10 @@
 
 use homing_api::PauseAnswer;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 impl Client {
     /// Pauses a task; answers once its whole tree stands still. Pausing twice is pausing once, so it is repeated through a restart of the

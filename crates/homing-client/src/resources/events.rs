@@ -9,11 +9,11 @@ use hyper::body::Incoming;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::call::Call;
-use crate::client::{ATTEMPTS, Client, Sender, pause_after};
-use crate::error::Error;
-use crate::query::Target;
-use crate::sse::Parser;
+use crate::transport::call::Call;
+use crate::transport::client::{ATTEMPTS, Client, Sender, pause_after};
+use crate::transport::error::Error;
+use crate::transport::query::Target;
+use crate::transport::sse::Parser;
 
 /// Which events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

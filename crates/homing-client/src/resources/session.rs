@@ -6,10 +6,10 @@ use homing_model::binding::{BindRequest, SessionInfo};
 use homing_model::reservation::ConfirmedBy;
 use std::time::Duration;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 impl Client {
     /// Which session of an agent this process is in, by its ancestors.

@@ -8,10 +8,10 @@ use homing_api::{Code, Problem, WaitAnswer};
 use homing_model::TaskId;
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::Call;
-use crate::client::{Client, Tries};
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::{Client, Tries};
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 /// How long one question stands before it is asked again.
 const POLL: Duration = Duration::from_secs(60);

@@ -4,10 +4,10 @@ use homing_api::{Page, ProgressRequest, RerunRequest, TaskDetail};
 use homing_model::{Spec, Status, Task};
 use http::StatusCode;
 
-use crate::call::{Answer, Call};
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::{Answer, Call};
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 /// What became of a submit.
 #[derive(Debug, Clone, PartialEq)]

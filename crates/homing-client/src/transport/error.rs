@@ -8,7 +8,7 @@ use homing_api::{Code, Problem};
 use homing_model::shell::quote;
 use homing_sys::private::{self, Fault};
 
-use crate::socket::SOCKET;
+use crate::transport::socket::SOCKET;
 
 /// Why a request has no answer, or none that can be used.
 #[derive(Debug, thiserror::Error)]

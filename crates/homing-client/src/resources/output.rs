@@ -7,10 +7,10 @@ use homing_model::{TaskId, Timestamp};
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use crate::call::Call;
-use crate::client::{Client, Tries};
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::{Client, Tries};
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 /// How much a follower takes at once.
 const STRETCH: u64 = 1 << 20;

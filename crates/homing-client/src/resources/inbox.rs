@@ -3,10 +3,10 @@
 use homing_api::{AckAnswer, AckRequest, InboxAnswer, InboxOwner, Page, TakeRequest};
 use std::time::Duration;
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 impl Client {
     /// All owners with something in the inbox, by name.

@@ -8,8 +8,8 @@ use http_body_util::Full;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 const OWNER: HeaderName = HeaderName::from_static("homing-owner");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

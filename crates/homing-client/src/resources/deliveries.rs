@@ -3,10 +3,10 @@
 use homing_api::{Page, RedeliverAnswer};
 use homing_model::{Delivery, DeliveryState};
 
-use crate::call::Call;
-use crate::client::Client;
-use crate::error::Error;
-use crate::query::Target;
+use crate::transport::call::Call;
+use crate::transport::client::Client;
+use crate::transport::error::Error;
+use crate::transport::query::Target;
 
 /// Which deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
