@@ -1,5 +1,6 @@
 //! `list` with a full ledger, and how the ledger is filled.
 
+use homing_store::store::{Queue, Tasks, Upkeep};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -8,7 +9,7 @@ use homing_model::queue::StartPolicy;
 use homing_model::{Ending, Notify, OnDuplicate, OsText, Outcome, Spec, TaskId, Timestamp, Verdict};
 use homing_store::sqlite::SqliteStore;
 use homing_store::store::Submit;
-use homing_store::{NewTask, Started, Store};
+use homing_store::{NewTask, Started};
 use homing_testkit::Home;
 use tokio::runtime::Runtime;
 

@@ -119,7 +119,7 @@ pub struct Record {
     pub depth: u32,
     /// Whether whoever submitted it came over the network, not by the socket.
     pub network: bool,
-    /// The session, as an owner, of the agent that runs inside this task; see [`Store::claim_session`](crate::Store::claim_session).
+    /// The session, as an owner, of the agent that runs inside this task; see [`Inbox::claim_session`](crate::store::Inbox::claim_session).
     pub nested_session: Option<String>,
     /// Where it is in its life.
     pub status: Status,

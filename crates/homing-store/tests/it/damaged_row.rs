@@ -3,12 +3,13 @@
 use homing_model::notify::When;
 use homing_model::reservation::Access;
 use homing_model::{DeliveryState, Kind};
+use homing_store::Error;
 use homing_store::conformance::fixture::{
     at, create, done, ending, finish, first, get, id, oldest, submit, telling,
 };
 use homing_store::outbox::{DeliveryFilter, Report};
 use homing_store::store::{EventFilter, Filter};
-use homing_store::{Error, Store};
+use homing_store::store::{EventLog, Inbox, Outbox, Tasks, Upkeep};
 use rusqlite::Connection;
 
 use crate::home::{Home, ledger};

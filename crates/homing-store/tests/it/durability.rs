@@ -1,9 +1,9 @@
 //! What was answered is in the files, whatever happens next (P9).
 
+use homing_store::store::{EventLog, Queue, Tasks, Upkeep};
 use std::os::unix::fs::PermissionsExt;
 
 use homing_model::Status;
-use homing_store::Store;
 use homing_store::conformance::fixture::{at, create, finish, first, get, id, start, submit};
 use homing_store::record::Started;
 

@@ -5,11 +5,12 @@
 
 use homing_model::reservation::Access;
 use homing_model::{AgentName, EventKind, OnDuplicate, Status};
+use homing_store::SessionClaim;
 use homing_store::conformance::fixture::{
     at, create, done, finish, finished, get, id, keyed, named, requested, start, submit,
 };
 use homing_store::store::{EventFilter, Filter, Submitted};
-use homing_store::{SessionClaim, Store};
+use homing_store::store::{EventLog, Inbox, Outbox, Queue, Tasks, Upkeep};
 
 use crate::home::{Home, ledger};
 

@@ -1,9 +1,8 @@
 //! Many writers share a commit, and none waits for company.
-
-use homing_store::Store;
 use homing_store::conformance::fixture::{at, create, ending, finish, first, submit};
 use homing_store::outbox::Report;
 use homing_store::store::{Applied, Submitted};
+use homing_store::store::{Queue, Tasks, Upkeep};
 
 use crate::home::{Home, ledger};
 

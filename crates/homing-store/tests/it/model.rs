@@ -1,13 +1,14 @@
 //! Random histories, against a map that says what should be.
 
 use homing_store::outbox::Report;
+use homing_store::store::{EventLog, Queue, Tasks, Upkeep};
 use std::collections::HashMap;
 
 use homing_model::{Attempt, Ending, OnDuplicate, Status, TaskId, Transition, Verdict, transition};
+use homing_store::Record;
 use homing_store::conformance::fixture::{at, ending, id, keyed, submit};
 use homing_store::record::Started;
 use homing_store::store::{Applied, EventFilter, Submitted};
-use homing_store::{Record, Store};
 use proptest::prelude::*;
 
 use crate::home::Home;

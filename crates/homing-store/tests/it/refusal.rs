@@ -1,10 +1,11 @@
 //! What is not ours, not sound, or not yet known is refused with its reason, and left as it was found.
 
+use homing_store::store::Upkeep;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use homing_store::conformance::fixture::{create, finished, submit};
-use homing_store::{Error, SqliteStore, Store};
+use homing_store::{Error, SqliteStore};
 use rusqlite::Connection;
 
 use crate::home::{Home, ledger};

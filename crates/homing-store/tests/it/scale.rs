@@ -1,11 +1,11 @@
 //! A hundred thousand finished tasks must not be felt.
 
 use homing_store::outbox::Report;
+use homing_store::store::{Queue, Tasks, Upkeep};
 use std::time::{Duration, Instant};
 
 use homing_model::retention::Policy;
 use homing_model::{Ending, Reference, Status, Verdict};
-use homing_store::Store;
 use homing_store::conformance::fixture::{at, ending, first, id, submit};
 use homing_store::store::Filter;
 

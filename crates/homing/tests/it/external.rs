@@ -1,11 +1,12 @@
 //! What somebody else runs: heard of, completed once, lost when nobody is heard, and nobody else's business.
 
+use homing_store::store::{Queue, Upkeep};
 use std::time::{Duration, Instant};
 
 use homing_model::queue::StartPolicy;
 use homing_model::{Kind, Notify, OnDuplicate, Spec, TaskId, Timestamp};
 use homing_store::store::Submit;
-use homing_store::{NewTask, SqliteStore, Store, Tracking};
+use homing_store::{NewTask, SqliteStore, Tracking};
 use homing_testkit::{Home, Receiver, Script, drift, freeze, thaw, wait_for};
 use serde_json::{Value, json};
 

@@ -3,6 +3,7 @@
 //! `cargo xtask test` installs browser and modules. Where they are missing the tests say so and are left out, except under CI, where they fail. With
 //! `HOMING_SCREENSHOTS=1` the pictures of `docs/images` are made anew.
 
+use homing_store::store::{Queue, Upkeep};
 use std::collections::VecDeque;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use homing_model::queue::StartPolicy;
 use homing_model::{Kind, Masks, OnDuplicate, Spec, TaskId, Timestamp};
 use homing_store::store::Submit;
-use homing_store::{NewTask, SqliteStore, Store, Tracking};
+use homing_store::{NewTask, SqliteStore, Tracking};
 use homing_testkit::{Home, left_out};
 
 /// Where Debian has it.

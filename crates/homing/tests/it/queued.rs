@@ -4,6 +4,7 @@
     reason = "in a test, a panic is the report; helpers outside of #[test] are tests too"
 )]
 
+use homing_store::store::{Queue, Upkeep};
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use homing_engine::{
 };
 use homing_model::queue::StartPolicy;
 use homing_model::{Secret, Spec, Status, Task, TaskId};
-use homing_store::Store;
 use homing_store::sqlite::SqliteStore;
 use homing_store::store::ClaimQueued;
 use homing_testkit::{Home, PATIENCE};

@@ -1,12 +1,13 @@
 //! Stop stops: the whole tree, escalating, verified; and it tells the truth about what ended by itself.
 
+use homing_store::store::{Tasks, Upkeep};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use homing_api::StopRequest;
 use homing_engine::{Caller, Engine};
 use homing_model::{Spec, Status, Timestamp};
-use homing_store::{SqliteStore, Stop, Store};
+use homing_store::{SqliteStore, Stop};
 use homing_testkit::{Freezer, alive, drift, freeze, gate, left_out, survivors_go, thaw, wait_for};
 
 use super::home;
