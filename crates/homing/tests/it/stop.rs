@@ -241,7 +241,10 @@ async fn p2_stop_racing_the_natural_end_is_recorded_as_what_came_first() {
     }
     assert!(seen.contains(&Status::Stopped) && seen.contains(&Status::Succeeded), "{seen:?}");
     drop(engine);
-    wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    // Not on the runtime's thread, which still has to close the connections to the shims.
+    let left =
+        move || wait_for("the shims to leave", || home.processes("homing-shim").is_empty().then_some(()));
+    tokio::task::spawn_blocking(left).await.unwrap();
 }
 
 /// A stopped task whose main process ends by itself in the time by which strace delays the shim's first signal; none without strace.
